@@ -1,4 +1,4 @@
-"""A store directory: open, scan, look up, append. A Python face on the store crate."""
+"""Opens, scans, queries and appends to a store directory. The work is done by the Rust crate `store`."""
 
 from rmqfast.store.config import (
     BloomFilterData,

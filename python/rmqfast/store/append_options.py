@@ -1,4 +1,4 @@
-"""Sizes and limits of a store that is written.
+"""File sizes and limits of a store that is opened for appending.
 
 Source: RocketMQ's `MessageStoreConfig`.
 """
@@ -13,14 +13,14 @@ from rmqfast.arguments import check_fields, suggests_names
 
 __all__ = ["SHIPPED_DELAY_LEVELS", "AppendOptions", "zone_offset_ms"]
 
-#: Seconds by level, from 1, as RocketMQ ships.
+#: RocketMQ's default delays in seconds, from level 1.
 SHIPPED_DELAY_LEVELS = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
 
 
 @suggests_names
 @dataclass(frozen=True, kw_only=True)
 class AppendOptions:
-    """Sizes and limits of a store that is appended to. Sizes are for a new store: one that has files keeps theirs.
+    """Sizes and limits of a store that is opened for appending. File sizes apply to new stores only.
 
     Args:
         flush: "async" or "sync", see `open_store`.
@@ -29,22 +29,22 @@ class AppendOptions:
         index_slots: Hash slots of an index file (`maxHashSlotNum`).
         index_entries: Entries of an index file (`maxIndexNum`).
         max_message_size: Largest body in bytes (`maxMessageSize`).
-        store_host: `ip:port` or `[ip6]:port` that records name as broker and as sending host.
-        long_topics: Write V2 records for retry topics of 128 to 255 bytes, which 5.x reads
-            (`autoMessageVersionOnTopicLen`). 4.9.4 takes such a record for the end of the log.
-        property_crc: End properties with a CRC of the record, as 5.x can do (`enabledAppendPropCRC`).
-        multi_dispatch: List a message in the further queues of its property INNER_MULTI_DISPATCH, such as
+        store_host: `ip:port` or `[ip6]:port` that is stored in records as store host and default born host.
+        long_topics: Write V2 records, which 5.x reads, for retry topics of 128 to 255 bytes
+            (`autoMessageVersionOnTopicLen`). 4.9.4 takes a V2 record for the end of the log.
+        property_crc: Append a CRC of the record to its properties, as 5.x can (`enabledAppendPropCRC`).
+        multi_dispatch: Also list a message in the queues that its property INNER_MULTI_DISPATCH names, such as
             `%LMQ%a,%LMQ%b` (`enableMultiDispatch`, `enableLmq`).
-        max_lmq_queues: Most light message queues (`maxLmqConsumeQueueNum`).
+        max_lmq_queues: Maximum number of light message queues (`maxLmqConsumeQueueNum`).
         sync_flush_timeout: Seconds that a sync append waits for a flush (`syncFlushTimeout`).
-        busy_after: Seconds after which other appends are refused while one holds the log
-            (`osPageCacheBusyTimeOutMills`). None: they wait.
-        delay_levels: Seconds of each delay level, from level 1 (`messageDelayLevel`), 1 to 32 levels. Readers that list
-            the end of a log themselves only know RocketMQ's default levels.
+        busy_after: Seconds that an append may hold the log before other appends are refused
+            (`osPageCacheBusyTimeOutMills`). None: the other appends wait.
+        delay_levels: Seconds of each delay level, from level 1 (`messageDelayLevel`), 1 to 32 levels. Readers of a log
+            whose end is not in the consume queues yet only know RocketMQ's default levels.
         zone_offset_ms: Offset of local time from UTC in milliseconds, used in names of index files. Default: the
             system's.
         file_permission: Mode of new files, regardless of the umask; directories also get the matching execute bits.
-            Existing files keep theirs.
+            Existing files keep their mode.
 
     Example:
         >>> AppendOptions(file_size=64 << 20).flush
@@ -72,11 +72,11 @@ class AppendOptions:
         check_fields(self)
 
     def with_flush(self, flush: Literal["async", "sync"] | None) -> AppendOptions:
-        """The same with another `flush`, unless that is None."""
+        """Returns a copy with another `flush`; with None, returns these options."""
         return self if flush is None else replace(self, flush=flush)
 
     def with_system_values(self) -> AppendOptions:
-        """Fills in the values of this system."""
+        """Returns a copy in which the system's values replace None."""
         return self if self.zone_offset_ms is not None else replace(self, zone_offset_ms=zone_offset_ms())
 
 

@@ -1,4 +1,4 @@
-"""Warnings of damage, at the line of the caller."""
+"""Warns of damage at the line of the user's code that reads the store."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from rmqfast.message import Damage, MessageExt
 
 __all__ = ["CallerLine", "check_count", "describe", "messages_of"]
 
-#: Packages that read on behalf of somebody: their lines are not where a person looks.
+#: Libraries that read on behalf of user code: a warning at one of their lines would not help the user.
 _READERS = frozenset({"rmqfast", "contextlib", "pyarrow", "pandas", "polars", "duckdb", "deltalake", "narwhals"})
 
 
 class CallerLine:
-    """The line of code that reads: the innermost one outside of this package and of table libraries.
+    """The line of user code that reads: the innermost frame outside of this package and of table libraries.
 
-    It is looked for when this is made, as a stream may be read on by threads that have no line. Where there is none,
-    `otherwise` is taken.
+    The frame is captured at construction, because a stream may be read by threads without user code. `otherwise` is
+    used if there is no such frame.
     """
 
     def __init__(self, otherwise: CallerLine | None = None) -> None:
         frame: FrameType = sys._getframe(1)  # noqa: SLF001 - the one way to see who calls
         while _is_reader(frame) and frame.f_back is not None:
             frame = frame.f_back
-        # a line is known by its file, its number and the variables of its module
+        # what `warnings` needs to identify a line, also to show a repeated warning once
         self.place: tuple[str, int, dict[str, Any]] = frame.f_code.co_filename, frame.f_lineno, frame.f_globals
         if otherwise is not None and _is_reader(frame):
             self.place = otherwise.place
@@ -42,7 +42,7 @@ class CallerLine:
 
 
 def describe(entries: Sequence[tuple[int, int, str, str]], more: int = 0, *, when: str = "") -> str:
-    """Returns the number of damaged places, and the first of them, as a text."""
+    """Returns the number of damaged places and a description of the first."""
     first, count = Damage(*entries[0]), len(entries) + more
     return f"{count} damaged places{when}, the first in {first.file} at offset {first.offset}: {first.reason}"
 
@@ -60,5 +60,5 @@ def messages_of(lookup: tuple[list[dict[str, Any]], list[tuple[int, int, str, st
 
 
 def check_count(max_messages: Number) -> int:
-    """Checks the most messages of a look-up."""
+    """Returns `max_messages` of a query as an integer; raises if it is below 1."""
     return integer("max_messages", max_messages, 1, 1 << 20)

@@ -1,4 +1,4 @@
-"""Writes a part of a store as a store of its own, or as JSON lines, for `MessageStore.export`."""
+"""Exports messages as a new store or as JSON lines, for `MessageStore.export`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _format_of(out: str | os.PathLike[str] | TextIO) -> ExportFormat:
 
 @contextmanager
 def _new_file(path: Path) -> Iterator[TextIO]:
-    # also a link that leads nowhere: `rename` would replace it
+    # a broken link counts, too: `rename` would replace it
     if exists(path):
         raise ArgumentError(f"out: expected a path where nothing is yet, got {path}")
     partial = path.with_name(f"{path.name}.partial")

@@ -1,4 +1,4 @@
-"""Frames of pandas, Polars, pyarrow and others as Arrow record batches."""
+"""Converts data frames and tables of pandas, Polars, pyarrow and others to Arrow record batches."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["ArrowBatch", "ArrowStream", "Frame", "arrow_rows", "index_explained"
 
 
 class ArrowStream(Protocol):
-    """An object with the Arrow PyCapsule interface for streams: a table, reader, data frame or scan."""
+    """An object with `__arrow_c_stream__`: a table, reader, data frame or scan."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class ArrowBatch(Protocol):
-    """An object with the Arrow PyCapsule interface for one batch."""
+    """A record batch with `__arrow_c_array__`."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 
 class LazyRows(Protocol):
-    """A query of Polars that has not run."""
+    """A lazy frame of Polars."""
 
     def collect(self) -> Any: ...
 
@@ -33,7 +33,7 @@ class LazyRows(Protocol):
 
 
 class Scannable(Protocol):
-    """A data set of pyarrow."""
+    """A dataset of pyarrow."""
 
     def scanner(self) -> Any: ...
 
@@ -61,7 +61,7 @@ def arrow_rows(source: object) -> Any | None:
 
 
 def messages_of(given: Iterable[Message] | Frame) -> list[Message]:
-    """Messages that are no frame."""
+    """Returns `Message` objects as a list; raises for anything else."""
     if isinstance(given, Message):
         raise ArgumentTypeError("messages: expected several, got one Message: write [message], or append it")
     if isinstance(given, dict):

@@ -1,4 +1,4 @@
-"""Limits of one pull, as a broker has them.
+"""The limits that a broker puts on one pull.
 
 Source: RocketMQ's `MessageStoreConfig`, `DefaultMessageStore`.
 """
@@ -17,17 +17,16 @@ __all__ = ["GetLimits"]
 @suggests_names
 @dataclass(frozen=True, kw_only=True)
 class GetLimits:
-    """The caps of a broker on one pull.
+    """The limits that a broker puts on one pull.
 
-    A message that lies further behind the log's end than `access_ratio` per cent of the memory is taken to be on the
-    disk alone.
+    A message counts as being on disk if it lies further behind the log's end than `access_ratio` percent of the memory.
 
     Args:
-        count_in_memory: Most messages (`maxTransferCountOnMessageInMemory`).
-        bytes_in_memory: Most bytes of records (`maxTransferBytesOnMessageInMemory`); the first record always fits.
-        count_in_disk: Most messages that come from the disk (`maxTransferCountOnMessageInDisk`).
-        bytes_in_disk: Most bytes that come from the disk (`maxTransferBytesOnMessageInDisk`).
-        access_ratio: Percent of memory assumed to cache the log's end (`accessMessageInMemoryMaxRatio`).
+        count_in_memory: Maximum number of messages (`maxTransferCountOnMessageInMemory`).
+        bytes_in_memory: Maximum bytes of records (`maxTransferBytesOnMessageInMemory`); the first record always fits.
+        count_in_disk: Maximum number of messages on disk (`maxTransferCountOnMessageInDisk`).
+        bytes_in_disk: Maximum bytes of records on disk (`maxTransferBytesOnMessageInDisk`).
+        access_ratio: Percentage of the memory that is assumed to cache the log's end (`accessMessageInMemoryMaxRatio`).
         physical_memory: Bytes of memory of the broker's machine. Default: this machine's.
 
     Raises:
@@ -46,7 +45,6 @@ class GetLimits:
     physical_memory: int | None = None
 
     def __post_init__(self) -> None:
-        """Checks what Rust's types do not."""
         check_fields(self)
         for name in ("count_in_memory", "bytes_in_memory", "count_in_disk", "bytes_in_disk", "access_ratio"):
             value = getattr(self, name)
@@ -56,7 +54,7 @@ class GetLimits:
             raise ArgumentError(f"physical_memory: expected 0 to {(1 << 63) - 1}, got {self.physical_memory}")
 
     def with_system_values(self) -> GetLimits:
-        """Fills in the values of this system."""
+        """Returns a copy in which the system's values replace None."""
         if self.physical_memory is not None:
             return self
         return replace(self, physical_memory=physical_memory())

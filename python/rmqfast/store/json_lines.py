@@ -1,4 +1,4 @@
-"""Messages as JSON lines: columns by name, bodies in base64, timestamps in milliseconds."""
+"""Writes messages as JSON lines: bodies in base64, timestamps in milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rmqfast.store.scan import Scan
 
 __all__ = ["base64_text", "batch_rows", "json_lines", "json_text", "plain_rows"]
 
-# Legal in JSON, but a terminal obeys C1 codes and those that turn a line around, many readers of lines break at the
-# separators, and half a pair is no UTF-8. Escaped they are the same text.
+# These are legal in JSON, but terminals obey C1 and bidirectional control codes, many line readers break at Unicode's
+# line separators, and a lone surrogate is not UTF-8. Escaped, they decode to the same string.
 HIDDEN = re.compile(
     "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff"
     "\ufeff\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -37,15 +37,15 @@ def base64_text(value: object) -> str:
 
 
 def json_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    r"""Rows as JSON objects, one a line."""
+    r"""Returns rows as JSON objects, one per line."""
     return "".join(json_text(dict(zip(columns, row, strict=True))) + "\n" for row in rows)
 
 
 def plain_rows(scan: Scan) -> Iterator[list[tuple[object, ...]]]:
-    """Yields the rows of a scan as Python values, a batch at a time: milliseconds, dicts, bytes."""
+    """Yields each batch of a scan as rows of plain Python values: timestamps in milliseconds, properties as dicts."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamageWarning)
-        with closing(scan.batches()) as batches:  # before the warnings are as they were: it warns when it is closed
+        with closing(scan.batches()) as batches:  # closed inside `catch_warnings`: closing warns of damage
             for batch in batches:
                 yield batch_rows(batch)
 
@@ -56,7 +56,7 @@ def batch_rows(batch: Any) -> list[tuple[object, ...]]:
 
 def _values(column: Any) -> list[object]:
     pa = import_extra("pyarrow", "arrow")
-    # numbers: Python's datetimes end with the year 9999, and a damaged record may have any time
+    # as numbers: a damaged record may have a time beyond the year 9999, the last one of Python's datetimes
     if pa.types.is_timestamp(column.type):
         column = column.view(pa.int64())
     if pa.types.is_map(column.type):

@@ -1,4 +1,4 @@
-"""Single raw records of a store that is written, right after the last append.
+"""Reads single raw records of a store that this process appends to, up to the last append.
 
 Source: RocketMQ's `DefaultMessageStore`, `ConsumeQueue`.
 """
@@ -15,10 +15,9 @@ __all__ = ["LiveStore"]
 class LiveStore:
     """Bounds, units and raw records of an open `WritableStore`: see `WritableStore.live`.
 
-    Nothing here waits for who appends. A topic or queue that does not exist is an empty one. After `close` it shows
-    what was left. Threads may share it; a fork of the process may not use it.
-
-    All of them raise StoreIOError where the operating system refuses, and ForkError in a fork.
+    Reads never wait for appends. A missing topic or queue counts as empty. Threads may share it, forks may not. After
+    `close` it still shows the final state. All methods raise StoreIOError if the operating system refuses, and
+    ForkError in a forked process.
 
     Example:
         >>> import rmqfast
@@ -34,40 +33,41 @@ class LiveStore:
         self._appender = appender
 
     def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
-        """The offset of a queue's first message, and that after its last; 0, 0 without a queue."""
+        """Returns the offset of a queue's first message and the offset after its last; 0, 0 if there is no queue."""
         return self._appender.queue_bounds(topic, queue_id)
 
     def unit(self, topic: str, queue_id: int, queue_offset: int) -> tuple[int, int, int] | None:
-        """The physical offset, size in bytes and tags code of a message; None for no message."""
+        """Returns the physical offset, size in bytes and tags code of a message; None if it does not exist."""
         return self._appender.unit(topic, queue_id, queue_offset)
 
     def record(self, physical_offset: int) -> bytes | None:
-        """The record at a physical offset, as it stands in the commit log; None for no record."""
+        """Returns the raw record at a physical offset; None if no record starts there."""
         return self._appender.record(physical_offset)
 
     def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
-        """The store time of a message in milliseconds since 1970; -1 for no message."""
+        """Returns the store time of a message in milliseconds since 1970; -1 if it does not exist."""
         return self._appender.store_time(topic, queue_id, queue_offset)
 
     def offset_for_time(self, topic: str, queue_id: int, when: int) -> int:
-        """The queue offset for a store time in milliseconds, by the rule of 4.9.4; 0 without a queue."""
+        """Returns the queue offset for a store time in milliseconds, by the rule of 4.9.4; 0 if there is no queue."""
         return self._appender.offset_for_time(topic, queue_id, when)
 
     def query(self, topic: str, key: str, max_num: int, begin: int, end: int) -> tuple[list[bytes], int, int]:
-        """The newest records that the index has under a key, and the index's last entry.
+        """Returns the newest indexed records of a key, and the last entry of the index.
 
-        Other keys of the same hash are among them: who asks compares. A message without an entry is not found.
+        Records of other keys with the same hash are included, so callers must compare. Messages that are not indexed
+        are not found.
 
         Returns:
-            Records by physical offset; store time in milliseconds and physical offset of the index's last entry, both 0
-            where nothing was found.
+            Records by physical offset; then store time in milliseconds and physical offset of the index's last entry,
+            both 0 if nothing was found.
         """
         return self._appender.query(topic, key, max_num, (begin, end))
 
     def log_bounds(self) -> tuple[int, int]:
-        """The physical offsets of the commit log's begin and end."""
+        """Returns the physical offsets of the commit log's begin and end."""
         return self._appender.log_bounds()
 
     def earliest_store_time(self, topic: str | None = None, queue_id: int | None = None) -> int:
-        """The store time of the first message of a queue, a topic or the log, in milliseconds; -1 without one."""
+        """Returns the store time of the first message of a queue, topic or log in milliseconds; -1 if there is none."""
         return self._appender.earliest_store_time(topic, queue_id)

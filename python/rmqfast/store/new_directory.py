@@ -1,4 +1,4 @@
-"""Makes a directory appear whole or not at all: it is written beside its place, and moved at the end."""
+"""Creates a directory atomically: it is written beside its target and renamed at the end."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ NEW, OLD = "new", "old"
 
 @contextmanager
 def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
-    """Makes a directory that appears at `out` when the block ends without an error.
+    """Yields a directory that is moved to `out` when the block ends without an error.
 
-    Until then it is in `out` + ".partial", which goes with any error; one that a killed process left goes with the next
-    call. What an overwrite replaces waits in there, and comes back where the new directory cannot take its place.
+    It is written as `out` + ".partial", which an error removes; the next call removes that of a killed process. A
+    directory that is overwritten is kept inside until the new one is in place, and restored after an error.
     """
     if not out.name:
         raise ArgumentError(f"out: expected a path that ends in a name, got {out}")
-    out = out.resolve()  # behind a link, what it leads to is replaced, not the link
+    out = out.resolve()  # replaces the target of a link, not the link
     partial = out.with_name(f"{out.name}.partial")
     try:
         with _parents(out), _own(partial):
@@ -52,7 +52,7 @@ def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
 
 @contextmanager
 def _parents(out: Path) -> Iterator[None]:
-    """Makes the directories above; removes those that it made after an error."""
+    """Creates missing parent directories; removes them again after an error."""
     new_parents = [parent for parent in out.parents if not exists(parent)]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def _parents(out: Path) -> Iterator[None]:
 
 @contextmanager
 def _own(partial: Path) -> Iterator[None]:
-    """Makes the directory, or takes over that of a killed process, and locks it."""
+    """Creates and locks the directory; takes over that of a killed process."""
     partial.mkdir(exist_ok=True)
     with ExitStack() as stack:
         try:
@@ -94,7 +94,7 @@ def _place(new: Path, out: Path, old: Path, mode: Mode) -> None:
         if mode == "overwrite" and exists(out):
             out.rename(old)
         new.rename(out)
-    # the new name has to be on the disk, too
+    # flushes the new directory entry
     sync_directory(out.parent)
 
 
@@ -104,9 +104,9 @@ def _put_back(old: Path, out: Path) -> None:
 
 
 def _add(new: Path, out: Path) -> None:
-    """Moves files and makes directories, all or none; existing files stay."""
+    """Moves files into `out`, all or none; existing files stay."""
     with ExitStack() as undo:
-        # sorted: a directory comes before what is in it
+        # sorted, so that a directory comes before its files
         for path in sorted(new.rglob("*")):
             target = out / path.relative_to(new)
             if exists(target):

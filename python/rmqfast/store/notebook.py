@@ -1,4 +1,4 @@
-"""The HTML of a store in notebooks."""
+"""Renders a store as HTML in notebooks."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Topics = Mapping[str, Mapping[int, tuple[int, int]]]
 def store_html(
     title: str, path: str | os.PathLike[str], read_info: Callable[[], StoreInfo], read_topics: Callable[[], Topics]
 ) -> str:
-    """The store's facts and its first topics; reads only the first and the last message.
+    """Returns the store's facts and its first topics; reads only the first and the last message.
 
-    Where a store has no consume queues, topics would be known only from the whole log: then they are left out.
+    A store without consume queues shows no topics, because finding them would read the whole log.
     """
     known: dict[str, object] = {"path": str(path)}
     if not _has_queues(path):

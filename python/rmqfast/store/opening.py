@@ -66,40 +66,38 @@ def open_store(
     """Opens a RocketMQ store directory.
 
     Args:
-        path: The store's directory (`storePathRootDir`); a `file:` URL names one, too. An empty text is refused; of
-            `Path("")` nobody can tell, as Python makes it the current directory.
-        mode: "r" reads; it never writes to, locks or slows the store, and is safe beside a live broker. "a" owns the
-            store and appends to it; where there is nothing, or an empty directory, it makes a new store. One that was
-            not closed, or whose parts disagree, is recovered first.
-        commit_log_dirs: Directories of the commit log, where it is not `commitlog` below `path` (`storePathCommitLog`);
+        path: The store's directory (`storePathRootDir`), also as a `file:` URL. An empty string is refused.
+        mode: "r" reads. It never writes to or locks the store, and is safe beside a running broker. "a" owns the
+            store and appends to it, and creates it if the directory is missing or empty. A store that was not closed,
+            or whose parts disagree, is recovered first.
+        commit_log_dirs: Directories of the commit log (`storePathCommitLog`) if it is not `commitlog` below `path`;
             for mode "r" only.
-        broker_name: What the column `broker_name` shall say; a store does not know it.
-        io: "pread" is safe beside any other process; "mmap" is faster for scattered reads of a store that nobody
-            truncates meanwhile: a file that is shortened under a map ends the process.
-        flush: Mode "a": "async" hands messages to the operating system before an append returns, so that they survive
-            the end of the process; every half second they are brought to the disk. "sync" brings the commit log to the
-            disk before it returns, for all threads that append at once with one wait; recovery makes queues and index
-            from that.
-        options: Mode "a": sizes and limits; RocketMQ's unless given.
-        retention: Mode "a": removes old files while the store is open: first after a minute, then every ten seconds,
-            as RocketMQ does. Without it nothing is ever removed.
-        clock: Mode "a": milliseconds since 1970, called once per append; the system's clock unless given.
-        progress: Mode "a": called by a recovery with bytes done and bytes in all.
+        broker_name: Value of the column `broker_name`, which a store does not contain.
+        io: "pread" is safe beside any other process. "mmap" is faster for scattered reads, but a file that is
+            truncated while it is mapped kills the process.
+        flush: Mode "a": "async" writes before an append returns, so that messages survive the end of the process, and
+            flushes every half second. "sync" flushes the commit log before an append returns; threads that append at
+            the same time share one flush. Queues and index are flushed later: recovery rebuilds them from the log.
+        options: Mode "a": file sizes and limits. Default: RocketMQ's.
+        retention: Mode "a": removes old files while the store is open: after one minute, then every ten seconds, as
+            RocketMQ does. Default: nothing is removed.
+        clock: Mode "a": called once per append for the milliseconds since 1970. Default: the system's clock.
+        progress: Mode "a": called by a recovery with bytes done and total bytes.
 
     Returns:
         The store, which is a context manager; in mode "a" a `WritableStore`.
 
     Raises:
-        StoreNotFoundError: No such directory.
-        UnsupportedStoreError: No RocketMQ store, or a DLedger one; for mode "a" also one that is kept in files, too,
-            that are not written here: RocksDB, batch queues, timers. A broker of 5.x has a timer wheel unless
-            `timerWheelEnable=false`; an export of such a store (`MessageStore.export`) can be appended to.
+        StoreNotFoundError: The directory does not exist.
+        UnsupportedStoreError: Not a RocketMQ store, or a DLedger store. For mode "a" also a store with RocksDB, batch
+            queues or timers, which rmqfast does not write. A broker of 5.x has a timer wheel unless
+            `timerWheelEnable=false`. To append, export the store first (`MessageStore.export`).
         StoreBusyError: Mode "a": another process owns the store.
-        CorruptError: Mode "a": the log is damaged where it had been flushed, or ends before that: recovery would lose
-            messages. `find_missing_end` and `rmqfast store repair` say which.
-        ArgumentError: A mode, io or flush that does not exist, an argument of the other mode, an empty path, the URL of
+        CorruptError: Mode "a": flushed bytes of the log are damaged or missing, so that recovery would lose
+            messages. `find_missing_end` and `rmqfast store repair` show which.
+        ArgumentError: An unknown mode, io or flush, an argument of the other mode, an empty path, or the URL of
             another system.
-        StoreIOError: A file or a directory of it cannot be looked at.
+        StoreIOError: A file or directory of the store cannot be read.
 
     Example:
         >>> import rmqfast
@@ -125,26 +123,14 @@ def open_store(
 
 
 class MissingEnd(NamedTuple):
-    """A flushed end of the commit log that is missing.
+    """The flushed end of a commit log that is missing.
 
     Attributes:
-        log_end: Offset at which the log ends.
-        expected: Offset at which it ended, or behind.
-        file: The file that ends too early, or should be there.
-        position: Where in the file.
-        reason: Expected and got, in words, with what says so.
-
-    Example:
-        >>> import rmqfast
-        >>> from rmqfast.store import find_missing_end
-        >>> directory = getfixture("tmp_path") / "cut"
-        >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
-        >>> with rmqfast.open_store(directory, mode="a", options=small) as store:
-        ...     end = store.append(rmqfast.Message("orders", b"paid")).physical_offset
-        >>> (directory / "commitlog" / ("0" * 20)).write_bytes(b"")
-        0
-        >>> find_missing_end(directory).log_end
-        0
+        log_end: Physical offset at which the log ends.
+        expected: Smallest physical offset at which it should end.
+        file: The file that is too short or missing.
+        position: Byte position in the file.
+        reason: Expected and actual end, and the file that proves the difference.
     """
 
     log_end: int
@@ -157,18 +143,14 @@ class MissingEnd(NamedTuple):
 def find_missing_end(path: StorePath) -> MissingEnd | None:
     """Returns the missing end of a store's commit log; None if the log has all that was flushed.
 
-    Nothing is changed. Nobody may have the store open.
+    Changes nothing. The store must not be open in any process.
 
     Args:
         path: The store's directory.
 
     Raises:
-        StoreNotFoundError: No such directory.
+        StoreNotFoundError: The directory does not exist.
         CorruptError: The log is damaged in its middle.
-
-    Example:
-        >>> from rmqfast.store import find_missing_end
-        >>> find_missing_end(getfixture("golden_store")("basic-4.9.4"))
     """
     missing = _native.missing_end(os.fspath(local_path(path, "path")))
     return None if missing is None else MissingEnd(*missing)
@@ -182,27 +164,27 @@ def repair(
     cut_at: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> RecoveryReport:
-    """Repairs a store from its log: fixes the consume queues, builds the index, cuts half a record at the end.
+    """Repairs a store from its log: fixes consume queues, rebuilds the index, cuts an incomplete record at the end.
 
-    Where the log ends before what was flushed, messages are lost: `find_missing_end` says where. It is cut there only
-    if `cut_at` is that offset. Each queue then goes on behind what it had listed, so that no queue offset is given
-    twice; `config/lostMessages.json` lists what is left out.
+    If flushed bytes are missing at the log's end (`find_missing_end`), it cuts the log there only if `cut_at` is that
+    offset. Queues then continue after the lost messages, so that no queue offset is used twice, and
+    `config/lostMessages.json` lists the lost offsets.
 
-    Messages are neither changed nor moved. A store that a broker of 5.x made with its defaults is refused, as its timer
-    wheel would be left behind: a broker of 5.x recovers it when it starts, and an export of it needs no repair.
+    Messages are neither changed nor moved. A 5.x store with a timer wheel is refused: a broker of 5.x recovers it when
+    it starts, and an export of it needs no repair.
 
     Args:
-        path: The store's directory; nobody else may own it.
-        options: Sizes of files, where the store has none to tell them.
-        cut_at: The `log_end` of a missing end, to give up what stood behind.
-        progress: Called with bytes done and bytes in all.
+        path: The store's directory; no other process may own it.
+        options: File sizes, used if the store has no files that show them.
+        cut_at: The `log_end` of a missing end, to give up the messages after it.
+        progress: Called with bytes done and total bytes.
 
     Raises:
-        StoreNotFoundError: No such directory.
-        UnsupportedStoreError: As `open_store` with mode "a".
+        StoreNotFoundError: The directory does not exist.
+        UnsupportedStoreError: As for `open_store` with mode "a".
         StoreBusyError: Another process owns the store.
-        CorruptError: The log is damaged where it had been flushed, or ends before that: a cut would lose messages.
-        ArgumentError: `cut_at` is not where the log ends, or nothing is missing; an empty path, the URL of another
+        CorruptError: Flushed bytes of the log are damaged or missing: a cut would lose messages.
+        ArgumentError: `cut_at` is not the log's end, nothing is missing, the path is empty, or the URL of another
             system.
 
     Example:

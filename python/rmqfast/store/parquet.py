@@ -1,4 +1,4 @@
-"""Messages of a store as Parquet files by day and topic: what Spark's `partitionBy` makes, without Spark.
+"""Writes messages to Parquet files by day and topic, in the layout of Spark's `partitionBy`, without Spark.
 
 Source: Spark's `DataFrameWriter`, `ExternalCatalogUtils`.
 """
@@ -32,21 +32,19 @@ from rmqfast.system import usable_cores
 
 __all__ = ["write_parquet"]
 
-#: A thread reads so many bytes of the log, then writes them: its memory is a few times that.
+#: Bytes of the log that a thread reads before it writes them; it needs a few times as much memory.
 PIECE_BYTES = 16 << 20
 PIECE_ROWS = 1 << 20
 MOST_THREADS = 8
-#: Files that all threads together have open.
+#: Maximum number of open files of all threads.
 MOST_OPEN = 512
 MOST_LISTED = 20
-#: The empty file that Spark leaves once all is written; what runs next may wait for it.
+#: The empty file that Spark writes last; later jobs may wait for it.
 SUCCESS = "_SUCCESS"
 Piece = tuple[str, int, int, bool]
 
 
 class PieceResult(NamedTuple):
-    """The result of writing one piece of the log."""
-
     rows: int
     bytes: int
     damage: list[Damage]
@@ -65,11 +63,10 @@ def write_parquet(
     on_damage: Literal["fail", "warn"] = "fail",
     progress: Callable[[int, int], object] | None = None,
 ) -> Ingested:
-    """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`; the day is that of `store_timestamp`, in UTC.
+    """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`, by the UTC day of `store_timestamp`.
 
-    Columns, types and names of directories are those that `rmqfast.spark.ingest` has Spark write. Each core writes
-    files of its own. Nothing changes at `out` before all of it is on the disk: it is made beside it, as `out` +
-    ".partial".
+    Columns, types and directory names are those of `rmqfast.spark.ingest`. Each thread writes its own files. All files
+    are written below `out` + ".partial" and moved to `out` at the end.
     """
     import_extra("pyarrow", "arrow")
     target = _local(out)
@@ -90,7 +87,7 @@ def write_parquet(
     report = progress or (lambda *_: None)
     report(position, total)
     with new_directory(target, mode) as directory, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DamageWarning)  # told with all places
+        warnings.simplefilter("ignore", DamageWarning)  # all damage is reported at the end
         with _piece_results(store, request, pieces, directory) as results:
             for (_, start, end, _), result in zip(pieces, results, strict=True):
                 if result.damage and on_damage == "fail":
@@ -113,7 +110,7 @@ def _piece_results(
     def new_name() -> str:
         return f"part-{next(number):05}-{run}.snappy.parquet"
 
-    # who begins takes the files that were written last: a small store has one for each day and topic
+    # the next piece continues the files written last, so that a small store has one file per day and topic
     idle: LifoQueue[PartitionFiles] = LifoQueue()
 
     def write(piece: Piece) -> PieceResult:

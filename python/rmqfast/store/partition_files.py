@@ -1,4 +1,4 @@
-"""Parquet files of one thread: one for each day and topic, under the names of directories that Spark gives them.
+"""Parquet files of one thread, one per day and topic, in directories named as Spark names them.
 
 Source: Spark's `ExternalCatalogUtils`.
 """
@@ -18,47 +18,47 @@ if TYPE_CHECKING:
 
 __all__ = ["PartitionFiles"]
 
-#: A file ends behind so many bytes: what its footer will say of each row group waits in memory until then.
+#: Bytes after which a new file starts, because the metadata of all row groups stays in memory until the end.
 FILE_BYTES = 1 << 30
-#: Spark and Hive escape these in the names of directories.
+#: Characters that Spark and Hive escape in directory names.
 ESCAPED = frozenset("\"#%'*/:=?\\{[]^\x7f") | frozenset(map(chr, range(0x20)))
-#: How they call nothing.
+#: The directory name of Spark and Hive for an empty value.
 NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
 class PartitionFiles:
-    """Writes batches to one Parquet file for each day and topic, a row group a batch."""
+    """Writes batches to one Parquet file per day and topic; each batch becomes a row group."""
 
     def __init__(self, directory: Path, new_name: Callable[[], str], *, most_open: int) -> None:
         self._directory = directory
         self._new_name = new_name
         self._most_open = most_open
-        self._open: dict[str, _File] = {}  # the one that was written last comes last
+        self._open: dict[str, _File] = {}  # in the order of the last write
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        # after an error the files are in nobody's interest, only that none stays open
+        # after an error the files are useless, but must be closed
         with nullcontext() if kind is None else suppress(OSError), ExitStack() as closing:
             for file in self._open.values():
                 closing.callback(file.close)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Writes the rows of a batch; those of a partition keep their order."""
+        """Writes the rows of a batch; rows of a partition keep their order."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        # by its number: Arrow asks for a database of time zones to tell the day in UTC, which a small machine has not
+        # computed from the number: Arrow needs a time zone database even for UTC, which a container may lack
         stored = batch.column("store_timestamp")
         utc = stored.cast(pa.int64()).cast(pa.timestamp(stored.type.unit))
-        # text, as Python knows no days behind the year 9999, which a damaged record may have
+        # a string: a damaged record may have a day after the year 9999, which Python's dates do not have
         day = utc.cast(pa.date32()).cast(pa.string())
         keys = pa.RecordBatch.from_arrays([day, batch.column("topic")], ["day", "topic"])
-        order = pc.sort_indices(keys, [("day", "ascending"), ("topic", "ascending")])  # equal keys keep their order
+        order = pc.sort_indices(keys, [("day", "ascending"), ("topic", "ascending")])  # a stable sort
         keys = keys.take(order)
         rows = batch.select([name for name in batch.schema.names if name != "topic"]).take(order)
-        # Table.group_by would have pyarrow import its dataset and pandas, which takes longer than a small store
+        # Table.group_by would import pyarrow.dataset and pandas, which takes longer than exporting a small store
         ends = {end for column in keys.columns for end in pc.run_end_encode(column).run_ends.to_pylist()}
         for start, end in pairwise([0, *sorted(ends)]):
             names = (_name(column[start].as_py()) for column in keys.columns)
@@ -80,8 +80,6 @@ class PartitionFiles:
 
 
 class _File:
-    """A Parquet file that is being written."""
-
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         import pyarrow as pa
         from pyarrow import parquet
@@ -98,7 +96,7 @@ class _File:
         self._writer.write_batch(rows)
 
     def close(self) -> None:
-        """Ends the file, with all of it on the disk."""
+        """Finishes the file and flushes it to disk."""
         with self._sink:
             self._writer.close()
         with self._path.open("rb") as file:

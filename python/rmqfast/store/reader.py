@@ -1,4 +1,4 @@
-"""A store directory, read: scans, look-ups, exports, checks. Nothing in it is written, locked or created.
+"""Reads a store directory: scans, queries, exports, checks. It writes, locks and creates nothing in the store.
 
 Source: RocketMQ's `DefaultMessageStore`, `ExpressionMessageFilter`, `ReputMessageService`,
 `PullAPIWrapper`, `ConsumeQueueStore`, `ConsumeQueue`, `IndexService`, `MQAdminImpl`, `MessageDecoder`, `CommitLog`,
@@ -47,21 +47,21 @@ Way = Literal["log", "queue"]
 OnDamage = Literal["warn", "fail"]
 
 
-#: What a store has that is opened for appending.
+#: Attributes that only a store opened for appending has.
 _APPENDING = frozenset({"append", "append_batch", "append_many", "clean", "flush", "recovery", "live", "last_clean"})
 
 
 class _ReadOnlyError(ArgumentError, AttributeError):
-    """An attribute of stores that are opened for appending; `hasattr` says no."""
+    """Raised for attributes of writable stores. It is an `AttributeError`, so that `hasattr` returns False."""
 
 
 @not_picklable("open the store where it is used, by rmqfast.open_store(path)")
 class MessageStore:
-    """A store directory, opened by `open_store`: a snapshot of its messages at that time, even if a broker writes on.
+    """A snapshot of a store directory, opened by `open_store`; a broker may keep writing.
 
-    `scan`, `get`, `query`, `topics` and all others tell of the same moment, until `refresh` moves it. What retention or
-    an administrator removes meanwhile is gone all the same. A `tail` follows the store from any moment on; `verify`,
-    `topic_configs` and `consumer_offsets` read files as they are when they are called.
+    `scan`, `get`, `query`, `topics` and the other reads see the same moment until `refresh` moves it, but messages that
+    retention or an administrator removes are gone. A `tail` follows new messages. `verify`, `topic_configs` and
+    `consumer_offsets` read the current files.
 
     Example:
         >>> import rmqfast
@@ -87,7 +87,7 @@ class MessageStore:
     def _repr_html_(self) -> str:
         return store_html(type(self).__name__, self.path, self.info, self.topics)
 
-    if not TYPE_CHECKING:  # a checker says of itself that a store for reading has no such method
+    if not TYPE_CHECKING:  # type checkers report a missing method by themselves
 
         def __getattr__(self, name: str) -> NoReturn:
             if name in _APPENDING:
@@ -95,31 +95,14 @@ class MessageStore:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def close(self) -> None:
-        """Closes the store, its scans and its tails, which raise from then on.
-
-        A second call does nothing.
-        """
+        """Closes the store, its scans and its tails, which then raise. A second call does nothing."""
         self._native.close()
 
     def refresh(self) -> None:
-        """Moves to the present content of the store. Scans made before keep their snapshot.
+        """Moves the snapshot to the current content of the store. Existing scans keep their snapshot.
 
         Raises:
-            StoreError: The store cannot be read, or is closed.
-
-        Example:
-            >>> import rmqfast
-            >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
-            >>> path = getfixture("tmp_path") / "store"
-            >>> with rmqfast.open_store(path, mode="a", options=small) as writer:
-            ...     first = writer.append(rmqfast.Message("orders", b"paid"))
-            ...     store = rmqfast.open_store(path)
-            ...     second = writer.append(rmqfast.Message("orders", b"sent"))
-            >>> store.topics()
-            {'orders': {0: (0, 1)}}
-            >>> store.refresh()
-            >>> store.topics()
-            {'orders': {0: (0, 2)}}
+            StoreError: The store is closed or cannot be read.
         """
         self._native = self._native.refreshed()
 
@@ -135,20 +118,19 @@ class MessageStore:
         """Streams messages as Arrow record batches.
 
         Args:
-            topic: Only this topic, or these, as they are now: of one that was deleted and made anew, what came since.
-                Without it every record of the commit log.
-            threads: More than one: batches come in no order.
-            way: "log" or "queue" overrules the plan's choice between reading the log straight and by consume queue.
-            on_damage: What becomes of a reading that meets bytes which it cannot use: "warn" leaves them out and ends
-                with a `DamageWarning`, "fail" ends it with a `CorruptError`, through the Arrow C stream with an error
-                of the library that reads.
-            arguments: Which messages and columns, in what batches: see `rmqfast.store.ScanArguments`.
+            topic: One topic or several; of a topic that was deleted and created again, only messages since. Default:
+                every record of the commit log.
+            threads: Number of reading threads. With more than one, batches arrive in no order.
+            way: "log" reads the log sequentially, "queue" by the consume queues. Default: the faster one.
+            on_damage: "warn" skips damaged bytes and warns at the end with a `DamageWarning`. "fail" raises
+                `CorruptError` at the first damage; a library that reads the Arrow C stream raises an error of its own.
+            arguments: Filters, columns and batch sizes: see `rmqfast.store.ScanArguments`.
 
         Raises:
-            UnknownTopicError: The store has no such topic.
-            UnknownColumnError: The row has no such column.
-            ExpressionError: `tags` or `sql` does not parse.
-            ArgumentError: A value out of range.
+            UnknownTopicError: The store does not have the topic.
+            UnknownColumnError: A column does not exist.
+            ExpressionError: `tags` or `sql` is invalid.
+            ArgumentError: A value is out of range.
 
         Example:
             >>> import rmqfast
@@ -164,20 +146,20 @@ class MessageStore:
     def plan(
         self, request: ScanRequest, *, cut_bytes: int, readers: int = 1, way: Way | None = None
     ) -> tuple[list[tuple[str, int, int, bool]], int, str]:
-        """Plans a scan as pieces that can be read independently, as by Spark's tasks.
+        """Plans a scan as pieces that can be read independently, such as by Spark's tasks.
 
         Args:
-            request: The scan.
-            cut_bytes: Bytes that a piece shall read, at most, about.
-            readers: How many read at once: the pieces of a large scan are a multiple of it, and equal.
-            way: As in `scan`.
+            request: The scan to divide.
+            cut_bytes: Approximate maximum of bytes that a piece reads.
+            readers: Number of concurrent readers. A large scan has a multiple of as many pieces, of equal size.
+            way: See `scan`.
 
         Returns:
-            Pieces (way, first physical offset, end, whether bodies must be checked); messages that the queues list
-            before filters; why the way was chosen.
+            The pieces (way, first physical offset, end, whether to check body CRCs); the number of messages in the
+            queues before filters; the reason for the way.
 
         Raises:
-            UnknownTopicError: The store has no such topic.
+            UnknownTopicError: The store does not have the topic.
         """
         return self._native.plan(request, way=way, cut_bytes=cut_bytes, readers=readers)
 
@@ -194,18 +176,18 @@ class MessageStore:
         """Plans a scan as pieces of a size that suits Spark's tasks.
 
         Args:
-            request: The scan.
-            least: At least so many pieces, where the log can be cut so often.
-            piece_bytes: Bytes of the log that a piece reads, about; 256 MiB unless given.
-            readers: As in `plan`.
-            worker_cores: Those of Python workers, which begin slowly: with more than four pieces for each core,
-                larger ones of up to 1 GiB are made, unless `piece_bytes` is given.
+            request: The scan to divide.
+            least: Minimum number of pieces, if the log can be divided so often.
+            piece_bytes: Approximate bytes of the log per piece. Default: 256 MiB.
+            readers: See `plan`.
+            worker_cores: Cores of Python workers, which start slowly. For more than four pieces per core, pieces grow
+                up to 1 GiB unless `piece_bytes` is given.
 
         Returns:
-            Pieces in the order of the log, as `plan` gives them; none where there is nothing to read.
+            Pieces of `plan` in the order of the log; empty if there is nothing to read.
 
         Raises:
-            UnknownTopicError: The store has no such topic.
+            UnknownTopicError: The store does not have the topic.
         """
         return self._native.partitions(
             request, least=least, piece_bytes=piece_bytes, readers=readers, worker_cores=worker_cores
@@ -234,30 +216,28 @@ class MessageStore:
     ) -> Tail:
         """Follows the store: yields new messages as record batches.
 
-        Each message comes once, whole, its body checked, in the order of the log; files that are added later are found.
-        A message that is only half written yet is waited for. Where `transientStorePoolEnable` is on, a broker keeps
-        messages in memory of its own for up to 200 ms: they come as much later.
+        Messages come once, in the order of the log, with checked bodies. A half-written message is waited for. A broker
+        with `transientStorePoolEnable` holds messages in its memory for up to 200 ms before a reader can see them.
 
         Args:
-            topic: Only this topic, or these; without it every record of the commit log.
-            start: "end": what is stored from now on. "begin": from the first message on. A number: the `position` of an
-                earlier tail, or any physical offset where a record begins. A datetime or ISO 8601 text: what was stored
-                at that time or later.
-            last: With start "end": so many of the last messages first, of those that are asked for.
-            stop: None: never ends by itself. A position: ends there. "end": ends at what is the log's end now.
-            poll_interval: Seconds between two looks where nothing comes.
-            batch_rows: Rows of a batch, at most; what is there is not held back until a batch is full.
-            batch_bytes: Bytes of a batch, about.
-            on_damage: What becomes of a tail that meets bytes which it cannot use: "warn" leaves them out with a
-                `DamageWarning`, once, "fail" ends it with a `CorruptError`, which each later look raises again. Its
-                `position` stays behind the last batch then.
-            arguments: Which messages, and what of them: see `rmqfast.store.MessageArguments`.
+            topic: One topic or several. Default: every record of the commit log.
+            start: "end" starts after the last message, "begin" at the first one. A number is the `position` of an
+                earlier tail or the physical offset of a record. A datetime or ISO 8601 string starts at the first
+                message stored at that time or later.
+            last: With start "end": number of last matching messages to yield first.
+            stop: A position at which the tail ends, or "end" for the current end of the log. None: it does not end.
+            poll_interval: Seconds between polls while there are no new messages.
+            batch_rows: Maximum rows of a batch; batches are yielded without waiting until they are full.
+            batch_bytes: Approximate bytes of a batch.
+            on_damage: "warn" skips damaged bytes and issues one `DamageWarning`. "fail" raises `CorruptError`, again at
+                each later poll; its `position` stays after the last batch.
+            arguments: Filters and columns: see `rmqfast.store.MessageArguments`.
 
         Raises:
-            UnknownTopicError: The store has no such topic.
-            UnknownColumnError: The row has no such column.
-            ExpressionError: `tags` or `sql` does not parse.
-            ArgumentError: A value out of range.
+            UnknownTopicError: The store does not have the topic.
+            UnknownColumnError: A column does not exist.
+            ExpressionError: `tags` or `sql` is invalid.
+            ArgumentError: A value is out of range.
 
         Example:
             >>> import rmqfast
@@ -297,24 +277,24 @@ class MessageStore:
     ) -> GetMessageResult:
         """Returns messages of a queue from an offset on, as a broker answers a pull.
 
-        To read on, pass `next_begin_offset` as `offset`, whatever the status, until that is OFFSET_OVERFLOW_ONE. One
-        call looks at 800 messages (at `max_messages`, if that is more) and does not go on into the queue's next file.
+        To continue, pass `next_begin_offset` as `offset`, whatever the status, until the status is OFFSET_OVERFLOW_ONE.
+        One call examines up to 800 messages (or `max_messages` if higher), within one file of the queue.
 
         Args:
             topic: The topic.
-            queue_id: The queue; one that does not exist is an empty one.
+            queue_id: The queue; a missing queue counts as empty.
             offset: Queue offset.
-            max_messages: At most so many, and at most 256 KiB of them for every 32 asked for; the first one always
-                fits. Up to 32 that is what a broker gives of what it has in memory; it never gives more.
-            tags: Tag expression, as "A || B". The broker's part compares hashes and decides status and next offset; the
-                client's part compares the tags themselves and decides `messages`.
-            max_body_bytes: Bytes of a decompressed body; a larger one is None, and damage says so.
-            limits: A broker's, in place of those that grow with `max_messages`: 32 messages and 256 KiB at most, and 8
-                messages and 64 KiB of what lies far behind the log's end.
+            max_messages: Maximum number of messages. Their bytes are limited to 256 KiB per 32 messages; the first
+                message always fits. A broker never returns more than 32.
+            tags: Tag expression, such as "A || B". Hashes of tags decide status and next offset, as at a broker; the
+                tags themselves decide `messages`, as in a client.
+            max_body_bytes: Maximum bytes of a decompressed body. A larger body is None and listed as damage.
+            limits: Limits of a broker instead: 32 messages and 256 KiB, or 8 messages and 64 KiB of those far behind
+                the log's end.
 
         Raises:
-            UnknownTopicError: The store has no such topic.
-            ExpressionError: `tags` does not parse.
+            UnknownTopicError: The store does not have the topic.
+            ExpressionError: `tags` is invalid.
             ArgumentError: `max_messages` is less than 1.
 
         Example:
@@ -339,22 +319,16 @@ class MessageStore:
         return GetMessageResult(GetMessageStatus(status), next_offset, low, high, messages, places, from_slave)
 
     def check_in_disk(self, topic: str, queue_id: Number, offset: Number, *, limits: GetLimits | None = None) -> bool:
-        """Whether a broker would take a message to be on disk only, as it lies far behind the log's end.
+        """Whether a broker would consider a message to be on disk only, because it lies far behind the log's end.
 
         Args:
             topic: The topic.
             queue_id: The queue.
-            offset: Queue offset; where there is no message the answer is no.
-            limits: What is taken to be in memory; 40 % of this machine's memory unless given.
+            offset: Queue offset; False is returned if it has no message.
+            limits: Defines how much of the log is in memory. Default: 40 % of this machine's memory.
 
         Raises:
-            UnknownTopicError: The store has no such topic.
-
-        Example:
-            >>> import rmqfast
-            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
-            >>> store.check_in_disk("fx_q1", 0, 0, limits=rmqfast.GetLimits(physical_memory=1 << 20))
-            True
+            UnknownTopicError: The store does not have the topic.
         """
         return self._native.check_in_disk(
             _queue(topic, queue_id), integer("offset", offset), limits=(limits or GetLimits()).with_system_values()
@@ -362,24 +336,17 @@ class MessageStore:
 
     @suggests_names
     def earliest_time(self, topic: str | None = None, queue_id: Number | None = None) -> int | None:
-        """The store time of the first message in milliseconds; None without one.
+        """Returns the store time of the first readable message in milliseconds since 1970; None if there is no message.
 
-        A 4.9.4 broker says -1 for the whole store unless 8 MiB of messages stand in its first file; this does not.
-        Where the first message cannot be read, the first one that can be is taken.
+        Unlike this method, a 4.9.4 broker answers -1 for the whole store until its first file has 8 MiB of messages.
 
         Args:
-            topic: Only of this topic; of the whole commit log without it.
-            queue_id: Only of this queue of the topic.
+            topic: The topic. Default: the whole commit log.
+            queue_id: The queue. Default: all queues of the topic.
 
         Raises:
-            UnknownTopicError: The store has no such topic.
-            ArgumentError: A queue without a topic.
-
-        Example:
-            >>> import rmqfast
-            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
-            >>> store.earliest_time(), store.earliest_time("fx_q1", 0)
-            (1795231240903, 1795231240975)
+            UnknownTopicError: The store does not have the topic.
+            ArgumentError: A queue is given without a topic.
         """
         if topic is None and queue_id is not None:
             raise ArgumentError(f"queue_id: expected none without a topic, got {queue_id}")
@@ -389,20 +356,19 @@ class MessageStore:
     def offset_for_time(
         self, topic: str, queue_id: Number, when: Time, *, rule: Literal["5.x", "4.9.4"] = "5.x"
     ) -> int:
-        """The queue offset for a point in time.
+        """Returns the queue offset for a point in time.
 
         Args:
             topic: The topic.
             queue_id: The queue.
-            when: Store time: milliseconds, ISO 8601, datetime.
-            rule: "5.x": the first message not before `when`, the max offset where there is none, so that reading on
-                from there gives all messages from `when` on and no other. "4.9.4": the message nearest to `when`, in
-                the file that modification times point at, the last one for any later time; a copied store answers
-                differently.
+            when: Store time: milliseconds since 1970, ISO 8601, datetime.
+            rule: "5.x": the first message stored at `when` or later, or the max offset. "4.9.4": the message stored
+                nearest to `when` in the file that modification times select, or the last message; a copied store may
+                answer differently.
 
         Raises:
-            UnknownTopicError: The store has no such topic.
-            ArgumentError: A text that is no time, a rule that does not exist.
+            UnknownTopicError: The store does not have the topic.
+            ArgumentError: An invalid time or an unknown rule.
 
         Example:
             >>> import rmqfast
@@ -414,21 +380,15 @@ class MessageStore:
 
     @suggests_names
     def message_at(self, physical_offset: Number, *, max_body_bytes: int = MAX_BODY_BYTES) -> MessageExt:
-        """The message whose record starts at a physical offset.
+        """Returns the message whose record starts at a physical offset.
 
         Args:
             physical_offset: Byte offset in the commit log.
-            max_body_bytes: Bytes of a decompressed body; a larger one is None.
+            max_body_bytes: Maximum bytes of a decompressed body; a larger body is None.
 
         Raises:
-            CorruptError: No sound record stands there.
-            ArgumentError: No file of the commit log holds the offset.
-
-        Example:
-            >>> import rmqfast
-            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
-            >>> store.message_at(334).topic
-            'fx_q1'
+            CorruptError: No intact record starts there.
+            ArgumentError: No file of the commit log contains the offset.
         """
         position = integer("physical_offset", physical_offset, 0)
         return messages_of(self._native.message_at(position, options=(self._broker_name, max_body_bytes)))[0]
@@ -444,25 +404,25 @@ class MessageStore:
         end: Time | None = None,
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> list[MessageExt]:
-        """Messages of a topic that have a key, in the order of the log.
+        """Returns the messages of a topic that have a key, in the order of the log.
 
-        The index files lead there; the stretches of the log that none covers, as after a crash, are read. Unlike a
-        broker's answer, each message really has the key: others of the same hash are left out.
+        It uses the index files, and reads the parts of the log that are not indexed, such as after a crash. Unlike a
+        broker, it returns no messages of other keys with the same hash.
 
         Args:
             topic: The topic.
-            key: One of the words in KEYS, or the UNIQ_KEY.
-            max_messages: At most so many, the newest.
-            begin: Store time from here on: milliseconds, ISO 8601, datetime.
-            end: Store time up to and with this.
-            max_body_bytes: Bytes of a decompressed body; a larger one is None.
+            key: One of the keys of the message, or its UNIQ_KEY.
+            max_messages: Maximum number of messages; the newest are returned.
+            begin: Earliest store time: milliseconds since 1970, ISO 8601, datetime.
+            end: Latest store time, inclusive.
+            max_body_bytes: Maximum bytes of a decompressed body; a larger body is None.
 
         Raises:
-            UnknownTopicError: The store has no such topic.
-            ArgumentError: A text that is no time, `max_messages` less than 1.
+            UnknownTopicError: The store does not have the topic.
+            ArgumentError: An invalid time, or `max_messages` is less than 1.
 
         Warns:
-            DamageWarning: Bytes on the way could not be used.
+            DamageWarning: Some bytes were damaged.
 
         Example:
             >>> import rmqfast
@@ -480,19 +440,19 @@ class MessageStore:
     def message_by_id(
         self, message_id: str, *, topic: str | None = None, max_body_bytes: int = MAX_BODY_BYTES
     ) -> MessageExt:
-        """The message with an id.
+        """Returns the message with an id.
 
         Args:
-            message_id: The broker's (`offset_msg_id`: the store host in it must be the record's) or the producer's
+            message_id: The broker's id (`offset_msg_id`, whose store host must match the record) or the producer's id
                 (`msg_id`).
-            topic: Only of this topic. It spares the search of all topics for a producer's id.
-            max_body_bytes: Bytes of a decompressed body; a larger one is None.
+            topic: The topic, which speeds up the search for a producer's id. Default: all topics.
+            max_body_bytes: Maximum bytes of a decompressed body; a larger body is None.
 
         Raises:
-            UnknownMessageError: The store has no such message.
+            UnknownMessageError: The store does not have the message.
 
         Warns:
-            DamageWarning: Bytes on the way could not be used: the message may have been among them.
+            DamageWarning: Some bytes were damaged, perhaps those of the message.
 
         Example:
             >>> import rmqfast
@@ -526,38 +486,38 @@ class MessageStore:
     ) -> ExportReport:
         """Writes the messages of a scan to a new store, or to a file of JSON lines.
 
-        A new store has the same records, compressed bodies as they are, with the same queue offsets: only their
-        physical offsets, and the ids made of those, are new. Consume queues, index, checkpoint and
-        `config/topics.json` are made; it opens with `open_store(mode="a")` and in RocketMQ without recovery. Where
-        messages of a queue are left out, units that lead nowhere keep the others' places; a consumer is led past them.
-        Without `topic` every record goes along, prepared and rolled-back ones, too; consumer offsets and groups do not.
+        A new store has the same records with the same queue offsets, but new physical offsets and message ids. It has
+        consume queues, index, checkpoint and `config/topics.json`, and opens for appending or in RocketMQ without
+        recovery. Units that refer to no record take the places of omitted messages, and consumers skip them. Without
+        `topic` every record is copied, including prepared and rolled-back messages. Consumer offsets and groups are not
+        copied.
 
-        Nothing is at `out` before all of it is on the disk: it is made beside it, as `out` + ".partial".
+        It is written to `out` + ".partial" and moved to `out` at the end.
 
         Args:
-            out: Where to: a path where nothing is yet. For JSON lines also an open text file.
-            topic: Only this topic, or these; all without it.
+            out: A path that does not exist yet. For JSON lines also an open text file.
+            topic: One topic or several. Default: all.
             queue_ids: Only these queues.
-            tags: Tag expression, as "A || B".
-            sql: SQL92 condition over the properties.
-            keys: Only messages that have one of these keys, or one as UNIQ_KEY.
-            start_offset: Queue offsets from here on: one number, or one by queue.
-            end_offset: Queue offsets before this.
-            start_time: Store timestamps from here on: a datetime, a date, ISO 8601, milliseconds since 1970, or NumPy's
-                or pandas' of these.
-            end_time: Store timestamps before this.
-            format: "store" or "jsonl" (rows as `rmqfast store scan -o jsonl` prints them); unless given, "jsonl" for an
-                open file and for names that end in .jsonl or .ndjson.
-            options: Sizes of the new store's files; those of this store unless given.
-            progress: Called now and then with bytes of the log that were read, and bytes in all; what it raises ends
+            tags: Tag expression, such as "A || B".
+            sql: SQL92 expression over the properties.
+            keys: Only messages with one of these as key or UNIQ_KEY.
+            start_offset: First queue offset: one number, or a number per queue.
+            end_offset: Queue offset before which to stop.
+            start_time: Earliest store time: a datetime, a date, ISO 8601, milliseconds since 1970, or a NumPy or pandas
+                time.
+            end_time: Store time before which to stop.
+            format: "store" or "jsonl" (rows as `rmqfast store scan -o jsonl` prints them). Default: "jsonl" for an open
+                file or a name ending in .jsonl or .ndjson.
+            options: File sizes of the new store. Default: those of this store.
+            progress: Called now and then with bytes of the log read and total bytes. An exception that it raises ends
                 the export.
 
         Raises:
-            UnknownTopicError: The store has no such topic.
-            ExpressionError: `tags` or `sql` does not parse.
-            ArgumentError: Something is at `out`; a value out of range; a file size that a record does not fit.
-            StoreIOError: The operating system refused, as for a full disk; nothing is left at `out`.
-            MissingExtraError: JSON lines need pyarrow.
+            UnknownTopicError: The store does not have the topic.
+            ExpressionError: `tags` or `sql` is invalid.
+            ArgumentError: `out` exists, a value is out of range, or a record does not fit into a file.
+            StoreIOError: The operating system refused, such as for a full disk; nothing is left at `out`.
+            MissingExtraError: JSON lines need pyarrow, which is not installed.
 
         Example:
             >>> import rmqfast
@@ -583,44 +543,31 @@ class MessageStore:
         return export(self._native, request, out, form=format, options=options, progress=progress)
 
     def topics(self) -> dict[str, dict[int, tuple[int, int]]]:
-        """Queues of all topics: `{topic: {queue_id: (min_offset, max_offset)}}`.
+        """Returns the queues of all topics: `{topic: {queue_id: (min_offset, max_offset)}}`.
 
-        Those that exist in files, or in the end of the log that no queue lists yet; in a store without consume queues
-        the whole log is read. The min offset is that of the first message still in the log, and equals the max offset
-        where all are gone.
+        A store without consume queues is read as a whole. The min offset belongs to the first message that is still in
+        the log; it equals the max offset if there is none.
 
         Raises:
             StoreError: The store cannot be read.
-
-        Example:
-            >>> import rmqfast
-            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
-            >>> store.topics()["fx_q1"]
-            {0: (0, 1259)}
         """
         return self._native.topics()
 
     def topic_configs(self) -> dict[str, TopicConfig]:
-        """The topics of `config/topics.json`: their queues and permissions.
+        """Returns the topics of `config/topics.json` with their queues and permissions.
 
         Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
-            UnsupportedStoreError: A broker of 5.x keeps its topics in RocksDB, and has no such file.
-
-        Example:
-            >>> import rmqfast
-            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
-            >>> store.topic_configs()["fx_q8"].write_queue_nums
-            8
+            CorruptError: The file exists, but neither it nor its `.bak` can be read.
+            UnsupportedStoreError: A broker of 5.x keeps its topics in RocksDB instead.
         """
         return dict(TopicConfigTable.load(self.path))
 
     def consumer_offsets(self) -> dict[tuple[str, str], dict[int, int]]:
-        """The offsets of groups: `{(topic, group): {queue_id: next_offset}}`, as last saved by a broker.
+        """Returns the offsets of groups as last saved by a broker: `{(topic, group): {queue_id: next_offset}}`.
 
         Raises:
-            CorruptError: `config/consumerOffset.json` is there, and neither it nor its `.bak` can be read.
-            UnsupportedStoreError: A broker of 5.x keeps its offsets in RocksDB, and has no such file.
+            CorruptError: `config/consumerOffset.json` exists, but neither it nor its `.bak` can be read.
+            UnsupportedStoreError: A broker of 5.x keeps its offsets in RocksDB instead.
 
         Example:
             >>> import rmqfast
@@ -634,14 +581,13 @@ class MessageStore:
     def verify(self, *, crc: bool = True, progress: Callable[[int, int], object] | None = None) -> VerifyReport:
         """Checks the whole store; writes nothing.
 
-        Every record (lengths, position, CRCs), every consume-queue unit against its record and every record against its
-        unit, every index entry against its record; the checkpoint against the log and the index, configuration files
-        and what they say of topics and offsets against the queues, checksums of `config/metadata.db`. Memory does not
-        grow with the log.
+        It compares records, consume queues and index with each other, the checkpoint and the configuration files with
+        them, and checks CRCs of bodies and checksums of `config/metadata.db`. Memory does not grow with the log.
 
         Args:
-            crc: Check the CRC of every body.
-            progress: Called about every 64 MiB with bytes done and bytes in all; what it raises ends the check.
+            crc: Whether to check the CRC of every body.
+            progress: Called about every 64 MiB with bytes done and total bytes. An exception that it raises ends the
+                check.
 
         Raises:
             StoreError: The store cannot be read.
@@ -653,7 +599,7 @@ class MessageStore:
             >>> report.ok, report.messages, report.units
             (True, 2779, 2779)
         """
-        # not at the top: few who read a store need SQLite
+        # imported here, because only `verify` needs SQLite
         from rmqfast.store.metadata import check_metadata
 
         report = self._native.verify(crc=crc, progress=progress)
@@ -666,12 +612,6 @@ class MessageStore:
 
         Raises:
             StoreError: The store cannot be read.
-
-        Example:
-            >>> import rmqfast
-            >>> info = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")).info()
-            >>> info.version, info.commit_log_file_size, info.max_offset
-            ('4.x', 1048576, 2515548)
         """
         info = self._native.info()
         info["index_files"] = [IndexFile(*file) for file in info["index_files"]]

@@ -21,11 +21,7 @@ __all__ = ["CopiedQueue", "Replica", "TopicReplica", "newest_copy"]
 
 
 class CopiedQueue(NamedTuple):
-    """A queue of a copy.
-
-    Attributes:
-        next_offset: The queue offset that its next message would have.
-    """
+    """A queue of a copy; `next_offset` is the queue offset of its next message."""
 
     topic: str
     queue_id: int
@@ -33,11 +29,11 @@ class CopiedQueue(NamedTuple):
 
 
 class Replica:
-    """A copy of a master's store, open to receive its log; this process owns it, and it takes no messages.
+    """A copy of a master's store, opened to receive the master's log. It takes no messages of producers.
 
     Attributes:
-        store: The store, to be read.
-        topics: The topics that it keeps; none where it has all of the log.
+        store: The store, for reading.
+        topics: The topics that it copies; empty if it copies the whole log.
     """
 
     topics: tuple[str, ...] = ()
@@ -50,7 +46,7 @@ class Replica:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The begin and end offsets of its part of the master's log."""
+        """Returns the begin and end of its part of the master's log."""
         return self.store.appender.log_bounds()
 
     @property
@@ -63,7 +59,7 @@ class Replica:
         return self.store.appender.log_file_size()
 
     def compare_from(self, end: int, most: int) -> int:
-        """The offset from which to compare it with its master's log."""
+        """Returns the offset from which to compare the copy with its master's log."""
         return self.store.appender.compare_from(end, most)
 
     def queues(self) -> list[CopiedQueue]:
@@ -73,7 +69,7 @@ class Replica:
         return [CopiedQueue(*name, live.queue_bounds(*name)[1]) for name in names]
 
     def remove_ended(self, queues: Iterable[CopiedQueue]) -> list[tuple[str, int]]:
-        """Removes queues that the master lacks, as their topics were deleted and made again."""
+        """Removes queues that the master lacks because their topics were deleted and created again."""
         ended = [((queue.topic, queue.queue_id), queue.next_offset) for queue in queues]
         return self.store.appender.remove_ended_queues(ended) if ended else []
 
@@ -88,12 +84,12 @@ class Replica:
 
     @staticmethod
     def cut(path: Path, at: int, options: AppendOptions) -> int:
-        """Cuts a copy that is not open after its last record that ends at `at` or before."""
+        """Truncates a closed copy after its last record that ends at or before `at`."""
         return cut_copy(os.fspath(path), at, options.with_system_values(), progress=None)
 
 
 class TopicReplica(Replica):
-    """A copy of some topics. Messages keep their queue offsets; a mark file holds the position in the master's log."""
+    """A copy of some topics. Messages keep their queue offsets; a mark file stores the position in the master's log."""
 
     def __init__(
         self,
@@ -104,7 +100,7 @@ class TopicReplica(Replica):
         begin: int | None = None,
         retention: RetentionOptions | None = None,
     ) -> None:
-        # as an export's log: units that lead nowhere would have a broker skip what stands in a first file at 0
+        # as in an export, not 0: at units without a record, a broker would skip the messages of a first file at 0
         super().__init__(path, options, begin=options.file_size, retention=retention)
         self.topics: tuple[str, ...] = tuple(topics)
         if begin is not None:
@@ -121,13 +117,13 @@ class TopicReplica(Replica):
 
     @staticmethod
     def is_begun(path: Path) -> bool:
-        """Whether it is such a copy, and took anything of its master's log."""
+        """Whether the directory is a copy of some topics that has received records of its master."""
         position, compare_from = load_mark(os.fspath(path)) or (0, 0)
         return position > compare_from
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """The offsets of the master's log from which to compare and up to which it was taken."""
+        """Returns the offsets of the master's log from which to compare and up to which records were received."""
         mark = load_mark(os.fspath(self.path))
         if mark is None:
             raise StoreError(f"{self.path}: its mark was removed; begin a new copy in another directory")
@@ -135,6 +131,6 @@ class TopicReplica(Replica):
         return compare_from, position
 
     def compare_from(self, end: int, most: int) -> int:
-        """The offset from which to ask for the master's log: the mark has it."""
+        """Returns the offset from which to request the master's log, which the mark file stores."""
         del end, most
         return self.bounds[0]

@@ -1,4 +1,4 @@
-"""Reports of a store: info, verification, export, Parquet.
+"""Reports of operations on a store: info, verify, export, ingest.
 
 Source: RocketMQ's `IndexFile`, `IndexHeader`, `RunningFlags`, `StoreCheckpoint`, `MessageStoreConfig`, `CommitLog`,
 `ConsumeQueue`, `IndexService`.
@@ -19,17 +19,11 @@ class IndexFile(NamedTuple):
     """An index file.
 
     Attributes:
-        file: Its path.
-        size: Bytes.
-        entries: Entries written.
-        geometry: Slots and entries that it has room for (`maxHashSlotNum`, `maxIndexNum`); None where they do not
-            follow from what it holds: then look-ups read the log instead.
-
-    Example:
-        >>> import rmqfast
-        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
-        ...     [(index.entries, index.geometry) for index in store.info().index_files]
-        [(3999, (1000, 4000)), (2180, (1000, 4000))]
+        file: The path.
+        size: Size in bytes.
+        entries: Number of entries.
+        geometry: Capacity in slots and entries (`maxHashSlotNum`, `maxIndexNum`); None if it cannot be derived, so that
+            queries read the log instead.
     """
 
     file: str
@@ -44,27 +38,20 @@ class StoreInfo:
 
     Attributes:
         path: The store's directory.
-        version: "4.x" or "5.x" as far as its files tell; None for an empty store.
+        version: "4.x" or "5.x", guessed from the files; None for an empty store.
         commit_log_files: Number of files of the commit log.
-        commit_log_file_size: Bytes of one (`mappedFileSizeCommitLog`).
-        min_offset: Physical offset of the first byte that is there.
-        max_offset: Physical offset behind the last sound record.
-        queue_kind: "files", "rocksdb" (read through the commit log) or "missing".
-        consume_queue_file_size: Bytes of one (`mappedFileSizeConsumeQueue`).
-        topics: Number of topics that the store knows.
+        commit_log_file_size: Bytes of a commit-log file (`mappedFileSizeCommitLog`).
+        min_offset: Physical offset of the first byte of the commit log.
+        max_offset: Physical offset after the last intact record.
+        queue_kind: "files", "rocksdb" (reads then use the commit log only) or "missing".
+        consume_queue_file_size: Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`).
+        topics: Number of topics.
         index_files: The index files, oldest first.
-        aborted: Whether `abort` is there: a broker runs, or crashed.
-        checkpoint: Milliseconds since 1970 up to which log, queues and index were flushed.
-        first_store_timestamp: Milliseconds since 1970 of the first message.
-        last_store_timestamp: Of the last one.
-        notes: What a person should know, as a configuration that was read from its `.bak`.
-
-    Example:
-        >>> import rmqfast
-        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
-        ...     info = store.info()
-        >>> info.queue_kind, info.commit_log_files
-        ('files', 3)
+        aborted: Whether the file `abort` exists: a broker is running or has crashed.
+        checkpoint: Times up to which log, queues and index were flushed, in milliseconds since 1970.
+        first_store_timestamp: Store time of the first message, in milliseconds since 1970.
+        last_store_timestamp: Store time of the last message.
+        notes: Remarks, such as that a configuration was read from its `.bak`.
     """
 
     path: str
@@ -92,29 +79,22 @@ class StoreInfo:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VerifyReport:
-    """The counts and findings of a check of a whole store.
+    """The result of checking a whole store.
 
     Attributes:
-        messages: Sound records of the commit log.
-        log_bytes: Bytes of the log up to its end.
-        queues: Consume queues.
-        units: Consume-queue units that lead to their record.
-        unlisted: Records at the end of the log that no queue lists yet: a broker lists them when it starts.
-        forgotten: Records of topics that were deleted, or deleted and made again.
-        index_files: Index files.
-        index_entries: Index entries that lead to a message with their key.
-        config_files: Configuration files that can be read, or whose `.bak` can.
-        aborted: Whether `abort` is there; recovery will do its work, so that alone is no damage.
-        damage: What is wrong, at most 10,000 entries; in a consume queue or an index, offsets are those in that.
-        more_damage: How many more there are.
-        notes: What a person should know; each says the file, what was expected and what was found.
-
-    Example:
-        >>> import rmqfast
-        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
-        ...     report = store.verify()
-        >>> report.ok, report.damage
-        (True, [])
+        messages: Number of intact records of the commit log.
+        log_bytes: Bytes of the log.
+        queues: Number of consume queues.
+        units: Number of consume-queue units that match their record.
+        unlisted: Records at the log's end that are not in a consume queue yet; a broker adds them when it starts.
+        forgotten: Records of topics that were deleted, perhaps created again.
+        index_files: Number of index files.
+        index_entries: Number of index entries that match their message.
+        config_files: Number of configuration files that are readable, or have a readable `.bak`.
+        aborted: Whether the file `abort` exists; this alone is no damage, because recovery handles it.
+        damage: Up to 10,000 damaged places; offsets refer to the damaged file's kind: log, consume queue or index.
+        more_damage: Number of further damaged places.
+        notes: Remarks, each with the file, and what was expected and found.
     """
 
     messages: int
@@ -133,7 +113,7 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether no damage was found."""
         return not self.damage
 
     def _repr_html_(self) -> str:
@@ -144,25 +124,19 @@ class VerifyReport:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExportReport:
-    """The counts of an export, and the damage it met.
+    """The counts of an export, and the damage that it found.
 
     Attributes:
-        path: The new store, or the file; None for an open file that was given.
+        path: The new store or file; None if an open file was passed.
         format: "store" or "jsonl".
-        rows: Messages.
-        bytes: Bytes of their records; of JSON lines those of the text.
-        files: Files that were made.
-        unlisted: Records of a new store that no queue lists although they have a place in one, as in the store that
-            they are from: of deleted topics, or with an offset that another one has.
-        index_entries: Index entries of a new store.
-        damage: What could not be read and is left out, at most 10,000 entries.
-        more_damage: How many more there are.
-
-    Example:
-        >>> import rmqfast
-        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
-        ...     store.export(getfixture("tmp_path") / "out.jsonl", "fx_q1").rows
-        1259
+        rows: Number of messages.
+        bytes: Bytes of their records, or of the JSON lines.
+        files: Number of files created.
+        unlisted: Records of a new store that are in no consume queue, as in the original: those of deleted topics, or
+            with the offset of another record.
+        index_entries: Number of index entries of a new store.
+        damage: Up to 10,000 damaged places, which were left out.
+        more_damage: Number of further damaged places.
     """
 
     path: str | None
@@ -186,10 +160,10 @@ class Ingested:
     """The counts of an ingest or a read.
 
     Attributes:
-        rows: Messages.
+        rows: Number of messages.
         bytes: Bytes of their records in the commit log.
-        seconds: Time from the start of the job to its end.
-        damage: Places that an ingest could not read, where damage does not end it.
+        seconds: Duration of the job.
+        damage: Damaged places that an ingest skipped.
     """
 
     rows: int

@@ -1,4 +1,4 @@
-"""The request of a scan: arguments checked once, as a picklable value for Spark's workers."""
+"""The request of a scan: checks arguments once, and can be pickled for Spark's workers."""
 
 from __future__ import annotations
 
@@ -56,17 +56,18 @@ _LIMITS = {"batch_rows": 1 << 22, "batch_bytes": 256 << 20, "max_body_bytes": 1 
 
 
 class MessageArguments(TypedDict, total=False):
-    """Filters and columns: keyword arguments of everything that reads.
+    """Filters and columns: keyword arguments of everything that reads messages.
 
     Attributes:
-        queue_ids: Only these queues, or this one.
-        tags: Tag expression, as "A || B", or a list of tags; "*" is all. Compared by hash first, then exactly.
-        sql: SQL92 condition over the properties, as "a > 3 AND region IN ('eu')". It does not see the columns of the
-            row: one that names a column gets an `ExpressionWarning`.
-        keys: Only messages that have one of these keys, or one as UNIQ_KEY.
-        columns: Columns of the row, in this order; fewer cost less.
-        property_names: The column `properties` has only these, in the order of the record; None is all.
-        max_body_bytes: Bytes of a decompressed body; a larger one is null, and damage says so. 64 MiB unless given.
+        queue_ids: One queue id or several. Default: all.
+        tags: Tag expression, such as "A || B", or a list of tags; "*" is all.
+        sql: SQL92 expression over the properties, such as "a > 3 AND region IN ('eu')". An expression that names a
+            column causes an `ExpressionWarning`, because it only sees properties.
+        keys: Only messages with one of these as key or UNIQ_KEY.
+        columns: Columns to return, in this order; fewer columns are faster.
+        property_names: Properties to return in the column `properties`; None is all.
+        max_body_bytes: Maximum bytes of a decompressed body; a larger body is null and listed as damage. Default: 64
+            MiB.
     """
 
     queue_ids: Number | Sequence[Number] | None
@@ -82,18 +83,10 @@ class ReadArguments(MessageArguments, total=False):
     """Keyword arguments of reads that end.
 
     Attributes:
-        start_time: Store timestamps from here on: a datetime, a date, ISO 8601, milliseconds since 1970, or NumPy's or
-            pandas' of these.
-        end_time: Store timestamps before this.
-        verify_crc: Check every body. Records of a store that no consume queue lists yet are always checked.
-
-    Example:
-        >>> import rmqfast
-        >>> from rmqfast.store import ReadArguments
-        >>> wanted: ReadArguments = {"start_time": "2020-01-01", "columns": ["queue_offset"], "verify_crc": True}
-        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
-        ...     store.scan("fx_q1", **wanted).to_arrow().num_rows
-        1259
+        start_time: Earliest store time: a datetime, a date, ISO 8601, milliseconds since 1970, or a NumPy or pandas
+            time.
+        end_time: Store time before which to stop.
+        verify_crc: Whether to check each body's CRC. Records that are not in a consume queue yet are always checked.
     """
 
     start_time: Time | None
@@ -105,17 +98,9 @@ class StoreArguments(ReadArguments, total=False):
     """Keyword arguments of reads of a store.
 
     Attributes:
-        keys_prefix: Only messages of which a key, or the UNIQ_KEY, begins with this.
-        start_offset: Queue offsets from here on: one number, or one by queue.
-        end_offset: Queue offsets before this.
-
-    Example:
-        >>> import rmqfast
-        >>> from rmqfast.store import StoreArguments
-        >>> wanted: StoreArguments = {"start_offset": 10, "end_offset": 13, "columns": ["queue_offset"]}
-        >>> with rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")) as store:
-        ...     store.scan("fx_q1", **wanted).to_arrow()["queue_offset"].to_pylist()
-        [10, 11, 12]
+        keys_prefix: Only messages with a key or UNIQ_KEY that begins with this.
+        start_offset: First queue offset: one number, or a number per queue.
+        end_offset: Queue offset before which to stop.
     """
 
     keys_prefix: str | None
@@ -127,8 +112,8 @@ class ScanArguments(StoreArguments, total=False):
     """Keyword arguments of `MessageStore.scan`.
 
     Attributes:
-        batch_rows: Rows of a batch, at most.
-        batch_bytes: Bytes of a batch, about.
+        batch_rows: Maximum rows of a batch.
+        batch_bytes: Approximate bytes of a batch.
 
     Example:
         >>> import rmqfast
@@ -146,13 +131,13 @@ class ScanArguments(StoreArguments, total=False):
 @suggests_names
 @dataclass(frozen=True, kw_only=True)
 class ScanRequest:
-    """The request of a scan; `ScanArguments` explains each field.
+    """The checked request of a scan; `ScanArguments` explains the fields.
 
-    `among` names several topics, where `topic` names none.
+    `among` holds several topics if `topic` is None.
 
     Raises:
-        ArgumentError: A value out of range.
-        UnknownColumnError: A column that the row does not have.
+        ArgumentError: A value is out of range.
+        UnknownColumnError: A column does not exist.
 
     Example:
         >>> ScanRequest(topic="orders", columns=("queue_id", "body")).columns
@@ -188,15 +173,11 @@ class ScanRequest:
         broker_name: str | None,
         microseconds: bool = False,
     ) -> ScanRequest:
-        """Makes the request of keyword arguments.
+        """Builds the request from keyword arguments.
 
         Raises:
-            ArgumentError: A value out of range.
-            ArgumentTypeError: An argument that there is not; the likest name is told.
-
-        Example:
-            >>> ScanRequest.of("orders", {"start_time": "1970-01-01T00:00:01"}, broker_name=None).start_time
-            1000
+            ArgumentError: A value is out of range.
+            ArgumentTypeError: An argument is unknown; the error suggests a similar name.
         """
         check_names(arguments, ScanArguments)
         values = cast("dict[str, Any]", dict(arguments))
@@ -205,7 +186,6 @@ class ScanRequest:
         return cls(topic=one_topic, among=several, broker_name=broker_name, microseconds=microseconds, **values)
 
     def __post_init__(self) -> None:
-        """Checks what Rust's types do not."""
         for name, most in _LIMITS.items():
             object.__setattr__(self, name, integer(name, getattr(self, name), 1, most))
         for name in ("start_time", "end_time"):
@@ -214,7 +194,7 @@ class ScanRequest:
             object.__setattr__(self, name, _offsets(name, getattr(self, name)))
         object.__setattr__(self, "queue_ids", queue_ids_of(self.queue_ids))
         object.__setattr__(self, "tags", tag_expression(self.tags))
-        if not isinstance(self.topic, str | None):  # a list of them would mean another scan where it is handed on
+        if not isinstance(self.topic, str | None):  # several topics belong into `among`
             raise ArgumentError(f"topic: expected the name of one topic, got {self.topic!r}")
         check_fields(self)
         self._check_sequences()
@@ -222,7 +202,7 @@ class ScanRequest:
         warn_of_columns(self.sql)
 
     def _check_sequences(self) -> None:
-        # a text is a sequence of its characters, and would be taken for many values
+        # a string is a sequence, too: its characters would become the values
         for name in ("among", "keys", "columns", "property_names"):
             value = getattr(self, name)
             if isinstance(value, str | bytes):
@@ -232,7 +212,7 @@ class ScanRequest:
             if not isinstance(value, Iterable | None):
                 raise ArgumentTypeError(f"{name}: expected a sequence, got {value!r} ({type(value).__name__})")
             if value is not None:
-                # frozen, hashable, and safe from a caller that changes its list
+                # a tuple is hashable, and the caller cannot change it later
                 object.__setattr__(self, name, tuple(value))
 
     def _check_columns(self) -> None:
@@ -247,7 +227,7 @@ class ScanRequest:
 
 
 def tag_expression(tags: str | Sequence[str], name: str = "tags") -> str:
-    """Returns the tag expression of one expression or a list of tags."""
+    """Returns a tag expression unchanged, and joins a list of tags to one."""
     if isinstance(tags, str):
         return tags
     given: Any = tags
@@ -260,7 +240,6 @@ def tag_expression(tags: str | Sequence[str], name: str = "tags") -> str:
 
 
 def queue_ids_of(given: Number | Sequence[Number] | None) -> tuple[int, ...] | None:
-    """Returns the queue ids of one number or several."""
     if given is None:
         return None
     if whole(given) is not None:
@@ -272,7 +251,7 @@ def queue_ids_of(given: Number | Sequence[Number] | None) -> tuple[int, ...] | N
 
 
 def warn_of_columns(sql: str | None, instead: Mapping[str, str] = _INSTEAD) -> None:
-    """Warns of an expression that names a column of the row: it sees properties alone."""
+    """Warns if an expression names a column: expressions only see properties."""
     columns = [] if sql is None else [name for name in _native.sql_properties(sql) if name in COLUMNS]
     if columns:
         hint = instead.get(columns[0], "a filter on what was read")
@@ -291,13 +270,13 @@ def _offsets(name: str, given: Number | Mapping[int, Number] | None) -> int | di
 
 
 def check_names(arguments: Mapping[str, object], bundle: Any) -> None:
-    """Raises for names that a bundle of arguments does not have."""
+    """Raises `ArgumentTypeError` for a name that the typed dictionary `bundle` does not have."""
     for name in arguments.keys() - bundle.__optional_keys__:
         raise unknown_argument(name, bundle.__annotations__)
 
 
 def one_or_several(topic: str | Sequence[str] | None) -> tuple[str | None, Sequence[str] | None]:
-    """A topic as `ScanRequest.topic`, several as its `among`."""
+    """Splits a topic argument into `ScanRequest.topic` (one topic) and `ScanRequest.among` (several)."""
     return (topic, None) if topic is None or isinstance(topic, str) else (None, topic)
 
 
@@ -310,10 +289,10 @@ def milliseconds(when: None, *, name: str = ...) -> None: ...
 
 
 def milliseconds(when: Time | None, *, name: str = "time") -> int | None:
-    """Milliseconds since 1970 of `when`; without a zone UTC is meant.
+    """Converts a time to milliseconds since 1970; a time without a zone is UTC.
 
     Raises:
-        ArgumentError: No time, a missing one such as NaT, or a number in another unit.
+        ArgumentError: An invalid or missing time, such as NaT, or a number in another unit.
 
     Example:
         >>> milliseconds("1970-01-01T00:00:01")
@@ -325,14 +304,10 @@ def milliseconds(when: Time | None, *, name: str = "time") -> int | None:
 def time_range(
     start: Time | None, end: Time | None, *, names: tuple[str, str] = ("start_time", "end_time")
 ) -> tuple[int | None, int | None]:
-    """Both ends of a range of times, as `milliseconds` gives them.
+    """Converts both ends of a time range to milliseconds since 1970; a missing end stays None.
 
     Raises:
-        ArgumentError: A text that is no time, an end before the start.
-
-    Example:
-        >>> time_range("1970-01-01T00:00:01", None)
-        (1000, None)
+        ArgumentError: An invalid time, or the end is before the start.
     """
     first = None if start is None else milliseconds_of(names[0], start)
     last = None if end is None else milliseconds_of(names[1], end)

@@ -1,4 +1,4 @@
-"""Retention of a store that this process owns: what is removed, when, and what was.
+"""Retention of a store: options, reports, and a preview of the files that it would remove.
 
 Source: RocketMQ's `MessageStoreConfig`, `DefaultMessageStore`, `CleanCommitLogService`, `MappedFileQueue`.
 """
@@ -25,12 +25,12 @@ class RetentionOptions:
     Args:
         file_reserved_hours: Hours that a commit-log file is kept after its last write (`fileReservedTime`).
         delete_when: Hours of the day, local time, at which old files are deleted (`deleteWhen`): "04" or "04;16".
-        disk_max_used_ratio: Percent of the disk in use above which old files are deleted at any hour
-            (`diskMaxUsedSpaceRatio`); limited to 10 to 95.
-        force_ratio: Percent above which the oldest files are deleted whatever their age
+        disk_max_used_ratio: Percentage of disk usage above which old files are deleted at any hour
+            (`diskMaxUsedSpaceRatio`), from 10 to 95.
+        force_ratio: Percentage above which the oldest files are deleted regardless of age
             (`diskSpaceCleanForciblyRatio`).
-        warning_ratio: Percent above which appends are refused (`diskSpaceWarningLevelRatio`).
-        clean_forcibly: Whether files younger than their retention may be deleted at all (`cleanFileForciblyEnable`).
+        warning_ratio: Percentage above which appends are refused (`diskSpaceWarningLevelRatio`).
+        clean_forcibly: Whether files may be deleted before their retention time (`cleanFileForciblyEnable`).
 
     Example:
         >>> RetentionOptions(file_reserved_hours=24, delete_when="03;15").disk_max_used_ratio
@@ -49,25 +49,18 @@ class RetentionOptions:
 
 
 class CleanReport(NamedTuple):
-    """The report of a run of retention.
+    """The result of one run of retention.
 
     Attributes:
-        log_files: Files of the commit log that were removed.
-        queue_files: Files of consume queues.
-        index_files: Files of the index.
-        bytes: Bytes of all of them.
-        min_offset: Where the commit log begins now.
-        used_ratio: Percent of the disk that were used; None where nobody knows.
-        is_writable: Whether messages can be appended: not while more than `warning_ratio` is used.
-        clock_jump_ms: By how many milliseconds the time of day jumped, so that nothing went by age; 0 where it was
-            believed.
-
-    Example:
-        >>> import rmqfast
-        >>> keep = rmqfast.RetentionOptions(file_reserved_hours=72)
-        >>> with rmqfast.open_store(getfixture("tmp_path") / "store", mode="a", retention=keep) as store:
-        ...     store.clean().log_files
-        0
+        log_files: Number of commit-log files removed.
+        queue_files: Number of consume-queue files removed.
+        index_files: Number of index files removed.
+        bytes: Total bytes removed.
+        min_offset: Physical offset at which the commit log now begins.
+        used_ratio: Disk usage in percent; None if unknown.
+        is_writable: Whether appends are accepted; False while more than `warning_ratio` is used.
+        clock_jump_ms: Milliseconds by which the system's clock jumped, so that no file was removed by age; 0 if the
+            clock was trusted.
     """
 
     log_files: int
@@ -85,15 +78,8 @@ class CleanedFile(NamedTuple):
 
     Attributes:
         kind: "commit log", "consume queue" or "index".
-        file: Its path.
-        bytes: Its size.
-
-    Example:
-        >>> from rmqfast.store import RetentionOptions, plan_clean
-        >>> keep = RetentionOptions(file_reserved_hours=0)
-        >>> files, _ = plan_clean(getfixture("golden_store")("basic-4.9.4"), keep, now=1_900_000_000_000)
-        >>> files[0].kind, files[0].bytes
-        ('commit log', 1048576)
+        file: The path.
+        bytes: Size in bytes.
     """
 
     kind: str
@@ -107,17 +93,17 @@ def plan_clean(
     """Lists the files that retention would remove at any hour if it ran to its end. Changes nothing.
 
     Args:
-        path: The store's directory; anybody may own it.
-        retention: How long files stay; RocketMQ's 72 hours unless given.
-        now: Milliseconds since 1970; the system's clock unless given.
+        path: The store's directory; another process may own it.
+        retention: When files are removed. Default: RocketMQ's 72 hours.
+        now: Milliseconds since 1970. Default: the system's clock.
 
     Returns:
-        The files in the order in which they would go, and the offset at which the commit log would begin.
+        The files in the order of removal, and the physical offset at which the commit log would begin.
 
     Raises:
-        StoreNotFoundError: No such directory.
-        UnsupportedStoreError: A store of a kind that cannot be appended to.
-        ArgumentError: An option out of range, an empty path, the URL of another system.
+        StoreNotFoundError: The directory does not exist.
+        UnsupportedStoreError: The store is of a kind that cannot be appended to.
+        ArgumentError: An option is out of range, the path is empty, or the URL of another system.
 
     Example:
         >>> from rmqfast.store import plan_clean

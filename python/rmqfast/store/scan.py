@@ -1,4 +1,4 @@
-"""A scan: an Arrow stream that starts anew for each reader, and its shortcuts to the libraries that read one."""
+"""A scan: an Arrow stream that starts again for each reader, with shortcuts for pyarrow, pandas and Polars."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ __all__ = ["Scan"]
 class Scan:
     """Messages of a store as a stream of Arrow record batches. Each iteration starts a new read.
 
-    Anything that knows the Arrow PyCapsule interface reads it: `pyarrow.RecordBatchReader.from_stream(scan)`,
+    Anything with the Arrow PyCapsule interface can read it: `pyarrow.RecordBatchReader.from_stream(scan)`,
     `polars.DataFrame(scan)`, `duckdb.sql("from scan")`. Memory is bounded by the batch size.
 
-    Whoever reads it gets a `DamageWarning` when the reading ends and bytes on the way could not be used, or an error,
-    if `MessageStore.scan` was called with `on_damage="fail"`. Through the Arrow C stream the error is one of the
-    library that reads it, with the same words.
+    If bytes were damaged, the reader gets a `DamageWarning` at the end, or an error if `MessageStore.scan` was called
+    with `on_damage="fail"`. A library that reads the Arrow C stream raises its own error with the same message.
 
     Example:
         >>> import rmqfast
@@ -44,7 +43,7 @@ class Scan:
     def __init__(self, start: Callable[[], _native.Scan], request: ScanRequest) -> None:
         self._start, self._request = start, request
         self._line = CallerLine()
-        self._latest = start()  # at once: who asks for what cannot be read hears of it where he asked
+        self._latest = start()  # starts now, so that an invalid request raises here and not at the first batch
         self._is_taken = False
 
     def _repr_html_(self) -> str:
@@ -56,19 +55,17 @@ class Scan:
         return facts("Scan", chosen | {"damage": len(self.damage)})
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The Arrow C stream of a new reading."""
-        # a consumer that asks for another schema converts the rows itself, as the interface allows
+        # the requested schema is ignored: the interface allows it, and the consumer converts
         del requested_schema
         reading, line = self._reading(), CallerLine(self._line)
         return reading.stream(lambda: _warn_of_damage(reading, line))
 
     def __arrow_c_schema__(self) -> object:
-        """The Arrow C schema of the batches."""
         return self._latest.__arrow_c_schema__()
 
     @property
     def damage(self) -> list[Damage]:
-        """Damage that the latest read met so far, at most 10,000 entries."""
+        """Damage that the latest read has found so far, at most 10,000 entries."""
         return [Damage(*entry) for entry in self._latest.damage[0]]
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
@@ -76,39 +73,39 @@ class Scan:
 
         Raises:
             MissingExtraError: pyarrow is not installed.
-            StoreError: The store cannot be read, or is closed.
-            CorruptError: There is damage, with `on_damage="fail"`.
+            StoreError: The store is closed or cannot be read.
+            CorruptError: Damage was found, with `on_damage="fail"`.
 
         Warns:
-            DamageWarning: Bytes on the way could not be used.
+            DamageWarning: Some bytes were damaged.
         """
         pa = import_extra("pyarrow", "arrow")
         reading = self._reading()
         try:
             while (batch := reading.next_batch()) is not None:
                 yield pa.record_batch(batch)
-        finally:  # also where whoever reads has enough
+        finally:  # also when the caller stops early
             _warn_of_damage(reading, CallerLine(self._line))
 
     def to_arrow(self) -> pa.Table:
-        """All rows as a pyarrow table."""
+        """Returns all rows as a pyarrow table."""
         pa = import_extra("pyarrow", "arrow")
         return pa.Table.from_batches(self.batches(), schema=pa.schema(self))
 
     def to_pandas(self) -> pd.DataFrame:
-        """All rows as a pandas data frame; `body` holds bytes, `properties` lists of pairs."""
+        """Returns all rows as a pandas data frame; `body` holds bytes, `properties` lists of pairs."""
         import_extra("pandas", "pandas")
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
 
     def to_polars(self) -> pl.DataFrame:
-        """All rows as a Polars data frame."""
+        """Returns all rows as a Polars data frame."""
         polars = import_extra("polars", "polars")
         frame: pl.DataFrame = polars.DataFrame(self)
         return frame
 
     def _reading(self) -> _native.Scan:
-        """The read that began with this object, once; then new ones."""
+        """Returns the read that the constructor started at the first call, and a new read at later calls."""
         if self._is_taken:
             self._latest = self._start()
         self._is_taken = True

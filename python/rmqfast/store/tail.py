@@ -1,4 +1,4 @@
-"""A store that is followed: what is stored from now on, or from any place on, as it comes.
+"""Follows a store: yields messages as they are stored, from now or from an earlier position on.
 
 Source: RocketMQ's `MappedFileQueue`.
 """
@@ -23,15 +23,11 @@ __all__ = ["Retained", "Tail", "start_of"]
 
 
 class Retained(NamedTuple):
-    """A range of the log that retention removed before it was read: no damage, but its messages are missing.
+    """A range of the log that retention removed before the tail read it. Its messages are missing, but it is no damage.
 
     Attributes:
         offset: Physical offset of its first byte.
-        length: Bytes.
-
-    Example:
-        >>> Retained(offset=0, length=1 << 30).length
-        1073741824
+        length: Length in bytes.
     """
 
     offset: int
@@ -42,8 +38,7 @@ class Retained(NamedTuple):
 class Tail:
     """New messages of a store as pyarrow record batches; ends at `stop`, or when it is closed.
 
-    A look where nothing came costs a few microseconds. While it waits other threads run, Ctrl-C ends the wait, and any
-    thread may close it. A tail belongs to the process that started it, not to its forks.
+    While it waits, other threads run, Ctrl-C works, and any thread may close it. A fork of the process may not use it.
 
     Example:
         >>> import rmqfast
@@ -79,44 +74,35 @@ class Tail:
 
         Raises:
             MissingExtraError: pyarrow is not installed.
-            StoreError: The store cannot be read, or is closed.
-            CorruptError: There is damage, with `on_damage="fail"`.
+            StoreError: The store is closed or cannot be read.
+            CorruptError: Damage was found, with `on_damage="fail"`.
 
         Warns:
-            DamageWarning: Bytes could not be used; once for all.
-
-        Example:
-            >>> import rmqfast
-            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
-            >>> store.tail().poll() is None
-            True
+            DamageWarning: Bytes were damaged; it is issued once per tail.
         """
         return self._next_batch(wait=False)
 
     @property
     def position(self) -> int:
-        """The place to resume: `store.tail(start=position)` continues after the last batch, without gap or repeat.
-
-        A plain physical offset. Between two positions there are the same rows for everybody who reads them.
-        """
+        """The physical offset at which `store.tail(start=position)` continues, without gap or repeat."""
         return self._native.position
 
     @property
     def damage(self) -> list[Damage]:
-        """Damage so far, at most 10,000 entries; not the end of the log, which may still be written."""
+        """Damage found so far, at most 10,000 entries, without the log's end, which may still be written."""
         return [Damage(*entry) for entry in self._native.damage[0]]
 
     @property
     def retained(self) -> list[Retained]:
-        """The ranges that retention removed before they were read."""
+        """The ranges that retention removed before the tail read them."""
         return [Retained(*stretch) for stretch in self._native.retained]
 
     def close(self) -> None:
-        """Ends the tail, also while another thread waits for its next batch."""
+        """Ends the tail, even while another thread waits for its next batch."""
         self._native.close()
 
     def _next_batch(self, *, wait: bool) -> pa.RecordBatch | None:
-        # before a batch is taken: where a warning is an error, it would be lost
+        # before a batch is taken, which would be lost if warnings are errors
         self._warn_of_damage()
         batch = self._native.next_batch(wait=wait)
         if batch is None:
@@ -125,7 +111,7 @@ class Tail:
         return import_extra("pyarrow", "arrow").record_batch(batch)
 
     def _warn_of_damage(self) -> None:
-        # once: `damage` lists all, and a tail may go on for days
+        # only once per tail: `damage` lists all, and a tail may run for days
         if self._is_silent:
             return
         entries, more = self._native.damage
@@ -135,7 +121,7 @@ class Tail:
 
 
 def start_of(start: Time) -> tuple[str, int]:
-    """Returns the start of a tail as a kind and a number."""
+    """Returns the start of a tail as its kind and a number."""
     if isinstance(start, str) and start in ("end", "begin"):
         return start, 0
     if isinstance(start, SupportsIndex):

@@ -1,4 +1,4 @@
-"""A store directory that this process owns: appends, and reads of what was appended.
+"""A store directory that this process owns: appends messages, and reads them at once.
 
 Source: RocketMQ's `CommitLog`, `AppendMessageResult`, `DefaultMessageStore`, `StoreCheckpoint`.
 """
@@ -24,28 +24,22 @@ from rmqfast.store.retention import CleanReport, RetentionOptions
 __all__ = ["AppendOptions", "AppendResult", "RecoveryReport", "WritableStore"]
 
 
-# what `AppendResult(*place)` does, without a call of Python's
+# faster than `AppendResult(*place)`: no Python function is called
 _as_result = tuple.__new__
 _LOG = logging.getLogger("rmqfast.store")
 
 
 class RecoveryReport(NamedTuple):
-    """The findings and repairs of recovery.
+    """The findings and repairs of a recovery.
 
     Attributes:
-        log_end: Offset behind the last whole record of the commit log.
-        cut_bytes: Bytes that stood behind it and are gone: half a record, or what nobody had been told was stored.
-        records: Records that were looked at.
-        units: Consume-queue units that were written.
-        unlisted: Records that no queue lists, as others have their offsets.
-        index_entries: Index entries that were written.
-        left_out: Queue offsets of messages that are gone with the end of the log, and are not given again.
-
-    Example:
-        >>> import rmqfast
-        >>> with rmqfast.open_store(getfixture("golden_store_copy")("crash-4.9.4"), mode="a") as store:
-        ...     store.recovery.records, store.recovery.cut_bytes
-        (1646, 0)
+        log_end: Physical offset after the last complete record of the commit log.
+        cut_bytes: Bytes removed after it: an incomplete record, or messages that were never acknowledged.
+        records: Number of records examined.
+        units: Number of consume-queue units written.
+        unlisted: Records that are in no consume queue, because another record has the same queue offset.
+        index_entries: Number of index entries written.
+        left_out: Queue offsets of messages that were lost with the log's end; they are not used again.
     """
 
     log_end: int
@@ -58,20 +52,13 @@ class RecoveryReport(NamedTuple):
 
 
 class AppendResult(NamedTuple):
-    """The place of a stored message.
+    """The location of a stored message.
 
     Attributes:
-        queue_id: Queue of the topic; of `SCHEDULE_TOPIC_XXXX` for a delayed message.
-        queue_offset: Its number in the queue.
-        physical_offset: Byte offset of its record in the commit log.
-        offset_msg_id: Hex of store host and physical offset.
-
-    Example:
-        >>> import rmqfast
-        >>> with rmqfast.open_store(getfixture("tmp_path") / "appended", mode="a") as store:
-        ...     result = store.append(rmqfast.Message("orders", b"paid"))
-        >>> result.queue_offset, result.physical_offset
-        (0, 0)
+        queue_id: Queue id in the topic, or in `SCHEDULE_TOPIC_XXXX` for a delayed message.
+        queue_offset: Offset in the queue.
+        physical_offset: Byte offset of the record in the commit log.
+        offset_msg_id: The broker's message id: store host and physical offset in hexadecimal.
     """
 
     queue_id: int
@@ -81,19 +68,17 @@ class AppendResult(NamedTuple):
 
 
 class WritableStore(MessageStore):
-    """A store directory, opened by `open_store(path, mode="a")`: owned by this process until `close`.
+    """A store directory that this process owns until `close`, opened by `open_store(path, mode="a")`.
 
-    Threads may share it; a fork of the process may not use it. What was appended can be read at once, from here or by
-    any reader. While it is open the file `abort` is there, as RocketMQ has it: it goes with `close`. A store that is
-    left without `close`, by the end of the process or by the garbage collector, keeps it; whoever opens the store
-    next, this package or RocketMQ, recovers it first.
+    Threads may share it, forks may not. Readers see a message at once. The file `abort` exists until `close`, as in
+    RocketMQ; a store that was not closed is recovered by whoever opens it next, rmqfast or RocketMQ.
 
-    Where a write or a flush fails, nobody knows what is in the files: every later append fails, and `close` leaves
-    `abort`. A disk that is full when a file is to be created is no such failure: nothing of that batch is written.
+    After a failed write or flush the content of the files is unknown: later appends fail, and `close` keeps `abort`. If
+    the disk is full when a file is to be created, nothing of the batch is written, and later appends may succeed.
 
     Attributes:
         path: The store's directory.
-        recovery: What recovery did when the store was opened; None where nothing had to be recovered.
+        recovery: The report of the recovery at opening; None if none was needed.
 
     Example:
         >>> import rmqfast
@@ -130,7 +115,7 @@ class WritableStore(MessageStore):
         self._clock = clock
         self._reader: Store | None = None
         self._reader_runs = 0
-        # of scans and tails, which may have an older one
+        # older readers, which scans and tails may still use
         self._readers: WeakSet[Store] = WeakSet()
         self._is_closed = False
         self.path = path
@@ -138,29 +123,20 @@ class WritableStore(MessageStore):
 
     @property
     def appender(self) -> Appender:
-        """The native object, for a data plane that appends without Python."""
+        """The native store, for code that appends without Python."""
         return self._appender
 
     @property
     def live(self) -> LiveStore:
-        """Bounds, units and raw records right after the last append, without opening files.
-
-        Example:
-            >>> import rmqfast
-            >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
-            >>> with rmqfast.open_store(getfixture("tmp_path") / "live", mode="a", options=small) as store:
-            ...     place = store.append(rmqfast.Message("orders", b"paid"))
-            ...     store.live.queue_bounds("orders", 0)
-            (0, 1)
-        """
+        """Bounds, units and raw records up to the last append; it opens no files."""
         self._refuse_closed()
         return LiveStore(self._appender)
 
     @property
     def _native(self) -> Store:
-        """A reader that knows the files as they are since the last append, or since retention removed some."""
+        """Returns a reader of the current files; it is replaced after an append or a run of retention."""
         self._refuse_closed()
-        # a reader has files open that retention has removed since
+        # the reader may hold files that retention has removed
         runs = self._appender.cleaned_runs()
         reader = self._reader if runs == self._reader_runs else None
         reader = reader or Store.open(os.fspath(self.path), commit_log_dirs=[], io=self._io, pinned=False)
@@ -185,30 +161,29 @@ class WritableStore(MessageStore):
     ) -> AppendResult:
         """Stores one message.
 
-        Properties are stored as KEYS, TAGS, then the others in their order; `tags` and `keys` win over properties of
-        their name. A delay level of 1 to 18 delays the message (`AppendOptions.delay_levels` may have others), and so
-        does a property DELAY: it goes to `SCHEDULE_TOPIC_XXXX`. No UNIQ_KEY is made up.
+        Properties are stored in the order KEYS, TAGS, others; the attributes `tags` and `keys` override properties of
+        the same name. A delay level (1 to 18 unless `AppendOptions.delay_levels` differs) or a property DELAY sends the
+        message to `SCHEDULE_TOPIC_XXXX`. A missing UNIQ_KEY is not generated.
 
         Args:
-            message: What to store.
-            born_host: `ip:port` or `[ip6]:port` of who sent it; the store's own unless given.
-            sys_flag: Bits as in a record. A transaction type of prepared or rolled back gives the message no place in
-                its queue; a compressed body is stored as it is.
-            reconsume_times: How often it was consumed in vain.
-            prepared_transaction_offset: Physical offset of the half message that this one ends.
-            is_due: A property DELAY is history, as of a message that was delayed: it is stored, and delays no more.
-            waits: With flush="sync" the call returns once the disk has the message; without, or where the message has
-                `wait_store=False`, it does not wait.
+            message: The message.
+            born_host: `ip:port` or `[ip6]:port` of the sender. Default: the store's address.
+            sys_flag: System flag of the record. Prepared and rolled-back messages are not added to the queue. A body
+                that is marked as compressed is stored unchanged.
+            reconsume_times: Number of failed consumptions.
+            prepared_transaction_offset: Physical offset of the half message that this message ends.
+            is_due: Whether the delay is over: a property DELAY is stored, but has no effect.
+            waits: With flush="sync", whether to wait for the flush. A message with `wait_store=False` never waits.
 
         Raises:
-            ArgumentError: A topic, body, property or number that cannot be stored.
-            StoreIOError: The operating system refused, as for a full disk.
-            StoreNotWritableError: The store is closed, or a write or a flush has failed.
-            FlushTimeoutError: The message is stored, but the disk did not take it in time.
+            ArgumentError: A topic, body, property or number cannot be stored.
+            StoreIOError: The operating system refused, such as for a full disk.
+            StoreNotWritableError: The store is closed, or an earlier write or flush failed.
+            FlushTimeoutError: The message is stored, but the flush took too long.
             StoreBusyError: Another append has held the log for longer than `busy_after`.
             ForkError: The store was opened before a fork.
 
-        The `put_status` of each of them is what a broker answers, as "MESSAGE_ILLEGAL".
+        The errors' `put_status` is the status that a broker answers, such as "MESSAGE_ILLEGAL".
 
         Example:
             >>> import rmqfast
@@ -225,28 +200,22 @@ class WritableStore(MessageStore):
             reconsume_times,
             prepared_transaction_offset,
             is_due,
-            # the producer's WAIT=false wins, as with a broker
+            # the producer's WAIT=false takes precedence, as at a broker
             waits and message.wait_store,
         )
         self._reader = None
         return _as_result(AppendResult, place)
 
     def append_batch(self, messages: Iterable[Message]) -> list[AppendResult]:
-        """Stores messages as a producer's batch: contiguous, in one file of the log, or none of them.
+        """Stores messages as a producer's batch: contiguous in one file of the log, all or none.
 
         Args:
-            messages: Of one queue; without DELAY. As a producer sends them they take at most `max_message_size` bytes.
+            messages: Messages of one queue without delay, together at most `max_message_size` bytes as a producer
+                encodes them.
 
         Raises:
-            ArgumentError: Messages that make no such batch, or one that cannot be stored.
-            RmqError: As `append`.
-
-        Example:
-            >>> import rmqfast
-            >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
-            >>> with rmqfast.open_store(getfixture("tmp_path") / "new", mode="a", options=small) as store:
-            ...     [place.queue_offset for place in store.append_batch([rmqfast.Message("orders", b"paid")] * 3)]
-            [0, 1, 2]
+            ArgumentError: The messages do not form a batch, or one cannot be stored.
+            RmqError: As for `append`.
         """
         try:
             places = self._appender.append_batch(messages_of(messages), self._now())
@@ -255,29 +224,26 @@ class WritableStore(MessageStore):
         return [AppendResult(*place) for place in places]
 
     def append_many(self, messages: Iterable[Message] | Frame) -> int:
-        """Stores many messages: `Message` objects, or anything that gives Arrow record batches.
+        """Stores many messages: `Message` objects, or anything that yields Arrow record batches.
 
-        That is a frame of pandas or Polars, also a lazy one, a table, a reader or a data set of pyarrow, a relation of
-        DuckDB, a scan. The columns are `topic` and `body`, and as wanted `tags`, `keys`, `properties`, `queue_id`,
-        `flag`, `born_timestamp`, `born_host`, `sys_flag` (without its bits of compression), `reconsume_times`,
-        `prepared_transaction_offset`; null or no value is that of `append`. The other columns of a scan's row are
-        passed over, so that a scan of one store can be appended to another; so is the unnamed index of a frame.
+        Accepted are data frames of pandas and Polars (also lazy), tables, readers and datasets of pyarrow, relations of
+        DuckDB, and scans. Columns are `topic` and `body`, optionally `tags`, `keys`, `properties`, `queue_id`, `flag`,
+        `born_timestamp`, `born_host`, `sys_flag` (without its compression bits), `reconsume_times`,
+        `prepared_transaction_offset`; null means the default of `append`. Other columns of a scan and the unnamed index
+        of a data frame are ignored, so a scan can be appended to another store. Strings may be categories. `keys` are a
+        string or a list; `properties` are a map, a struct or a list of pairs.
 
-        Texts may be categories. `keys` are one text or a list; `properties` are a map, a struct, or a list of pairs, as
-        `to_pandas` makes them.
-
-        A record batch is stored as a whole or not at all: all rows are checked, and the files that they need are
-        created, before the first is written. `Message` objects are one batch. When a batch of a stream is refused those
-        before it stay stored; the error names the row, counted from 0 over the stream.
+        Each record batch is stored as a whole or not at all; `Message` objects form one batch. If a batch is refused,
+        earlier batches stay stored; the error names the row, counted from 0 over the stream.
 
         Returns:
-            How many messages were stored.
+            The number of stored messages.
 
         Raises:
-            ArgumentError: A row that cannot be stored, a column of a wrong type; no messages and no frame.
-            StoreNotWritableError: The store is closed, or a write or a flush has failed.
-            UnknownColumnError: A column that a row does not have.
-            StoreIOError: The operating system refused, as for a full disk.
+            ArgumentError: A row cannot be stored, a column has a wrong type, or the argument is of another type.
+            StoreNotWritableError: The store is closed, or an earlier write or flush failed.
+            UnknownColumnError: A column is unknown.
+            StoreIOError: The operating system refused, such as for a full disk.
             ForkError: The store was opened before a fork.
 
         Example:
@@ -298,31 +264,21 @@ class WritableStore(MessageStore):
             self._reader = None
 
     def clean(self, *, now: int | None = None, manual: bool = False) -> CleanReport:
-        """Removes expired files: at most ten files of the log, the oldest first, and their queue and index files.
+        """Removes expired files: up to ten of the log, the oldest first, with their queue and index files.
 
-        Others may append and read meanwhile. The file that is written to stays, however old. A queue of which no
-        message is left keeps its offsets. While the store is open, runs come by themselves, too.
+        Appends and reads continue meanwhile. The newest file always stays. A queue without messages keeps its offsets.
+        While the store is open, retention also runs by itself.
 
         Args:
-            now: Milliseconds since 1970; the system's clock unless given. A time of day that jumped by more than a
-                day since the store was opened is not believed: then nothing goes by age until it is right again, or a
-                day of runs has agreed on the new time.
-            manual: Files go by age at any hour of the day, and the time of day is believed.
+            now: Milliseconds since 1970. Default: the system's clock. After a jump of more than a day, no file is
+                removed by age until the clock is right again, or has run on for a day.
+            manual: Whether to remove old files at any hour, and to trust the clock.
 
         Raises:
             ArgumentError: The store was opened without `retention`.
             StoreNotWritableError: The store is closed.
-            StoreIOError: The operating system refused; another call goes on where this one ended.
+            StoreIOError: The operating system refused; a further call continues.
             ForkError: The store was opened before a fork.
-
-        Example:
-            >>> import rmqfast
-            >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
-            >>> keep = rmqfast.RetentionOptions(file_reserved_hours=24)
-            >>> path = getfixture("tmp_path") / "new"
-            >>> with rmqfast.open_store(path, mode="a", options=small, retention=keep) as store:
-            ...     store.clean(manual=True).log_files
-            0
         """
         report = CleanReport(*self._appender.clean(now=now, manual=manual))
         if report.clock_jump_ms:
@@ -332,54 +288,38 @@ class WritableStore(MessageStore):
 
     @property
     def last_clean(self) -> CleanReport | None:
-        """The report of the latest run of retention, including automatic ones; None before the first."""
+        """The report of the latest run of retention, including automatic runs; None before the first run."""
         cleaned = self._appender.last_cleaned()
         return None if cleaned is None else CleanReport(*cleaned)
 
     def clean_expired_queues(self) -> list[tuple[str, int]]:
-        """Removes the consume queues without messages, except those of delayed messages.
+        """Removes consume queues without messages, except those of delayed messages.
 
         Their next offsets are forgotten: a later message gets offset 0.
 
         Returns:
-            Topic and queue of each.
+            Topic and queue id of each removed queue.
 
         Raises:
             StoreNotWritableError: The store is closed.
             StoreIOError: The operating system refused.
             ForkError: The store was opened before a fork.
-
-        Example:
-            >>> import rmqfast
-            >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
-            >>> with rmqfast.open_store(getfixture("tmp_path") / "new", mode="a", options=small) as store:
-            ...     store.clean_expired_queues()
-            []
         """
         return self._without_reader(self._appender.clean_expired_queues())
 
     def clean_unused_topics(self, configured: Collection[str]) -> list[tuple[str, int]]:
-        """Removes the consume queues of topics that are not configured, except the broker's own.
+        """Removes the consume queues of topics that are not in `configured`, except the broker's own topics.
 
-        Their next offsets are forgotten. Their messages stay in the log until they are old, but no recovery lists them
-        again: `config/removedTopics.json` says where the log ended.
+        Their next offsets are forgotten. Their messages stay in the log until they expire, but recovery does not add
+        them to queues again, because `config/removedTopics.json` stores the log's end.
 
         Returns:
-            Topic and queue of each that was removed.
+            Topic and queue id of each removed queue.
 
         Raises:
             StoreNotWritableError: The store is closed.
             StoreIOError: The operating system refused.
             ForkError: The store was opened before a fork.
-
-        Example:
-            >>> import rmqfast
-            >>> small = rmqfast.AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
-            >>> with rmqfast.open_store(getfixture("tmp_path") / "unused", mode="a", options=small) as store:
-            ...     store.append(rmqfast.Message("orders", b"paid")).queue_offset
-            ...     store.clean_unused_topics({"clicks"})
-            0
-            [('orders', 0)]
         """
         return self._without_reader(self._appender.clean_unused_topics(set(configured)))
 
@@ -388,16 +328,16 @@ class WritableStore(MessageStore):
         return queues
 
     def flush(self) -> None:
-        """Flushes everything that was appended: log, queues, index, then the checkpoint.
+        """Flushes the log, the queues and the index, then writes the checkpoint.
 
         Raises:
-            StoreIOError: The operating system refused; nothing can be appended any more.
-            StoreNotWritableError: The store is closed, or a write or a flush has failed.
+            StoreIOError: The operating system refused; later appends fail.
+            StoreNotWritableError: The store is closed, or an earlier write or flush failed.
         """
         self._appender.flush()
 
     def refresh(self) -> None:
-        """Does nothing: the owner of a store reads what it has appended so far.
+        """Does nothing: a writable store always reads its last append.
 
         Raises:
             StoreError: The store is closed.
@@ -405,7 +345,7 @@ class WritableStore(MessageStore):
         self._refuse_closed()
 
     def close(self) -> None:
-        """Flushes, removes `abort` and closes the store, its scans and its tails, which raise from then on.
+        """Flushes and closes the store, its scans and its tails, which then raise; removes `abort`.
 
         A second call does nothing.
 

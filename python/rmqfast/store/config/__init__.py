@@ -1,7 +1,6 @@
-"""The files below `config/` of a store: topics, groups, offsets, filters, in RocketMQ 4.9.4's schema and bytes.
+"""Reads and writes the JSON files below `config/`, byte for byte as RocketMQ 4.9.4: topics, groups, offsets, filters.
 
-There is a table for each file. Nothing is written until `save` is called, which leaves the old file or the new one
-whatever happens meanwhile; whoever saves owns the store. No thread is started, and a table is not made for several.
+Each file has a table class. Only `save` writes, atomically; the caller must own the store. Tables are not thread-safe.
 """
 
 from rmqfast.store.config.consumer_filters import BloomFilterData, ConsumerFilterData, ConsumerFilterTable

@@ -1,4 +1,4 @@
-"""`config/consumerFilter.json`: the SQL92 subscriptions that a broker knows, with their places in its Bloom filter.
+"""`config/consumerFilter.json`: the SQL92 subscriptions that a broker knows, with their bits in its Bloom filter.
 
 Source: RocketMQ's `BloomFilterData`, `ConsumerFilterData`, `ConsumerFilterManager`.
 """
@@ -20,7 +20,7 @@ ASSUMED_DEAD_MS = 30 * 1000
 
 @dataclass(frozen=True, kw_only=True)
 class BloomFilterData(ConfigValue):
-    """The bits that a subscription has in the filter."""
+    """The bit positions of a subscription in the broker's Bloom filter."""
 
     bit_num: int = 0
     bit_pos: list[int] = field(default_factory=list, hash=False)
@@ -28,14 +28,14 @@ class BloomFilterData(ConfigValue):
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumerFilterData(ConfigValue):
-    """A subscription of a group to a topic by an expression.
+    """The SQL92 subscription of a group to a topic.
 
     Attributes:
-        expression: What it wants, as "a > 3".
-        born_time: Milliseconds since 1970 at which it was registered.
-        dead_time: At which its last consumer went; 0 while there is one.
-        client_version: The version that the client gave it.
-        bloom_filter_data: Its bits in the filter.
+        expression: The SQL92 expression, such as "a > 3".
+        born_time: Time of registration, in milliseconds since 1970.
+        dead_time: Time in milliseconds since 1970 at which the last consumer left; 0 while the group has consumers.
+        client_version: The version that the client gave the subscription.
+        bloom_filter_data: The bits of the subscription in the Bloom filter.
     """
 
     topic: str
@@ -49,26 +49,26 @@ class ConsumerFilterData(ConfigValue):
 
     @property
     def dead(self) -> bool:
-        """Whether it has no consumer any more."""
+        """Whether the group has no consumer any more."""
         return self.dead_time >= self.born_time
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> Self:
-        """Like `ConfigValue.from_json`, without `dead`, which follows from the times."""
+        """Reads a subscription from JSON; ignores `dead`, which follows from the times."""
         bits = members.get("bloomFilterData")
         filter_data = None if bits is None else BloomFilterData.from_json(bits)
         fields = {name: value for name, value in members.items() if name not in {"dead", "bloomFilterData"}}
         return replace(super().from_json(fields), bloom_filter_data=filter_data)
 
     def to_json(self) -> dict[str, Any]:
-        """Like `ConfigValue.to_json`, and whether it is dead."""
+        """Returns the members of the JSON object, including `dead`."""
         members = super().to_json() | {"dead": self.dead}
         bits = members.pop("bloomFilterData")
         return dict(sorted((members | ({} if bits is None else {"bloomFilterData": bits.to_json()})).items()))
 
 
 class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterData]):
-    """The subscriptions by topic and group.
+    """The SQL92 subscriptions by topic and group.
 
     Example:
         >>> table = ConsumerFilterTable.load(getfixture("golden_store")("offsets-4.9.4"))
@@ -85,7 +85,6 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         self.other: dict[str, Any] = {}
 
     def take(self, members: dict[str, Any]) -> None:
-        """Takes the subscriptions as they are: see `after_restart`."""
         for topic, fields in members.pop(self.MEMBER, {}).items():
             groups = fields.pop("groupFilterData", None) or {}
             self._table[topic] = {
@@ -95,18 +94,18 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
             self._other_by_topic[topic] = fields
 
     def put(self, filter_data: ConsumerFilterData) -> None:
-        """Adds a subscription, or takes the place of that of its group to its topic."""
+        """Adds a subscription, or replaces that of the same group and topic."""
         self._table.setdefault(filter_data.topic, {})[filter_data.consumer_group] = filter_data
 
     def remove(self, topic: str, group: str) -> None:
-        """Forgets a subscription; one that is not there is no error."""
+        """Removes a subscription; does nothing if it does not exist."""
         groups = self._table.get(topic, {})
         groups.pop(group, None)
         if not groups:
             self._table.pop(topic, None)
 
     def topic_json(self, topic: str) -> dict[str, Any] | None:
-        """The file's content for a topic; None without any."""
+        """Returns the JSON of a topic's subscriptions; None if the topic has no subscription."""
         groups = self._table.get(topic)
         if groups is None:
             return None
@@ -115,10 +114,10 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         return dict(sorted(fields.items()))
 
     def after_restart(self, *, now: int) -> Self:
-        """The subscriptions of a broker that has just started: none has a consumer yet.
+        """Returns the table of a broker that has just started: no subscription has a consumer yet.
 
         Args:
-            now: Milliseconds since 1970; those that were alive are taken to be dead for 30 seconds.
+            now: Milliseconds since 1970. Subscriptions that had consumers count as dead for 30 seconds.
         """
         dead_since = now - ASSUMED_DEAD_MS
         return self._with(
@@ -127,7 +126,7 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         )
 
     def without_dead(self, *, now: int, span: int = DAY_MS) -> Self:
-        """The subscriptions without those that were dead for `span` milliseconds."""
+        """Returns a copy without the subscriptions that were dead for `span` milliseconds."""
         return self._with(data for data in self.values() if not data.dead or now - data.dead_time < span)
 
     def _with(self, subscriptions: Iterable[ConsumerFilterData]) -> Self:
@@ -139,7 +138,6 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         return table
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the file that are known here."""
         return {self.MEMBER: {topic: self.topic_json(topic) for topic in self._table}}
 
     def __getitem__(self, key: tuple[str, str]) -> ConsumerFilterData:

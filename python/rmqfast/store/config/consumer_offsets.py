@@ -1,4 +1,4 @@
-"""`config/consumerOffset.json`: how far each group has consumed each queue.
+"""`config/consumerOffset.json`: the next offset of each group in each queue.
 
 Source: RocketMQ's `ConsumerOffsetManager`.
 """
@@ -21,7 +21,7 @@ PARTS = 2
 class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]]):
     """The next offset to consume by topic and group, then by queue.
 
-    Keys of the file that are no `topic@group` are none of the mapping's, but are written again.
+    Keys of the file that are not `topic@group` are hidden here, but written back.
 
     Example:
         >>> table = ConsumerOffsetTable.load(getfixture("golden_store")("offsets-4.9.4"))
@@ -40,18 +40,17 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
         self.other: dict[str, Any] = {}
 
     def take(self, members: dict[str, Any]) -> None:
-        """Takes the offsets."""
         self._table = {key: by_number(queues) for key, queues in members.pop(self.MEMBER, {}).items()}
 
     def offset(self, topic: str, group: str, queue_id: int) -> int | None:
-        """The next offset that the group consumes; None if it has consumed nothing yet."""
+        """Returns the next offset that the group consumes; None if it has no offset."""
         return self._table.get(topic + SEPARATOR + group, {}).get(queue_id)
 
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
-        """Sets the next offset to consume, also to a lower one.
+        """Sets the next offset to consume, which may be lower than before.
 
         Raises:
-            ArgumentError: A topic or a group that is empty or has an `@`: the file could not tell them apart.
+            ArgumentError: The topic or group is empty or contains `@`, the separator of the file's keys.
         """
         key = topic + SEPARATOR + group
         if parse_key(key) is None:
@@ -65,7 +64,6 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
                 del self._table[topic + SEPARATOR + group]
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the file that are known here."""
         return {self.MEMBER: {key: dict(sorted(queues.items())) for key, queues in self._table.items()}}
 
     def __getitem__(self, key: tuple[str, str]) -> Mapping[int, int]:

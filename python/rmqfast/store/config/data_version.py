@@ -1,4 +1,4 @@
-"""The version of topics and of groups, by which a name server and a slave see that something changed.
+"""The version of topics and groups, by which name servers and slaves detect changes.
 
 Source: RocketMQ's `DataVersion`.
 """
@@ -15,20 +15,16 @@ __all__ = ["DataVersion"]
 
 @dataclass(frozen=True, kw_only=True)
 class DataVersion(ConfigValue):
-    """The time and number of changes.
+    """The number of changes, and the time of the last one.
 
     Attributes:
         timestamp: Milliseconds since 1970 of the last change.
-        counter: Changes so far.
-
-    Example:
-        >>> DataVersion(timestamp=5, counter=2).next(1_700_000_000_000).counter
-        3
+        counter: Number of changes so far.
     """
 
     timestamp: int = 0
     counter: int = 0
 
     def next(self, now: int) -> Self:
-        """The version after a change."""
+        """Returns the version after one more change at `now`, in milliseconds since 1970."""
         return replace(self, timestamp=now, counter=self.counter + 1)

@@ -1,4 +1,4 @@
-"""`config/delayOffset.json`: how far each delay level was delivered.
+"""`config/delayOffset.json`: the next offset to deliver of each delay level.
 
 Source: RocketMQ's `ScheduleMessageService`, `DelayOffsetSerializeWrapper`.
 """
@@ -14,7 +14,7 @@ __all__ = ["DelayOffsetTable"]
 
 
 class DelayOffsetTable(ConfigFile, Mapping[int, int]):
-    """The next offset to deliver by delay level, from 1; a level is queue `level - 1` of `SCHEDULE_TOPIC_XXXX`.
+    """The next offset to deliver by delay level, from 1. Level n is queue n - 1 of `SCHEDULE_TOPIC_XXXX`.
 
     Example:
         >>> table = DelayOffsetTable.load(getfixture("golden_store")("delaytx-4.9.4"))
@@ -30,15 +30,13 @@ class DelayOffsetTable(ConfigFile, Mapping[int, int]):
         self.other: dict[str, Any] = {}
 
     def take(self, members: dict[str, Any]) -> None:
-        """Takes the offsets."""
         self._table = by_number(members.pop(self.MEMBER, {}))
 
     def commit(self, level: int, offset: int) -> None:
-        """Notes the next offset to deliver of a level."""
+        """Sets the next offset to deliver of a level."""
         self._table[level] = offset
 
     def to_json(self) -> dict[str, Any]:
-        """The members of the file that are known here."""
         return {self.MEMBER: dict(sorted(self._table.items()))}
 
     def __getitem__(self, level: int) -> int:

@@ -1,4 +1,4 @@
-"""A file below `config/`: read with its backup, written so that it is the old one or the new one.
+"""Reads a file below `config/` or its backup, and writes it atomically.
 
 Source: RocketMQ's `ConfigManager`, `MixAll`.
 """
@@ -27,8 +27,8 @@ class ConfigFile(ABC):
 
     Attributes:
         FILE_NAME: Name of the file below `config/`.
-        MEMBER: Its member that is a map of entries.
-        other: Members of the file that are not known here; they are written as they were read.
+        MEMBER: Name of the JSON member that maps names to entries.
+        other: Unknown members of the file, which are written back unchanged.
     """
 
     FILE_NAME: ClassVar[str]
@@ -37,7 +37,7 @@ class ConfigFile(ABC):
 
     @classmethod
     def read(cls, root: StorePath) -> dict[str, Any]:
-        """The members of the file below `root`, or of its backup; empty if neither exists."""
+        """Returns the members of the file below `root`, or of its backup; empty if neither exists."""
         text, notes, _ = load_config(os.fspath(local_path(root, "root")), cls.FILE_NAME)
         for note in notes:
             _LOG.warning("%s", note)
@@ -46,10 +46,10 @@ class ConfigFile(ABC):
 
     @classmethod
     def fault(cls, root: StorePath) -> str | None:
-        """Why the file below `root` cannot be read, though its backup can; None otherwise.
+        """Returns the reason why the file cannot be read although its backup can; None otherwise.
 
         Raises:
-            CorruptError: Neither it nor its `.bak` can be read.
+            CorruptError: Neither the file nor its `.bak` can be read.
         """
         return load_config(os.fspath(local_path(root, "root")), cls.FILE_NAME)[2]
 
@@ -58,8 +58,8 @@ class ConfigFile(ABC):
         """Reads the file of the store below `root`.
 
         Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
-            UnsupportedStoreError: Neither is there, as a broker of 5.x keeps the configuration in RocksDB.
+            CorruptError: The file exists, but neither it nor its `.bak` can be read.
+            UnsupportedStoreError: Neither exists, because a broker of 5.x keeps the configuration in RocksDB.
         """
         return cls.of_members(cls.read(root))
 
@@ -71,15 +71,15 @@ class ConfigFile(ABC):
         return table
 
     def save(self, root: StorePath) -> None:
-        """Writes the file; the previous one, if it can be read, becomes its `.bak`.
+        """Writes the file atomically and flushes it to disk; the previous one becomes its `.bak` if it can be read.
 
-        It is on the disk when this returns. A process that is killed, a disk that is full, a loss of power leave the
-        old file or the new one. The store must be the caller's own: nothing keeps a broker away that runs on it.
+        The caller must own the store: nothing stops a running broker from writing the same file.
 
         Raises:
-            ArgumentError: A value that RocketMQ's type does not hold, or more than 2 GiB, which Java does not read.
-            StoreIOError: The operating system refused, also to read the file that would be replaced.
-            CorruptError: What has its name is no file, or a link that leads nowhere.
+            ArgumentError: A value does not fit RocketMQ's type, or the file would exceed 2 GiB, which Java does not
+                read.
+            StoreIOError: The operating system refused to read the old file or to write the new one.
+            CorruptError: The path is not a file, or a broken link.
         """
         members = dict(sorted((self.other | self.to_json()).items()))
         save_config(
@@ -98,7 +98,7 @@ def by_number(table: Mapping[str, int]) -> dict[int, int]:
 
 
 def checked_name(kind: str, name: str) -> str:
-    """A name of a topic or a group that RocketMQ allows."""
+    """Returns the name of a topic or group; raises if RocketMQ does not allow it."""
     if not name or not all(c.isascii() and (c.isalnum() or c in "%|-_") for c in name):
         raise ArgumentError(f"{kind}: expected letters, digits, '%', '|', '-', '_', got {name!r}")
     return name

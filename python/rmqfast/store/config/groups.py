@@ -27,17 +27,17 @@ BUILT_IN = (
 
 @dataclass(frozen=True, kw_only=True)
 class SubscriptionGroupConfig(ConfigValue):
-    """A consumer group as its broker has it.
+    """The settings of a consumer group at its broker.
 
     Attributes:
-        consume_enable: Whether it may consume.
-        consume_from_min_enable: Whether it may consume from the first message on.
-        consume_broadcast_enable: Whether each of its consumers may get every message.
-        notify_consumer_ids_changed_enable: Whether its consumers are notified of each other.
-        retry_queue_nums: Queues of its topic `%RETRY%group`.
-        retry_max_times: How often a message is tried again before it goes to `%DLQ%group`.
-        broker_id: From which broker it consumes; 0 is the master.
-        which_broker_when_consume_slowly: From which one if it lags.
+        consume_enable: Whether the group may consume.
+        consume_from_min_enable: Whether the group may consume from the first message on.
+        consume_broadcast_enable: Whether its consumers may broadcast: each gets every message.
+        notify_consumer_ids_changed_enable: Whether consumers are notified when others join or leave.
+        retry_queue_nums: Number of queues of its retry topic `%RETRY%group`.
+        retry_max_times: Retries of a message before it moves to the dead-letter topic `%DLQ%group`.
+        broker_id: Id of the broker that it consumes from; 0 is the master.
+        which_broker_when_consume_slowly: Id of the broker that it consumes from when it lags.
 
     Example:
         >>> from rmqfast.store import SubscriptionGroupConfig, SubscriptionGroupTable
@@ -59,28 +59,16 @@ class SubscriptionGroupConfig(ConfigValue):
 
 
 class SubscriptionGroupTable(VersionedTable[SubscriptionGroupConfig]):
-    """The groups by name, and their version; each change is a new version.
-
-    Example:
-        >>> table = SubscriptionGroupTable.load(getfixture("golden_store")("offsets-4.9.4"))
-        >>> table["fx_pull"].retry_max_times
-        16
-    """
+    """The groups by name, and their version. Each change increments the version."""
 
     FILE_NAME: ClassVar[str] = "subscriptionGroup.json"
     MEMBER: ClassVar[str] = "subscriptionGroupTable"
     NAME: ClassVar[str] = "group_name"
 
     def entry(self, members: Mapping[str, Any]) -> SubscriptionGroupConfig:
-        """An entry of the file as a value."""
         return SubscriptionGroupConfig.from_json(members)
 
 
 def groups_of_every_broker() -> list[SubscriptionGroupConfig]:
-    """The groups that every broker has.
-
-    Example:
-        >>> groups_of_every_broker()[0].group_name
-        'TOOLS_CONSUMER'
-    """
+    """Returns the groups that every broker has."""
     return [SubscriptionGroupConfig(group_name=name) for name in BUILT_IN]

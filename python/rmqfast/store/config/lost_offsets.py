@@ -22,8 +22,8 @@ MOST_NAMED = 10
 def warning_of_lost_offsets(root: str | os.PathLike[str], *, is_kept: bool | None = None) -> str | None:
     """Returns a warning for a store that has messages and groups, but no offsets; None for any other store.
 
-    A broker writes the file with its first save, offsets or not: without it somebody removed it, or the broker was
-    killed in its first seconds.
+    A broker writes the file at its first save even without offsets. If the file is missing, somebody removed it or the
+    broker was killed in its first seconds.
     """
     store = local_path(root, "root")
     path = store / "config" / ConsumerOffsetTable.FILE_NAME

@@ -19,14 +19,14 @@ PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
 
 @dataclass(frozen=True, kw_only=True)
 class TopicConfig(ConfigValue):
-    """A topic as its broker has it.
+    """The settings of a topic at its broker.
 
     Attributes:
-        read_queue_nums: Queues that consumers see.
-        write_queue_nums: Queues that producers see.
-        perm: 4 to read, 2 to write, 1 to let new topics inherit from it; added up.
+        read_queue_nums: Number of queues that consumers see.
+        write_queue_nums: Number of queues that producers see.
+        perm: Sum of 4 (readable), 2 (writable) and 1 (new topics inherit its settings).
         topic_filter_type: "SINGLE_TAG" or "MULTI_TAG".
-        topic_sys_flag: 1 for a unit, 2 for a subscription of a unit.
+        topic_sys_flag: 1 for a topic of a unit, 2 for a retry topic of a unit.
 
     Example:
         >>> TopicConfig(topic_name="orders", read_queue_nums=4, write_queue_nums=4).is_writable
@@ -58,7 +58,7 @@ class TopicConfig(ConfigValue):
 
 
 class TopicConfigTable(VersionedTable[TopicConfig]):
-    """The topics by name, and their version; each change is a new version.
+    """The topics by name, and their version. Each change increments the version.
 
     Example:
         >>> table = TopicConfigTable.load(getfixture("golden_store")("basic-4.9.4"))
@@ -75,7 +75,6 @@ class TopicConfigTable(VersionedTable[TopicConfig]):
     NAME: ClassVar[str] = "topic_name"
 
     def entry(self, members: Mapping[str, Any]) -> TopicConfig:
-        """An entry of the file as a value."""
         return TopicConfig.from_json(members)
 
 
@@ -87,14 +86,14 @@ def topics_of_every_broker(
     auto_create: bool = True,
     trace_topic: str | None = None,
 ) -> list[TopicConfig]:
-    """The topics that every broker has.
+    """Returns the topics that every broker has.
 
     Args:
-        cluster_name: Name of the cluster (`brokerClusterName`), which is a topic, too.
-        broker_name: Name of the broker (`brokerName`), likewise.
-        default_queues: Queues that new topics inherit (`defaultTopicQueueNums`).
-        auto_create: Whether sending makes topics (`autoCreateTopicEnable`).
-        trace_topic: Where traces go (`msgTraceTopicName`); `None` unless `traceTopicEnable`.
+        cluster_name: Name of the cluster (`brokerClusterName`), also the name of a topic.
+        broker_name: Name of the broker (`brokerName`), also the name of a topic.
+        default_queues: Number of queues that new topics inherit (`defaultTopicQueueNums`).
+        auto_create: Whether a send creates a missing topic (`autoCreateTopicEnable`).
+        trace_topic: Topic of traces (`msgTraceTopicName`); None unless `traceTopicEnable`.
 
     Example:
         >>> [topic.topic_name for topic in topics_of_every_broker("c", "b", auto_create=False)][:2]

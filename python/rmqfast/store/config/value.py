@@ -1,4 +1,4 @@
-"""Values of a configuration: Python's names for RocketMQ's fields, and unknown fields.
+"""Converts RocketMQ's JSON fields to Python attributes and back; keeps unknown fields.
 
 Source: RocketMQ's `RemotingSerializable`.
 """
@@ -16,10 +16,10 @@ _NAMES: dict[type, dict[str, str]] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigValue:
-    """Base of values: a subclass has a field for each of RocketMQ's, such as `read_queue_nums` for `readQueueNums`.
+    """Base of configuration values. Field names are RocketMQ's in snake case: `read_queue_nums` for `readQueueNums`.
 
     Attributes:
-        other: Fields that are not known here, as those of 5.x; they are written as they were read.
+        other: Unknown fields, such as those of 5.x, which are written back unchanged.
     """
 
     other: Mapping[str, Any] = field(default_factory=dict, hash=False, repr=False)
@@ -28,7 +28,7 @@ class ConfigValue:
     def from_json(cls, members: Mapping[str, Any]) -> Self:
         names = python_names(cls)
         values = {names[member]: value for member, value in members.items() if member in names and value is not None}
-        if len(values) == len(members):  # a broker reads some ten thousand when it starts
+        if len(values) == len(members):  # the fast path: a broker may read ten thousand entries at its start
             return cls(**values)
         other = {member: value for member, value in members.items() if member not in names and value is not None}
         return cls(**values, other=other)
@@ -39,7 +39,7 @@ class ConfigValue:
 
 
 def with_names(members: Mapping[str, Any], **names: str) -> Mapping[str, Any]:
-    """Adds the names of an entry to its members if they lack them."""
+    """Adds names to an entry's members unless they are present."""
     untold = {field: name for field, name in names.items() if members.get(field) is None}
     return {**members, **untold} if untold else members
 

@@ -1,4 +1,4 @@
-"""Entries by name, with a version that each change makes anew: topics and groups.
+"""Tables of topics and groups, whose version each change increments.
 
 Source: RocketMQ's `TopicConfigManager`, `SubscriptionGroupManager`.
 """
@@ -19,10 +19,10 @@ Entry = TypeVar("Entry", bound=ConfigValue)
 
 
 class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
-    """Base of topics and groups: entries by name, and a version that each change increments.
+    """Base of the tables of topics and groups: maps names to entries, and increments its version at each change.
 
     Attributes:
-        NAME: The field of an entry that is its name.
+        NAME: The field of an entry that holds its name.
         data_version: The version.
     """
 
@@ -35,10 +35,10 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
 
     @classmethod
     def load(cls, root: StorePath, built_in: Iterable[Entry] = ()) -> Self:
-        """Reads the file of the store below `root`; its entries replace built-in ones.
+        """Reads the file of the store below `root`; its entries replace built-in ones of the same name.
 
         Raises:
-            CorruptError: The file is there, and neither it nor its `.bak` can be read.
+            CorruptError: The file exists, but neither it nor its `.bak` can be read.
         """
         table = super().load(root)
         table.add_built_in(built_in)
@@ -48,7 +48,7 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
         self._table = {self._name(entry): entry for entry in entries} | self._table
 
     def put(self, entry: Entry, *, now: int) -> None:
-        """Adds an entry, or takes the place of the one of its name.
+        """Adds an entry, or replaces the one of the same name.
 
         Raises:
             ArgumentError: A name that RocketMQ does not allow.

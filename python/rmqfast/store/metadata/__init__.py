@@ -1,4 +1,4 @@
-"""The database of a broker's metadata, `config/metadata.db`: whether it has what was written to it."""
+"""Checks that a broker's metadata database, `config/metadata.db`, has all that was written to it."""
 
 from rmqfast.store.metadata.check import check_metadata
 

@@ -1,8 +1,8 @@
-"""Counts the changes of a metadata database in a file beside it: a database that is older than that has lost some.
+"""Counts the changes of a metadata database in a second file, so that an older copy of the database is detected.
 
-SQLite takes a write-ahead log that was removed or cut off between two changes for one that never had more, and nothing
-tells a database from its older copy. The file is written behind each change and not waited for: it never says more than
-the disk has.
+SQLite opens a database without complaint after its write-ahead log was removed or cut between two changes, and cannot
+tell a database from an older copy. The count is written after each change without a flush, so it never exceeds what the
+disk has.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _DIGITS = 20
 
 
 class ChangeCount:
-    """The file `metadata.db-count`: a number in as many digits each time, so that it is overwritten in place.
+    """The file `metadata.db-count`: a decimal number of fixed width, overwritten in place.
 
     Attributes:
-        database: Whose changes it counts.
+        database: The database whose changes are counted.
         path: The file.
     """
 
@@ -30,7 +30,7 @@ class ChangeCount:
         self.path: Final = database.with_name(f"{database.name}-count")
 
     def read(self) -> int | None:
-        """Returns the number of changes; None if the file is missing or holds no number."""
+        """Returns the number of changes; None if the file is missing or invalid."""
         try:
             text = self.path.read_bytes()[: _DIGITS + 1]
         except FileNotFoundError:

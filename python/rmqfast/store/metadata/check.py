@@ -1,4 +1,4 @@
-"""Checks `config/metadata.db` of a store, also beside a broker that runs: it looks at a copy."""
+"""Checks `config/metadata.db` of a store on a copy, so that a running broker is not disturbed."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from rmqfast.store.metadata.integrity import (
 
 __all__ = ["check_metadata"]
 
-#: What is wrong, and what a person should know.
+#: Descriptions of damage, and notes for the user.
 Findings = tuple[list[Damage], list[str]]
 _NAME = "metadata.db"
 _FOREIGN: Final = f"another broker wrote it, or a person: rmqfast's next one takes it in place of what {_NAME} has"
 _CONSEQUENCE: Final = "a broker that starts puts it aside, and reads RocketMQ's files"
-#: A broker that runs moves its log into the database now and then: a copy that it changed meanwhile proves nothing.
+#: A running broker checkpoints its log now and then: a copy taken meanwhile may look damaged, so try again.
 _TRIES = 20
 
 
 def check_metadata(root: Path) -> Findings:
-    """Returns the damage of the database below a store, and notes for a person; nothing is locked or written."""
+    """Returns the damage of a store's metadata database, and notes for the user. Locks and writes nothing."""
     database = root / "config" / _NAME
     count = ChangeCount(database)
     try:
         known = count.read()
         if not exists(database) or database.stat().st_size == 0:
             return _of_an_empty_one(count, known)
-        # before the copy: the database knows what each file is before that is written
+        # before the copy: the database has the digest of each file before the file is written
         digests = {path.name: digest_of(path) for path in _files(database.parent)}
         with tempfile.TemporaryDirectory(prefix="rmqfast-") as directory:
             copy = Path(directory) / _NAME

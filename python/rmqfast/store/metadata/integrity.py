@@ -1,6 +1,6 @@
-"""Checks that a metadata database has what was written to it: SQLite itself keeps no checksum of its pages.
+"""Checks that a metadata database has all that was written to it. SQLite keeps no checksums of its pages.
 
-Each row has a checksum, and each file the sum of those of its rows: a row that is changed, lost or old shows.
+Each row has a checksum, and each file the sum of its rows' checksums, so changed, lost or outdated rows are detected.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ __all__ = [
     "verify_structure",
 ]
 
-#: Name and text of each table, as SQLite keeps them.
+#: Names of tables and their SQL, as stored in `sqlite_master`.
 SCHEMA = {
     "entries": "CREATE TABLE entries (kind TEXT, file TEXT, name TEXT, value TEXT, checksum INTEGER, "
     "PRIMARY KEY (file, kind, name)) WITHOUT ROWID",
     "sums": "CREATE TABLE sums (file TEXT PRIMARY KEY, sum INTEGER) WITHOUT ROWID",
 }
-#: Those of version 0.1.0, whose rows have no checksums.
+#: The tables of version 0.1.0, whose rows have no checksums.
 OLD_SCHEMA = {
     "rows": "CREATE TABLE rows (kind TEXT, file TEXT, name TEXT, value TEXT, PRIMARY KEY (file, kind, name)) "
     "WITHOUT ROWID",
     "digests": "CREATE TABLE digests (number INTEGER PRIMARY KEY, file TEXT, digest TEXT)",
 }
-#: In the place of a file in `sums`: how many changes there were.
+#: The key in `sums` of the number of changes, where other keys are files.
 COUNT = ""
-#: Codes that say what the system refuses now, and nothing about what the database has.
+#: Errors of the system, which say nothing about damage of the database.
 _REFUSALS = {
     sqlite3.SQLITE_AUTH,
     sqlite3.SQLITE_BUSY,
@@ -73,7 +73,7 @@ _BIG_ENDIAN_MAGIC = 0x377F0683
 
 
 class LostChangesError(Exception):
-    """A database is older than it was, or nothing tells."""
+    """The database lacks changes, or the number of its changes is unknown."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -87,12 +87,12 @@ def checksum(kind: str, file: str, name: str, value: str) -> int:
 
 
 def to_signed(total: int) -> int:
-    """A sum of checksums as SQLite's signed integer; it wraps around."""
+    """Returns a sum of checksums as a signed 64-bit integer of SQLite; it wraps around."""
     return (total + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def check_row(kind: str, file: str, name: str, value: str, stored: int) -> str:
-    """The value of a row."""
+    """Returns the value of a row; raises if its checksum is wrong."""
     texts = (kind, file, name, value)
     if any(not isinstance(text, str) for text in texts) or checksum(*texts) != stored:
         raise sqlite3.DatabaseError(f"row {name!r} of {file!r} contradicts its checksum")
@@ -100,7 +100,7 @@ def check_row(kind: str, file: str, name: str, value: str, stored: int) -> str:
 
 
 def verify_size(path: Path) -> int:
-    """The size of a database; SQLite takes one that was cut short for a new one."""
+    """Returns the size of a database in bytes; raises if it was cut, because SQLite opens a cut one as new."""
     size = path.stat().st_size
     log = path.with_name(f"{path.name}-wal")
     if 0 < size < _SMALLEST_PAGE or (size == 0 and exists(log) and log.stat().st_size > 0):
@@ -109,14 +109,14 @@ def verify_size(path: Path) -> int:
 
 
 def verify_structure(db: sqlite3.Connection) -> None:
-    """Has SQLite check the structure, and that rows are found by their keys: pages may have changed places."""
+    """Runs SQLite's integrity check, and looks up rows by key: pages may have been swapped."""
     for (problem,) in db.execute("PRAGMA integrity_check(1)"):
         if problem != "ok":
             raise sqlite3.DatabaseError(problem)
 
 
 def schemas_of(tables: Mapping[str, str]) -> tuple[bool, bool]:
-    """Whether tables, their texts by name, are those of version 0.1.0, and whether they are those of now."""
+    """Returns whether tables have the schema of version 0.1.0, and whether they have the current one."""
     is_old, is_new = (schema.items() <= tables.items() for schema in (OLD_SCHEMA, SCHEMA))
     if tables != (OLD_SCHEMA if is_old else {}) | (SCHEMA if is_new else {}):
         raise sqlite3.DatabaseError(f"unknown tables: {', '.join(sorted(map(str, tables)))}")
@@ -124,7 +124,7 @@ def schemas_of(tables: Mapping[str, str]) -> tuple[bool, bool]:
 
 
 def verify_rows(db: sqlite3.Connection) -> None:
-    """Checks each row, and that none is lost."""
+    """Checks the checksum of each row, and the sums that detect lost rows."""
     totals: Counter[str] = Counter()
     for kind, file, name, value, stored in db.execute("SELECT kind, file, name, value, checksum FROM entries"):
         check_row(kind, file, name, value, stored)
@@ -164,7 +164,7 @@ def verify_log(db: sqlite3.Connection, path: Path) -> str | None:
 
 
 def verify_count(db: sqlite3.Connection, count: ChangeCount, known: int | None) -> None:
-    """Checks that the database has as many changes as it had before."""
+    """Checks that the database has at least the changes that were counted."""
     changes = changes_of(db)
     if known is None and (changes or exists(count.path)):
         reason = f"expected a number, got none: nothing tells whether {count.database.name} is an older one"
@@ -183,10 +183,10 @@ def changes_of(db: sqlite3.Connection) -> int:
 
 
 def is_damage(error: sqlite3.DatabaseError, path: Path) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)  # Python's own errors, as of a text that is no UTF-8, have none
+    code = getattr(error, "sqlite_errorcode", None)  # Python's own errors have none, as of invalid UTF-8
     if code is None:
         return True
-    if code & 0xFF == sqlite3.SQLITE_READONLY:  # one bit of its header says so, too
+    if code & 0xFF == sqlite3.SQLITE_READONLY:  # a damaged bit of the header also causes READONLY
         return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     return code & 0xFF not in _REFUSALS
 
@@ -202,18 +202,18 @@ def _is_header(header: bytes) -> bool:
 
 
 def _ends_torn(frames: Iterable[bytes], size: int, *, salt: bytes) -> bool:
-    """Whether one change follows the last one that SQLite has read.
+    """Returns whether exactly one change follows the last one that SQLite read.
 
-    A change is begun once the one before it is on the disk: so at most one that is whole is a torn write.
+    A change starts only after the previous one was flushed, so at most one complete change can be a torn write.
     """
     is_torn = False
     for frame in frames:
         if len(frame) < size:
             break
         _, pages, frame_salt = _FRAME_HEADER.unpack_from(frame)
-        if frame_salt != salt:  # of a log before this one
+        if frame_salt != salt:  # a frame of an earlier log, which this log has not overwritten yet
             continue
         if is_torn:
             raise sqlite3.DatabaseError("a frame of its write-ahead log contradicts its checksum")
-        is_torn = pages > 0  # the last frame of a change has the size of the database
+        is_torn = pages > 0  # only the last frame of a change holds the number of pages
     return is_torn
