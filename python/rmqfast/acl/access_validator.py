@@ -28,7 +28,7 @@ from rmqfast.remoting.hash_map import hash_order
 
 _log = logger_of(__name__)
 
-#: How requests are read that Java forgot: see `rights`.
+#: `java` for the exact checks of 4.9.4, `strict` to also check requests that it forgot; see `rights`.
 Mode = Literal["strict", "java"]
 
 _MANAGER = "org.apache.rocketmq.acl.plain.PlainPermissionManager"
@@ -48,7 +48,7 @@ class AccessValidator:
         mode: `strict`, or `java` for exactly the checks of RocketMQ 4.9.4.
 
     Attributes:
-        topics_at: Returns the topics of a stored message; a server without a store finds none.
+        topics_at: Returns the topics of a stored message. A server without a store returns None for all messages.
 
     Raises:
         ArgumentError: A file is not valid for RocketMQ.
@@ -69,24 +69,23 @@ class AccessValidator:
 
     @property
     def rules(self) -> Rules:
-        """The current rules."""
         return self._rules
 
     @property
     def default_path(self) -> Path:
-        """The file to which new accounts are added."""
+        """File that receives new accounts."""
         return self._files.default_path
 
     @property
     def started(self) -> int:
-        """Time when the first rules were read, in milliseconds since 1970."""
+        """Time when the rules were first read, in milliseconds since 1970."""
         return self._started
 
     def check(self, request: Request) -> None:
         """Raises `ResponseError` with Java's remark if a request is not allowed."""
         rules = self._rules
         address = request.channel.remote_address
-        # in this order in `PlainPermissionManager.validate`: a white address needs no account at all
+        # The order of `PlainPermissionManager.validate`: a white-listed address needs no account.
         if rules.white and any(pattern.matches(address_of(address)) for pattern in rules.white):
             return
         fields = request.ext_fields
@@ -112,12 +111,12 @@ class AccessValidator:
             needed = {} if need.resources is None else need.resources(request.ext_fields, request.body)
         except (ValueError, RemotingProtocolError) as error:
             _refuse(str(error), f"{_PARSE}:134")
-        # an administrator without permissions of its own may do all
+        # An administrator without own permissions may do everything.
         if account.is_admin and not account.permissions:
             return
         if need.of_record is not None:
             needed |= need.of_record(request.ext_fields, self.topics_at)
-        # everybody may write traces
+        # Every account may write traces.
         if needed.get(TRACE_TOPIC) == PUB:
             del needed[TRACE_TOPIC]
         for resource, permission in needed.items():
@@ -125,14 +124,14 @@ class AccessValidator:
                 _refuse_first(account, needed)
 
     def reload_if_changed(self) -> bool:
-        """Loads changed files unless they are invalid; returns whether it did. Call it every five seconds."""
+        """Loads changed files unless they are invalid; returns whether it loaded any. Call it every five seconds."""
         with self._lock:
             try:
                 contents = self._files.read()
                 digest = _digest(contents)
                 if digest == self._file_digest:
                     return False
-                self._file_digest = digest  # what is broken is logged once
+                self._file_digest = digest  # so that an invalid file is logged only once
                 self._rules = rules_of(contents, self._now())
             except ArgumentError as error:
                 _log.error("access control: the rules stay as they were: %s", error)
@@ -147,14 +146,14 @@ class AccessValidator:
             ArgumentError: The file would be invalid, or could not be written.
         """
         with self._lock:
-            # under the lock: two requests that change one file must not undo each other
+            # Under the lock, so that two requests cannot undo each other's change of a file.
             contents, now = self._files.read(), self._now()
             path = change.path(rules_of(contents, now), self._files)
             members = None if path is None else change.members(yaml_text.load(contents.get(path, b"")))
             if path is None or members is None:
                 return False
             contents[path] = yaml_text.dump(next_version(members, now))
-            # before anything is written: a file that would not be read back is refused
+            # Parse before writing, so that the file stays loadable.
             rules = rules_of(contents, now)
             self._files.write(path, contents[path])
             self._rules, self._file_digest = rules, _digest(contents)
@@ -168,12 +167,12 @@ def _is_signed(fields: Mapping[str, str], body: bytes, secret_key: bytes) -> boo
     expected = signature.encode("utf-8", "replace")
     if hmac.compare_digest(signature_of(fields, body, secret_key, without=UNIQUE_KEY_QUERY), expected):
         return True
-    # the clients of 4.9.4 sign the field that their broker leaves out
+    # Clients of 4.9.4 sign this field, though their broker does not.
     return UNIQUE_KEY_QUERY in fields and hmac.compare_digest(signature_of(fields, body, secret_key), expected)
 
 
 def _refuse_first(account: Account, needed: Permissions) -> NoReturn:
-    """Refuses the resource that Java checks first."""
+    """Refuses the request because of the resource that Java checks first."""
     for resource in hash_order(needed):
         if not account.may(resource, needed[resource]):
             kind = (
@@ -196,10 +195,10 @@ def _digest(contents: Mapping[Path, bytes]) -> bytes:
 
 
 def validator_of(home: str, now: Callable[[], int], *, mode: Mode = "strict") -> AccessValidator:
-    """A validator for the files of `rocketmqHome`; raises as `AccessValidator`.
+    """Returns a validator for the files below `rocketmqHome`.
 
     Raises:
-        ArgumentError: There is no `rocketmqHome`, or a file in it is not as RocketMQ takes it.
+        ArgumentError: `rocketmqHome` is empty, or a file in it is missing or not valid for RocketMQ.
         MissingExtraError: PyYAML is not installed.
     """
     if not home:

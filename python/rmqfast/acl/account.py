@@ -18,16 +18,16 @@ from rmqfast.remoting.fastjson import java_text
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AccountConfig:
-    """An account as a file or a request states it.
+    """An account as stated in a file or a request.
 
     Attributes:
-        access_key: Its name, of more than six characters.
-        secret_key: Key of signatures, of more than six characters.
+        access_key: Name of the account, longer than six characters.
+        secret_key: Key of signatures, longer than six characters.
         white_remote_address: Clients of these addresses need no signature.
         default_topic_perm: Permission for topics without an entry.
         default_group_perm: Permission for groups without an entry.
-        topic_perms: Entries as `topicA=PUB|SUB`.
-        group_perms: Entries as `groupA=SUB`.
+        topic_perms: Entries like `topicA=PUB|SUB`.
+        group_perms: Entries like `groupA=SUB`.
     """
 
     access_key: str | None = None
@@ -41,7 +41,7 @@ class AccountConfig:
 
     @classmethod
     def from_members(cls, members: object) -> Self:
-        """Parses an entry of `accounts` and ignores unknown members; `ArgumentError` for a member of another type."""
+        """Parses an entry of `accounts`, ignoring unknown members; `ArgumentError` for a member of another type."""
         if not isinstance(members, dict):
             raise ArgumentError(f"accounts: expected an entry with accessKey and secretKey, got {_kind(members)}")
         return cls(
@@ -56,7 +56,7 @@ class AccountConfig:
         )
 
     def to_members(self) -> dict[str, Any]:
-        """The members of a file or an answer, without those not set."""
+        """Returns the members for a file or an answer, without missing ones."""
         members: dict[str, Any] = {
             "accessKey": self.access_key,
             "secretKey": self.secret_key,
@@ -70,7 +70,7 @@ class AccountConfig:
         return {name: value for name, value in members.items() if value is not None}
 
     def check_keys(self) -> tuple[str, str]:
-        """Raises `ArgumentError` with Java's text if a key is missing or too short."""
+        """Returns access key and secret key; `ArgumentError` with Java's text if one is missing or too short."""
         access_key, secret_key = self.access_key, self.secret_key
         if access_key is None or secret_key is None or min(len(access_key), len(secret_key)) <= 6:
             keys = f"The accessKey={java_text(access_key)} and secretKey={java_text(secret_key)}"
@@ -80,14 +80,14 @@ class AccountConfig:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account as requests are checked against it.
+    """An account in the form against which requests are checked.
 
     Attributes:
         secret_key: Key of signatures, in UTF-8.
         white: Clients of these addresses need no signature.
         topic_permission: Permission for topics without an entry.
         group_permission: Permission for groups without an entry.
-        permissions: Permissions by resource.
+        permissions: Permissions by topic name, or by retry topic for a group.
     """
 
     access_key: str
@@ -100,7 +100,7 @@ class Account:
 
     @classmethod
     def of(cls, config: AccountConfig) -> Self:
-        """The account of a configuration; `ArgumentError` with Java's text if RocketMQ would not accept it."""
+        """Returns the account of a configuration; `ArgumentError` with Java's text if RocketMQ would refuse it."""
         access_key, secret_key = config.check_keys()
         groups = parse_resources(config.group_perms or (), of_groups=True)
         return cls(
@@ -108,14 +108,14 @@ class Account:
             secret_key=secret_key.encode("utf-8", "replace"),
             white=parse_pattern(config.white_remote_address),
             is_admin=config.admin,
-            # nothing stated is DENY, as in Java
+            # A missing default means DENY, as in Java.
             topic_permission=parse_permission(config.default_topic_perm),
             group_permission=parse_permission(config.default_group_perm),
             permissions=groups | parse_resources(config.topic_perms or (), of_groups=False),
         )
 
     def may(self, resource: str, needed: int) -> bool:
-        """Whether the account has a permission for a resource."""
+        """Whether the account has the needed permission for a resource."""
         owned = self.permissions.get(resource)
         if owned is None and needed & EXPLICIT:
             return False
@@ -125,16 +125,12 @@ class Account:
 
 
 def text_of(members: Mapping[str, Any], name: str) -> str | None:
-    """A text of a file; whole numbers and flags count, since YAML makes them of 12345678 and true.
-
-    Raises:
-        ArgumentError: It is something else.
-    """
+    """Returns a member as a string. Accepts integers and flags, since YAML parses 12345678 and true as such."""
     return _text(members.get(name), name)
 
 
 def texts_of(members: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    """A list of texts of a file; `ArgumentError` for anything else."""
+    """Returns a list of strings; `ArgumentError` for another type."""
     values = members.get(name)
     if values is None:
         return None

@@ -19,11 +19,7 @@ from rmqfast.system import set_mode, sync_directory, sync_file
 
 
 class AclFiles:
-    """The files below one `ROCKETMQ_HOME`.
-
-    Attributes:
-        default_path: `conf/plain_acl.yml`, to which accounts are added.
-    """
+    """Files below one `ROCKETMQ_HOME`; `default_path`, `conf/plain_acl.yml`, receives new accounts."""
 
     def __init__(self, home: str | os.PathLike[str]) -> None:
         conf = local_path(home, "rocketmqHome").absolute() / "conf"
@@ -31,14 +27,14 @@ class AclFiles:
         self._folder = conf / "acl"
 
     def paths(self) -> list[Path]:
-        """The existing files, in the order of precedence for an account that two of them have.
+        """Returns the existing files; for an account in two files, the first file counts.
 
         Raises:
-            StoreIOError: A directory or file cannot be examined, which must not look like a missing one.
+            StoreIOError: A directory or file cannot be examined, which must not look like a missing file.
         """
         extra = [
             Path(folder, name)
-            # sorted, so that of an account that two files have always the same one counts
+            # Sorted, so that the same file always comes first.
             for folder, _, names in sorted(os.walk(self._folder, onerror=_refuse))
             for name in sorted(names)
             if name.endswith((".yml", ".yaml"))
@@ -46,7 +42,7 @@ class AclFiles:
         return [path for path in [*extra, self.default_path] if is_file(path)]
 
     def read(self) -> dict[Path, bytes]:
-        """The bytes of each file; `ArgumentError` if one cannot be read or is too long."""
+        """Reads the files; `ArgumentError` if one cannot be read. Returns at most one byte more than the limit."""
         return {path: _read(path) for path in self.paths()}
 
     def write(self, path: Path, data: bytes) -> None:
@@ -58,7 +54,7 @@ class AclFiles:
 
 
 def _refuse(error: OSError) -> None:
-    # a folder that is not there holds none
+    # A missing folder has no files.
     if not isinstance(error, FileNotFoundError):
         raise StoreIOError(error.errno, str(error.strerror).lower(), str(error.filename)) from error
 
@@ -72,7 +68,8 @@ def _read(path: Path) -> bytes:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # for its owner only: it has secrets
+    # mkstemp makes the file readable only by its owner, since it holds secrets
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
             file.write(data)

@@ -85,7 +85,7 @@ class AclProcessor:
 
 
 def _java_split(text: str | None) -> tuple[str, ...] | None:
-    """Splits at commas as `String.split` does: without empty parts at the end."""
+    """Splits at commas like Java's `String.split`, which drops empty parts at the end."""
     if not text:
         return None if text is None else ("",)
     parts = text.split(",")

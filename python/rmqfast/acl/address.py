@@ -1,4 +1,4 @@
-"""Parses the address patterns of white lists, and matches the addresses of clients.
+"""Parses address patterns of white lists, and matches them with client addresses.
 
 Source: `RemoteAddressStrategyFactory`, `AclUtils`.
 """
@@ -17,30 +17,28 @@ _log = logger_of(__name__)
 
 
 class Address(NamedTuple):
-    """An IP address as numbers: four of IPv4, eight of IPv6."""
+    """An IP address as numbers: four for IPv4, eight for IPv6."""
 
     groups: tuple[int, ...]
     zone: str = ""
 
 
 class AddressPattern(Protocol):
-    """An entry of a white list."""
+    """Entry of a white list."""
 
     def matches(self, address: Address | None) -> bool:
-        """Whether an address is on the list; `None` stands for one that cannot be parsed."""
+        """Whether the entry covers an address; `None` stands for an address that could not be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Everybody:
-    """The pattern `*`."""
-
     def matches(self, address: Address | None) -> bool:  # noqa: ARG002 - whatever it is
         return True
 
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Listed addresses; none for a blank entry."""
+    """Listed addresses; empty for a blank entry, which covers no address."""
 
     addresses: frozenset[Address] = frozenset()
 
@@ -50,7 +48,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Addresses with a common head and a next number within a range; the rest does not count."""
+    """Addresses with the given first numbers and a next number within a range; further numbers are ignored."""
 
     head: tuple[int, ...]
     first: int
@@ -66,29 +64,16 @@ class Range:
 
 @lru_cache(maxsize=4096)
 def address_of(remote_address: str) -> Address | None:
-    """Parses a peer's `ip:port`; `None` if it is none.
-
-    Example:
-        >>> address_of("10.0.0.7:5123"), address_of("[::1]:5123") == address_of("0:0:0:0:0:0:0:1:5123")
-        (Address(groups=(10, 0, 0, 7), zone=''), True)
-    """
+    """Parses a peer's `ip:port`; `None` if it is not an IP address."""
     host, colon, _ = remote_address.rpartition(":")
     return _address((host if colon else remote_address).strip("[]"))
 
 
 def parse_pattern(text: str | None) -> AddressPattern:
-    """Parses an entry of a white list.
+    """Parses an entry of a white list; `ArgumentError`, with Java's text if Java has one, for a malformed entry.
 
-    Args:
-        text: `*`, an address, `10.0.0.*`, `10.0.*.*`, `10.0.0.1-9`, `10.0.0.{1,2}`, addresses joined by commas, or the
-            same of IPv6 (`fe80:0:0:0:0:0:1-20:*`); a blank entry matches nobody.
-
-    Raises:
-        ArgumentError: The text is none of these; Java's text if Java has one.
-
-    Example:
-        >>> parse_pattern("10.0.0.1-9").matches(address_of("10.0.0.7:5123"))
-        True
+    An entry is `*`, an address, `10.0.0.*`, `10.0.*.*`, `10.0.0.1-9`, `10.0.0.{1,2}`, addresses joined by commas, or
+    the same with IPv6 (`fe80:0:0:0:0:0:1-20:*`). A blank entry matches no address.
     """
     if text is None or not text.strip():
         return OneOf()
@@ -123,7 +108,7 @@ def _ipv4_range(text: str) -> AddressPattern:
             raise _wrong_scope(text)
         _warn_of_ignored(text, parts[index + 1 :])
         head = [part.strip() for part in parts[:index]]
-        # Java compares texts: "010" is the address of nobody
+        # Java compares strings, so "010" matches no address.
         if not all(part.isascii() and part.isdigit() and str(int(part)) == part for part in head):
             return OneOf()
         return Range(tuple(map(int, head)), *bounds, 4)
@@ -146,7 +131,7 @@ def _ipv6_range(text: str) -> AddressPattern:
 
 
 def _check_places(text: str) -> None:
-    """Allows a star only at the end, and a range only there or before such a star."""
+    """Allows a star only at the end, and a range only at the end or before such a star."""
     star, minus = text.find("*"), text.find("-")
     if star not in {-1, len(text) - 1}:
         raise _wrong_scope(text)
@@ -155,7 +140,7 @@ def _check_places(text: str) -> None:
 
 
 def _expand(text: str, head: str, groups: int) -> tuple[int, ...]:
-    """The groups of a pattern's head with `::` expanded to `groups`; an empty group is 0, as in Java."""
+    """Returns a pattern's head as numbers, `::` expanded to `groups` numbers; an empty number is 0, as in Java."""
     zeroes = groups - head.count(":")
     if zeroes > 0:
         head = head.replace("::", ":" * (zeroes + 1))
@@ -166,7 +151,7 @@ def _expand(text: str, head: str, groups: int) -> tuple[int, ...]:
 
 
 def _bounds(text: str, part: str, highest: int, base: int) -> tuple[int, int] | None:
-    """First and last number of a range; `None` for other parts and, as in Java, for a range up to 0."""
+    """Returns first and last number of a range; `None` for other parts and, as in Java, for a range up to 0."""
     value = part.strip()
     if value == "*":
         return 0, highest
@@ -202,7 +187,7 @@ def _address(text: str) -> Address | None:
     except ValueError:
         return None
     if isinstance(address, ipaddress.IPv6Address):
-        # a client of IPv4 on a listener of IPv6 is still one of IPv4
+        # On an IPv6 listener, an IPv4 client appears with a mapped address.
         if address.ipv4_mapped is None:
             packed = address.packed
             groups = tuple(int.from_bytes(packed[at : at + 2]) for at in range(0, 16, 2))
@@ -212,7 +197,7 @@ def _address(text: str) -> Address | None:
 
 
 def _parts(text: str, separator: str) -> list[str]:
-    """The parts that are not empty, as Java's `StringUtils.split` has them."""
+    """Splits without empty parts, like `StringUtils.split` in Java."""
     return [part for part in text.split(separator) if part]
 
 

@@ -11,23 +11,19 @@ from rmqfast.remoting.credentials import Credentials
 
 
 class Administrator:
-    """The first administrator's account in the files, read again for each request; `ArgumentError` if there is none."""
+    """Signs with the first administrator's account in the files, read again for each request."""
 
     def __init__(self, validator: AccessValidator) -> None:
         self._validator = validator
         self._account()
 
     def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
-        """The fields to send: those of the request, the account, and the signature of them all.
-
-        Raises:
-            ArgumentError: The files have no administrator any more.
-        """
-        # made anew each time: the files may have changed since
+        """Returns the request's fields with the account and the signature; `ArgumentError` without an administrator."""
+        # Looked up each time, since the files may have changed.
         return self.credentials().signed_fields(ext_fields, body)
 
     def credentials(self) -> Credentials:
-        """The current account; `ArgumentError` if there is none any more."""
+        """Returns the current account; `ArgumentError` if no administrator is left."""
         account = self._account()
         return Credentials(account.access_key, account.secret_key.decode())
 

@@ -23,22 +23,18 @@ from rmqfast.store.config import DataVersion
 
 
 class Change(Protocol):
-    """A change of one file."""
+    """Change of one file."""
 
     def path(self, rules: Rules, files: AclFiles) -> Path | None:
-        """The file; `None` if nothing is to change."""
+        """Returns the file to change; `None` if there is nothing to change."""
 
     def members(self, members: dict[str, Any]) -> dict[str, Any] | None:
-        """The new content of the file; `None` if nothing is to change."""
+        """Returns the new content of the file; `None` if there is nothing to change."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetAccount:
-    """Sets an account in its file, or adds it to `plain_acl.yml`.
-
-    Raises:
-        ArgumentError: RocketMQ would not accept the account; with Java's text.
-    """
+    """Sets an account in its file, or adds it to `plain_acl.yml`; `ArgumentError` if RocketMQ would refuse it."""
 
     config: AccountConfig
 
@@ -51,11 +47,11 @@ class SetAccount:
         return rules.paths.get(str(self.config.access_key), files.default_path)
 
     def members(self, members: dict[str, Any]) -> dict[str, Any] | None:
-        """The file with the account at the end; settings that the request leaves out stay."""
+        """Returns the file with the account at the end; settings missing in the request keep their values."""
         others, old = _without(members, self.config.access_key)
         fields = self.config.to_members()
         for name in ("defaultTopicPerm", "defaultGroupPerm"):
-            # mqadmin sends an empty text for what was not set
+            # mqadmin sends an empty string for a setting without a value.
             if fields.get(name) == "":
                 del fields[name]
         return members | {"accounts": [*others, {**old, **fields}]}
@@ -63,8 +59,6 @@ class SetAccount:
 
 @dataclass(frozen=True, slots=True)
 class RemoveAccount:
-    """Removes an account."""
-
     access_key: str | None
 
     def path(self, rules: Rules, _files: AclFiles) -> Path | None:
@@ -77,21 +71,16 @@ class RemoveAccount:
 
 @dataclass(frozen=True, slots=True)
 class SetWhiteAddresses:
-    """Sets the white list of a file.
-
-    Attributes:
-        addresses: Its entries.
-        file: Path of one of the ACL files; empty for `plain_acl.yml`.
-    """
+    """Sets the white list of a file; an empty `file` means `plain_acl.yml`."""
 
     addresses: tuple[str, ...] | None
     file: str | None
 
     def path(self, _rules: Rules, files: AclFiles) -> Path | None:
-        """The file, if it is one of the ACL files: the path comes from a client."""
+        """Returns the file, or `None` if it is not one of the ACL files, since the path comes from a client."""
         if self.addresses is None:
             return None
-        # normalized: `conf/acl/../../x` must not pass for one of our files
+        # Normalized, so that `conf/acl/../../x` does not count as an ACL file.
         path = Path(os.path.normpath(self.file)) if self.file else files.default_path
         return path if path in files.paths() else None
 
@@ -100,13 +89,12 @@ class SetWhiteAddresses:
 
 
 def next_version(members: Mapping[str, Any], now: int) -> dict[str, Any]:
-    """The members with the next version."""
     version = (version_of(members) or DataVersion()).next(now)
     return {**members, "dataVersion": [{"counter": version.counter, "timestamp": version.timestamp}]}
 
 
 def _without(members: Mapping[str, Any], access_key: str | None) -> tuple[list[Any], Mapping[str, Any]]:
-    """The other accounts, and the one with the key."""
+    """Returns the other accounts, and the first account with the access key."""
     others: list[Any] = []
     account: Mapping[str, Any] = {}
     for entry in entries_of(members, "accounts"):

@@ -13,7 +13,7 @@ __all__ = ["exposure_check"]
 
 _log = logger_of(__name__)
 
-#: Brokers ask this of the name server of another machine, and have no account without access control.
+#: Brokers send these requests from other machines, and have no account without access control.
 _OF_BROKERS = {RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER}
 _REMARK = (
     "only administrators may ask for this, and only from the machine itself, as there is no access control: "
@@ -22,26 +22,11 @@ _REMARK = (
 
 
 def exposure_check(host: str, *, is_checked: bool, is_allowed: bool) -> Check | None:
-    """The check of requests for a server that listens at `host`.
+    """Returns the check of requests for a server that listens at `host` (`bindAddress`).
 
-    Args:
-        host: `bindAddress`.
-        is_checked: Whether accounts or a program check requests.
-        is_allowed: Whether the server may be open (`insecureBind`).
-
-    Returns:
-        `None` at loopback or if requests are checked; otherwise a check that accepts administrators' requests only from
-        this machine.
-
-    Raises:
-        ArgumentError: The server would be open and may not.
-
-    Example:
-        >>> exposure_check("127.0.0.1", is_checked=False, is_allowed=False)
-        >>> exposure_check("0.0.0.0", is_checked=False, is_allowed=False)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-            ...
-        rmqfast.errors.ArgumentError: bindAddress=0.0.0.0: everybody who reaches the port could read, send and delete...
+    The check is `None` at loopback or if accounts or a program check requests (`is_checked`). Otherwise it accepts
+    administrators' requests only from this machine, and `ArgumentError` refuses the server unless `insecureBind` allows
+    it (`is_allowed`).
     """
     if is_checked or is_loopback(host):
         return None
@@ -60,7 +45,7 @@ def exposure_check(host: str, *, is_checked: bool, is_allowed: bool) -> Check | 
 
 
 def _check(request: Request) -> None:
-    right = RIGHTS.get(request.code)  # 351 and 352, which clients of 5.x ask, have none
+    right = RIGHTS.get(request.code)  # codes without a row are those of 5.x clients, such as 351 and 352
     if right is None or not right.strict.admin or request.code in _OF_BROKERS:
         return
     peer = request.channel.remote_address.rpartition(":")[0]

@@ -10,41 +10,37 @@ from collections.abc import Iterable
 from rmqfast.errors import ArgumentError
 
 DENY, ANY, PUB, SUB = 1, 2, 4, 8
-#: Beside a permission that is needed: an entry for the resource must give it, a default is not enough.
+#: Added to a needed permission: an entry for the resource must grant it, the default does not count.
 EXPLICIT = 16
-#: A group stands among the resources as its retry topic.
+#: A group is listed among the resources by its retry topic.
 RETRY_PREFIX = "%RETRY%"
 
 _PERMISSIONS = {"PUB": PUB, "SUB": SUB, "PUB|SUB": PUB | SUB, "SUB|PUB": PUB | SUB, "DENY": DENY}
-#: What Java's `trim` removes: the space and all below it.
+#: Characters that Java's `trim` removes: the space and all characters below it.
 _BLANK = "".join(map(chr, range(0x21)))
 
 
 def is_permitted(needed: int, owned: int) -> bool:
-    """Whether permissions `owned` include one of `needed`."""
-    # DENY beside another permission wins
+    """Whether the owned permissions include one of the needed permissions."""
+    # DENY wins over other permissions.
     if owned & DENY:
         return False
     return bool((PUB | SUB) & owned) if needed & ANY else bool(needed & owned)
 
 
 def parse_permission(text: str | None) -> int:
-    """The permission of a text in `plain_acl.yml`; DENY for a missing or unknown text."""
-    # "pub" in small letters is unknown, too: Java's switch compares exactly
+    """Parses a permission of `plain_acl.yml`; DENY if it is missing or unknown."""
+    # Lower-case "pub" is unknown, too, since Java's switch compares exactly.
     return DENY if text is None else _PERMISSIONS.get(text.strip(_BLANK), DENY)
 
 
 def retry_topic(group: str) -> str:
-    """The resource that stands for a group."""
+    """Returns the resource that stands for a group."""
     return RETRY_PREFIX + group
 
 
 def parse_resources(resources: Iterable[str], *, of_groups: bool) -> dict[str, int]:
-    """The permissions in `topicPerms` or `groupPerms`, by resource.
-
-    Raises:
-        ArgumentError: An entry is malformed; with Java's text.
-    """
+    """Parses `topicPerms` or `groupPerms` to permissions by resource; `ArgumentError` with Java's text."""
     permissions = {}
     for resource in resources:
         items = _items(resource)
@@ -57,11 +53,7 @@ def parse_resources(resources: Iterable[str], *, of_groups: bool) -> dict[str, i
 
 
 def check_resources(resources: Iterable[str]) -> None:
-    """Refuses entries that a request may not set, though a file may have them.
-
-    Raises:
-        ArgumentError: An entry is malformed or has an unknown permission; with Java's text.
-    """
+    """Refuses entries that a file may contain but a request may not set; `ArgumentError` with Java's text."""
     for resource in resources:
         items = _items(resource)
         if len(items) != 2:

@@ -1,8 +1,8 @@
 """Finds the topics and groups that a request touches, and the permissions that it needs for them.
 
-`java_sending`, `consuming`, `heartbeat` and `locking` read a request as the broker of 4.9.4 does. The others consider
-all that it touches: the group of a retry or dead-letter topic, the further queues of multi-dispatch, the topic of a
-stored message.
+`java_sending`, `consuming`, `heartbeat` and `locking` check what the broker of 4.9.4 checks. The other functions also
+check the group of a retry or dead-letter topic, the further queues of multi-dispatch, and the topic of a stored
+message.
 
 Source: `PlainAccessValidator.parse`, `MessageDecoder.encodeMessage`.
 """
@@ -15,18 +15,18 @@ from typing import Any, NamedTuple, TypeAlias
 from rmqfast.acl.permission import ANY, EXPLICIT, PUB, RETRY_PREFIX, SUB, retry_topic
 from rmqfast.remoting import fastjson
 
-#: The permission that is needed, by resource.
+#: Needed permission by resource.
 Permissions: TypeAlias = dict[str, int]
-#: Finds the resources of a request from its header fields and its body; `ValueError` and
-#: `RemotingProtocolError` say that it makes no sense.
+#: Finds the resources of a request from header fields and body; raises `ValueError` or `RemotingProtocolError` for
+#: a malformed request.
 Resources: TypeAlias = Callable[[Mapping[str, str], bytes], Permissions]
 
 TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
-#: Messages of all topics wait here: who may read whatever has no entry may not read these.
+#: Topics that hold messages of all topics, so that a default permission does not suffice to read them.
 WAITING_TOPICS = {HALF_TOPIC, "SCHEDULE_TOPIC_XXXX", "RMQ_SYS_TRANS_OP_HALF_TOPIC", "TRANS_CHECK_MAX_TIME_TOPIC"}
 DLQ_PREFIX = "%DLQ%"
-#: Of a cluster's topic of replies: each client may answer whoever asks.
+#: Suffix of a cluster's reply topic; any client may answer a request.
 REPLY_SUFFIX = "_REPLY_TOPIC"
 MULTI_DISPATCH = "INNER_MULTI_DISPATCH"
 
@@ -34,23 +34,22 @@ MULTI_DISPATCH = "INNER_MULTI_DISPATCH"
 class RecordTopics(NamedTuple):
     """Topics of a stored message.
 
-    Attributes:
-        stored: The topic in the store, as that of half messages.
-        real: The target topic of a waiting message; `None` for others.
+    `stored` is the topic in the store, such as that of half messages; `real` the target topic of a waiting message, or
+    `None`.
     """
 
     stored: str
     real: str | None
 
 
-#: Finds the topics of the message at an offset of the log; None where none begins there.
+#: Returns the topics of the message at an offset of the log; None if no message begins there.
 TopicsAt: TypeAlias = Callable[[int], RecordTopics | None]
 #: Finds the resources of a request that names a stored message.
 RecordResources: TypeAlias = Callable[[Mapping[str, str], TopicsAt], Permissions]
 
 
 def sending(topic: str, group: str, properties: str, *, has_batch: bool = False) -> Resources:
-    """Requires PUB for a topic and the queues of multi-dispatch."""
+    """Requires PUB for the topic and for the queues of multi-dispatch."""
     as_java = java_sending(topic, group)
 
     def find(fields: Mapping[str, str], body: bytes) -> Permissions:
@@ -65,7 +64,7 @@ def sending(topic: str, group: str, properties: str, *, has_batch: bool = False)
 
 
 def replying(topic: str, group: str, properties: str) -> Resources:
-    """Requires the right to answer a client; a broker stores the answer in a topic."""
+    """Requires PUB as `sending`, but not for a reply topic, since any client may answer."""
     sent = sending(topic, group, properties)
 
     def find(fields: Mapping[str, str], body: bytes) -> Permissions:
@@ -77,7 +76,7 @@ def replying(topic: str, group: str, properties: str) -> Resources:
 
 
 def receiving(*, topic: str | None = None, group: str | None = None) -> Resources:
-    """Requires SUB for topic and group, and for the group of a dead-letter topic."""
+    """Requires SUB for the topic, the group, and the group of a dead-letter topic."""
     as_java = consuming(topic=topic, group=group)
 
     def find(fields: Mapping[str, str], body: bytes) -> Permissions:
@@ -88,7 +87,7 @@ def receiving(*, topic: str | None = None, group: str | None = None) -> Resource
 
 
 def member(fields: Mapping[str, str], body: bytes) -> Permissions:
-    """Requires SUB for all topics in a heartbeat, and for the groups of dead-letter topics."""
+    """Requires SUB for all groups and topics in a heartbeat, and for the groups of dead-letter topics."""
     resources = heartbeat(fields, body)
     for name in list(resources):
         resources |= _to_receive(name)
@@ -96,7 +95,7 @@ def member(fields: Mapping[str, str], body: bytes) -> Permissions:
 
 
 def sending_back(fields: Mapping[str, str], topics_at: TopicsAt) -> Permissions:
-    """Requires SUB, since the group must have been able to receive the message."""
+    """Requires SUB for the message's topics, since only a group that could receive the message may return it."""
     topics = _topics_at(fields.get("offset"), topics_at)
     if topics is None:
         return {}
@@ -110,7 +109,7 @@ def ending(fields: Mapping[str, str], topics_at: TopicsAt) -> Permissions:
 
 
 def java_sending(topic: str, group: str) -> Resources:
-    """Requires PUB for a topic; a message to a retry topic needs SUB for the group in another field."""
+    """Requires PUB for a topic; for a retry topic, requires SUB for the group named in another field."""
 
     def find(fields: Mapping[str, str], _body: bytes) -> Permissions:
         name = fields.get(topic)
@@ -125,7 +124,7 @@ def java_sending(topic: str, group: str) -> Resources:
 
 
 def consuming(*, topic: str | None = None, group: str | None = None) -> Resources:
-    """Requires SUB for topic and group."""
+    """Requires SUB for the topic and the group."""
 
     def find(fields: Mapping[str, str], _body: bytes) -> Permissions:
         resources = {}
@@ -139,13 +138,12 @@ def consuming(*, topic: str | None = None, group: str | None = None) -> Resource
 
 
 def knowing(fields: Mapping[str, str], _body: bytes) -> Permissions:
-    """Requires PUB or SUB for the topic."""
     topic = fields.get("topic")
     return {} if topic is None else {topic: ANY}
 
 
 def heartbeat(_fields: Mapping[str, str], body: bytes) -> Permissions:
-    """Requires SUB for all topics in a heartbeat."""
+    """Requires SUB for all groups and topics in a heartbeat."""
     resources: Permissions = {}
     for consumer in _entries(_members(body), "consumerDataSet"):
         group = _text(consumer, "groupName")
@@ -159,7 +157,6 @@ def heartbeat(_fields: Mapping[str, str], body: bytes) -> Permissions:
 
 
 def locking(_fields: Mapping[str, str], body: bytes) -> Permissions:
-    """Requires SUB for the group in the body."""
     group = _text(_members(body), "consumerGroup")
     return {} if group is None else {retry_topic(group): SUB}
 
@@ -186,9 +183,9 @@ def _text(members: Mapping[str, Any], name: str) -> str | None:
 
 
 def batch_properties(body: bytes) -> Iterator[str]:
-    """The properties of each message of a batch, up to the first malformed one."""
+    """Yields the properties of each message of a batch, up to the first malformed message."""
     at = 0
-    # no look at each message where no message asks for it
+    # Parse messages only if the batch mentions multi-dispatch at all.
     while MULTI_DISPATCH.encode() in body and len(body) - at >= _BATCH_HEADER:
         size = int.from_bytes(body[at : at + 4], "big")
         length = int.from_bytes(body[at + 16 : at + 20], "big")
@@ -198,12 +195,12 @@ def batch_properties(body: bytes) -> Iterator[str]:
         at += size
 
 
-#: Bytes of a message of a batch without its body and its properties.
+#: Fixed bytes of a message in a batch, without body and properties.
 _BATCH_HEADER = 22
 
 
 def _further_queues(properties: list[str]) -> Iterator[str]:
-    """Further queues that list the message."""
+    """Yields the further queues in which multi-dispatch lists the message."""
     for text in properties:
         for part in text.split("\2"):
             name, _, queues = part.partition("\1")
@@ -228,6 +225,6 @@ def _to_get_dead_letters(topic: str) -> Permissions:
 
 
 def _topics_at(offset: str | None, topics_at: TopicsAt) -> RecordTopics | None:
-    """The topics of the record at an offset; `None` also for a malformed offset, which the broker refuses."""
+    """Returns the topics of the record at an offset; `None` also for a malformed offset, which the broker refuses."""
     is_number = offset is not None and offset.isascii() and offset.isdigit() and len(offset) <= len(str(1 << 63))
     return topics_at(int(offset)) if offset is not None and is_number else None

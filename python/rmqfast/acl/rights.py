@@ -1,8 +1,8 @@
-"""The table of rights: needed permissions per request code.
+"""Table of rights: permissions needed per request code.
 
-`strict` is the default. `java` is what the broker of 4.9.4 checks. There, an account without any right can send batches
-and replies to any topic, make itself an administrator (50) and read all secrets (54); an account with SUB for one group
-can send to the retry topics of all others and copy any message into its own.
+`strict` is the default. `java` repeats the checks of the 4.9.4 broker, which leave gaps. An account without any right
+can send batches and replies to any topic, make itself an administrator (50) and read all secrets (54). An account with
+SUB for one group can send to the retry topics of all groups and copy any message into its own.
 
 Source: `PlainAccessValidator.parse`, `Permission.ADMIN_CODE`.
 """
@@ -31,12 +31,12 @@ from rmqfast.remoting import RequestCode
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Requirements of a request besides an account and a valid signature.
+    """Requirements of a request, besides an account and a valid signature.
 
     Attributes:
         admin: Whether the account must be an administrator's.
-        resources: Finds topics and groups with their permissions; `None` if none are needed.
-        of_record: Finds those of the stored message that the request names.
+        resources: Finds the needed permissions from header and body; `None` if no permission is needed.
+        of_record: Finds the needed permissions for the stored message that the request names.
     """
 
     admin: bool = False
@@ -46,12 +46,12 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A row of the table.
+    """Row of the table of rights.
 
     Attributes:
         java: Requirements of the broker of 4.9.4.
         strict: Requirements of the default mode.
-        reason: Why they differ.
+        reason: Explanation of the requirements.
     """
 
     java: Requirement
@@ -102,7 +102,7 @@ _ASKED_BY_BROKER = "a broker asks it of its clients; none answers it"
 _BROKERS = "brokers send it to their name server, with an account of their own"
 _OFFSETS_OF_TOPIC = "where a queue begins and ends: for those who send to the topic or receive from it"
 
-#: What each request needs, by its code.
+#: Rights by request code.
 RIGHTS: dict[int, Right] = {
     # messages
     RequestCode.SEND_MESSAGE: Right(
@@ -222,5 +222,5 @@ RIGHTS: dict[int, Right] = {
     RequestCode.GET_NAMESRV_CONFIG: _stricter(ADMIN, "shows paths and settings of the machine"),
 }
 
-#: Of a code that has no row.
+#: Right for a code without a row.
 UNKNOWN = Right(ACCOUNT, ADMIN, "nobody has decided who may ask for it")

@@ -23,14 +23,14 @@ _WHITE = "globalWhiteRemoteAddresses"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Accounts and white lists; replaced as a whole, never changed.
+    """Accounts and white lists; replaced as a whole, never modified.
 
     Attributes:
-        white: Addresses whose clients may do anything without a signature.
+        white: Addresses whose clients may do everything without a signature.
         accounts: Accounts by access key.
         paths: The file of each account.
         versions: The version of each file.
-        white_addresses: The entries of `white` as written in the files.
+        white_addresses: Entries of `white` as written in the files.
         configs: The accounts as written in the files.
     """
 
@@ -43,12 +43,7 @@ class Rules:
 
 
 def rules_of(contents: Mapping[Path, bytes], now: int) -> Rules:
-    """The rules of files.
-
-    Raises:
-        ArgumentError: A file is not valid for RocketMQ; names the file, with Java's text if Java has one.
-        MissingExtraError: PyYAML is not installed.
-    """
+    """Merges the files; `ArgumentError` with the file's name for a file that is not valid for RocketMQ."""
     builder = _Builder(now)
     for path, data in contents.items():
         try:
@@ -72,7 +67,7 @@ class _Builder:
         if not members:
             _log.warning("no data in file %s", path)
             return
-        # an empty entry of the list is null in YAML, and Java passes over it
+        # YAML parses an empty entry as null, which Java skips.
         white = texts_of({_WHITE: [entry for entry in entries_of(members, _WHITE) if entry is not None]}, _WHITE) or ()
         self._patterns += map(parse_pattern, white)
         self._white += white
@@ -96,7 +91,7 @@ class _Builder:
 
 
 def entries_of(members: Mapping[str, Any], name: str) -> list[Any]:
-    """A list in a file, empty if missing; `ArgumentError` for another type."""
+    """Returns a list in a file, empty if missing; `ArgumentError` for another type."""
     entries = members.get(name)
     if entries is None:
         return []
@@ -106,7 +101,7 @@ def entries_of(members: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def version_of(members: Mapping[str, Any]) -> DataVersion | None:
-    """The version of a file, if it has one; `ArgumentError` if it is no list of counters and times."""
+    """Returns the version of a file, or `None`; `ArgumentError` if it is malformed."""
     entries = entries_of(members, "dataVersion")
     if not entries:
         return None

@@ -1,4 +1,4 @@
-"""Makes a directory with the certificates, accounts and configuration of a secured cluster.
+"""Creates a directory with the certificates, accounts and configuration of a secured cluster.
 
 Source: `AclUtils`, `TlsSystemConfig`, `MQAdminStartup`.
 """
@@ -79,11 +79,11 @@ class SecureDirectory:
         self._write("client.properties", _client_properties(self.path))
         self._write("rmqfast.toml", _profiles(secret, self.path, f"{address}:{name_server_port}"))
         self._write("conf/tools.yml", _account(_ADMINISTRATOR, secret))
-        self._write(_MARK, _plain_acl(secret))  # the last one: it says that all is there
+        self._write(_MARK, _plain_acl(secret))  # last, since this file marks the directory as complete
 
     def _make_certificates(self, address: str) -> None:
         today = datetime.now(UTC)
-        # a day back: the clock of a client may be behind
+        # A day earlier, since a client's clock may be behind.
         begin, end = today - timedelta(days=1), today + _YEARS
         names = dict.fromkeys(["localhost", "127.0.0.1", "::1", address, socket.gethostname()])
         texts = make_certificates(list(names), (begin.year, begin.month, begin.day), (end.year, end.month, end.day))
@@ -91,15 +91,15 @@ class SecureDirectory:
             self._write(name, text)
 
     def _write(self, name: str, text: str) -> None:
-        """Creates a file that only its owner can read; those to be trusted by others are copied to them."""
-        # the mode is there before the secret is
+        """Creates a file that only its owner can read."""
+        # The mode is set at creation, before the secret is written.
         descriptor = os.open(self.path / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
 
 
 def _client_properties(path: Path) -> str:
-    # In its test mode, which is the default, a client of Java takes every certificate.
+    # In test mode, its default, a Java client accepts every certificate.
     return f"tls.test.mode.enable=false\ntls.client.authServer=true\ntls.client.trustCertPath={path}/ca.pem\n"
 
 

@@ -21,20 +21,16 @@ MAX_BYTES = 1 << 20
 MAX_NODES = 50_000
 MAX_SCALAR = 4096
 
-# what PyYAML's constructors raise of texts like `!!int ""`, `!!timestamp x` or 2020-99-99
+# Errors of PyYAML's constructors for values such as `!!int ""`, `!!timestamp x` or 2020-99-99.
 _MALFORMED = (RecursionError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError)
 
 
 def load(data: bytes) -> dict[str, Any]:
-    r"""Parses a mapping; an empty text is an empty one.
+    r"""Parses a mapping; an empty file is an empty mapping.
 
     Raises:
-        ArgumentError: The text is no YAML mapping, is too deep, or expands by aliases to more than 50,000 values.
+        ArgumentError: Not a YAML mapping, too deep, or more than 50,000 values after expanding aliases.
         MissingExtraError: PyYAML is not installed.
-
-    Example:
-        >>> load(b"accounts:\n- {accessKey: RocketMQ, admin: yes}")
-        {'accounts': [{'accessKey': 'RocketMQ', 'admin': True}]}
     """
     yaml = _library()
     if len(data) > MAX_BYTES:
@@ -45,7 +41,7 @@ def load(data: bytes) -> dict[str, Any]:
             root = loader.get_single_node()
             if root is None:
                 return {}
-            # aliases of aliases ("billion laughs") are small as a text and huge as values
+            # Aliases of aliases ("billion laughs") make a short file expand to huge values.
             _weigh(root, {})
             value = loader.construct_document(root)
         finally:
@@ -60,11 +56,7 @@ def load(data: bytes) -> dict[str, Any]:
 
 
 def dump(members: Mapping[str, Any]) -> bytes:
-    """Writes a mapping in the given order, each member on its own lines.
-
-    Raises:
-        MissingExtraError: PyYAML is not installed.
-    """
+    """Writes a mapping in the given order, each member on its own lines."""
     text = _library().safe_dump(dict(members), sort_keys=False, allow_unicode=True, default_flow_style=False)
     return str(text).encode()
 
@@ -74,7 +66,7 @@ def _loader() -> type[SafeLoader]:
     import yaml
 
     class BoundedLoader(yaml.SafeLoader):
-        """Stops at too many values before all of them are built."""
+        """Stops at too many values while parsing, before all values are built."""
 
         nodes = 0
 
@@ -88,11 +80,11 @@ def _loader() -> type[SafeLoader]:
 
 
 def _weigh(node: Node, weights: dict[int, int]) -> int:
-    """Number of values of a node with all aliases expanded."""
+    """Returns the number of values of a node after expanding all aliases."""
     weight_so_far = weights.get(id(node))
     if weight_so_far is not None:
         return weight_so_far
-    weights[id(node)] = MAX_NODES + 1  # until it is known: what contains itself never ends
+    weights[id(node)] = MAX_NODES + 1  # too heavy until known, so that a node containing itself is refused
     weight = 1
     if isinstance(node.value, str):
         if len(node.value) > MAX_SCALAR:

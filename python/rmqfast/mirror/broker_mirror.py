@@ -1,4 +1,4 @@
-"""Mirrors one broker: finds its log, follows it, and resumes after each end."""
+"""Mirrors one broker: finds its log, follows it, and resumes after each interruption."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _log = logger_of(__name__)
 POLL = 1.0
 #: Seconds between checks whether a copy with `once` has caught up.
 LOOK = 0.02
-#: Seconds between copies of the configuration: those of slaves of 4.9.4.
+#: Seconds between copies of the configuration, as with slaves of 4.9.4.
 CONFIG_EVERY = 10.0
-#: Seconds until the next attempt to connect.
+#: Seconds until the next connection attempt.
 RETRY = 1.0
 #: Seconds until the next attempt after a full disk.
 RETRY_FULL = 5.0
-#: Two different records differ within these bytes: sizes, offsets, times.
+#: Two different records differ within their first so many bytes: sizes, offsets, times.
 HEAD = 128
-#: Bytes at the copy's end that are compared with the log before the copy grows.
+#: Bytes before the copy's end that are compared with the log before the copy grows.
 OVERLAP = 64 << 10
 NOTHING_LEFT = "is it another broker, or one that lost its store? a slave of that begins with a new store"
-#: Ends that do not speak against the next connection.
+#: Kinds of interruptions that do not cast doubt on the log.
 PASSING = frozenset({"connect", "closed", "silent", "stalled", "frame"})
 
 
@@ -59,7 +59,7 @@ class _Progress:
 class _Attempt:
     source: Source
     bounds: LogBounds
-    #: The log is read from `start`; up to `end`, the copy's end, both are compared.
+    #: Following starts at `start`; up to `end`, the copy's end, received bytes are compared with the copy.
     start: int
     end: int
 
@@ -68,13 +68,9 @@ class BrokerMirror:
     """A thread that keeps a directory a copy of a broker's store.
 
     Args:
-        client: Sends requests to name server and brokers.
-        broker_name: The broker.
-        copy: The directory of the copy.
-        options: The mirror's options.
-        once: Stop once the copy has what the log had when the mirror caught up.
+        once: Stop when the copy has everything the log had when the mirror caught up.
         as_slave: Report positions to the master, as a slave does.
-        tls: TLS of the HA port. A slave with TLS accepts no other master.
+        tls: TLS of the HA port. A slave with TLS refuses a master without TLS.
     """
 
     def __init__(
@@ -100,7 +96,7 @@ class BrokerMirror:
         self._following: Following | None = None
         self._addresses_tried = 0
         self._overlap = OVERLAP
-        #: Kind and offset of the last end that a flipped bit on the wire could also cause: it counts if it comes twice.
+        #: Kind and offset of the last end that a flipped bit on the wire could explain; only a repetition counts.
         self._suspicion: tuple[str, int | None] | None = None
         self._next_config = 0.0
         self._last_note = ""
@@ -112,7 +108,7 @@ class BrokerMirror:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops following, writes what was read, closes the store."""
+        """Stops following, writes all received bytes, closes the store."""
         self._stopping.set()
         with self._lock:
             following = self._following
@@ -121,7 +117,7 @@ class BrokerMirror:
         self._thread.join()
 
     def join(self, timeout: float) -> bool:
-        """Waits for the thread to end; returns whether it did."""
+        """Waits up to `timeout` seconds for the thread; returns whether the thread ended."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -157,7 +153,7 @@ class BrokerMirror:
             self._show(MirrorState.STOPPED)
         except RmqError as error:
             self._fail(error)
-        except Exception as error:  # noqa: BLE001 - a thread that ends in silence would be taken for one that is done
+        except Exception as error:  # noqa: BLE001  # an unreported end would look like a finished mirror
             _log.exception("the mirror of %s ended", self.broker_name)
             self._fail(MirrorError(f"{type(error).__name__}: {error}", next_step="the log has where it came from"))
         finally:
@@ -169,7 +165,7 @@ class BrokerMirror:
         self._show(MirrorState.FAILED, note=str(error).replace("\n", "; "))
 
     def _round_or_wait(self) -> bool:
-        """Runs a round; waits if it failed for a reason that may pass. Returns whether the mirror is done."""
+        """Runs a round, then waits if the failure may be temporary; returns whether the mirror is done."""
         try:
             return self._round()
         except (RemotingError, ClientError) as error:
@@ -179,7 +175,7 @@ class BrokerMirror:
             return self._wait(RETRY_FULL, str(error))
 
     def _round(self) -> bool:
-        """Follows over one connection. Returns whether the mirror is done."""
+        """Follows the log over one connection; returns whether the mirror is done."""
         source = self._find_source()
         if source is None:
             return self._wait(RETRY, f"nobody has a log of {self.broker_name} that may be followed")
@@ -194,7 +190,7 @@ class BrokerMirror:
             return self._wait(min(wait, POLL), f"begins in {wait:.0f} s, so that it ends no send that waits")
         if not self._as_slave:
             self._copy_config(source)
-        # asked again: what the configuration speaks of stands before this
+        # Asked again after copying the configuration, whose topics and offsets refer to messages before this end.
         bounds = log_bounds(self._client, source.address)
         return self._follow(_Attempt(source, bounds, start, replica.bounds[1]), replica)
 
@@ -211,7 +207,7 @@ class BrokerMirror:
         except MirrorError as error:
             if not self._has_followed:
                 raise
-            # the slave that was followed may come back, and a master may be started again as it was
+            # The followed slave may come back, and a master may restart with its old role.
             _log.warning("%s", error)
             return None
         return source
@@ -221,18 +217,18 @@ class BrokerMirror:
             step = "haUseTLS=true" if self._as_slave else "--tls, and --tls-trust FILE"
             raise MirrorError(f"{source.address} serves its log with TLS alone (haUseTLS)", next_step=step)
         if self._as_slave and self._tls is not None and not source.log.has_tls:
-            # whoever stands in between could have said so: nothing comes from there
+            # A man in the middle could have removed the TLS flag, so refuse all data.
             raise MirrorError(
                 f"haUseTLS: expected a master that serves its log with TLS, got {source.address}, which does not",
                 next_step="set haUseTLS=true there, too; a master of RocketMQ has no TLS at its HA port",
             )
 
     def _start(self, source: Source, bounds: LogBounds, replica: Replica) -> int | None:
-        """The offset to resume at; `None` if the copy was changed and must be examined again."""
+        """Returns the offset to resume at; `None` if the copy was changed and the next round must look again."""
         begin, end = replica.bounds
         self._show(position=end, master_position=bounds.end)
         if bounds.begin > end == begin and replica.is_empty:
-            # the copy is empty, and is opened anew where the log begins now
+            # Reopen the empty copy at the present begin of the log.
             self._copy.close()
             return None
         if bounds.begin > end:
@@ -240,11 +236,11 @@ class BrokerMirror:
             self._begin_anew(reason, "a larger fileReservedTime at the broker keeps it longer")
             return None
         if source.is_slave and bounds.end < end:
-            # the slave is behind its master, which was followed before
+            # The slave lags behind the master that the copy followed before.
             self._wait(RETRY, f"the slave at {source.address} ends at {bounds.end}, the copy at {end}")
             return None
         if self._options.topics and bounds.end < end:
-            # a copy of topics has no bytes to compare: the master has lost what it sent
+            # A copy of topics has no bytes to compare. The shorter log proves that the master lost messages.
             self._lost_tail(source, bounds.end, begin, end)
             return None
         if self._as_slave and bounds.end <= begin < end:
@@ -256,7 +252,7 @@ class BrokerMirror:
             reason = f"the log of {self.broker_name} ends at {bounds.end}; the copy begins at {begin}"
             self._begin_anew(reason, "the broker has lost its log")
             return None
-        # a master that lost its tail ends before the copy: compare before that end
+        # A master that lost its tail ends before the copy, so compare from before the master's end.
         return max(bounds.begin, replica.compare_from(min(end, bounds.end), self._overlap))
 
     def _seconds_to_settle(self, source: Source, start: int) -> float:
@@ -271,7 +267,7 @@ class BrokerMirror:
         try:
             following = self._start_following(attempt, replica, address)
         except CorruptError as error:
-            # of a copy of topics: its log ends before the place that its mark has
+            # For a copy of topics: its log ends before the position in its mark.
             self._begin_anew(str(error))
             return False
         with self._lock:
@@ -306,21 +302,21 @@ class BrokerMirror:
         )
 
     def _follow_until_end(self, following: Following, attempt: _Attempt, replica: Replica) -> FollowEnd:
-        """Waits for the end of following; polls the master's log, topics and configuration meanwhile."""
+        """Waits until following ends; meanwhile polls the master's log, topics and configuration."""
         bounds, next_poll = attempt.bounds, monotonic() + POLL
         while True:
             progress = following.progress()
             is_compared = progress.is_compared
             if not is_compared and not attempt.source.is_slave and progress.compared_to >= bounds.end:
-                # the master's whole log equals the copy and is shorter: no flipped bit can cause that, so act at once
+                # The master's whole log equals the copy's begin and is shorter. No flipped bit can cause that.
                 self._suspicion = ("diverged", bounds.end)
                 return FollowEnd("diverged", "", bounds.end)
             if bounds.begin > (progress.position if is_compared else progress.compared_to):
-                # the master would only send keep-alives: find the start offset anew
+                # The master would only send keep-alives, so reconnect and find the start offset again.
                 return FollowEnd("closed", f"retention of {self.broker_name} removed what comes next", None)
             is_there = is_compared and progress.listed_to >= bounds.end
             if is_compared:
-                # not before: another broker of that name, with an empty log, must not replace the configuration
+                # Only now: another broker of the same name with an empty log must not replace the configuration.
                 with suppress(RemotingError, ClientError):
                     self._copy_config(attempt.source)
                 self._config.give_held(progress.listed_to, self._copy.take)
@@ -341,7 +337,7 @@ class BrokerMirror:
                     self._pruning.look(attempt.source.master_address, replica, progress.listed_to)
 
     def _act_on_end(self, end: FollowEnd, attempt: _Attempt, replica: Replica) -> bool:
-        """Retries, cuts or restarts the copy, as the end demands. Returns whether the mirror is done."""
+        """Retries, cuts or restarts the copy, depending on the end; returns whether the mirror is done."""
         if end.kind == "stopped":
             return True
         _log.warning("the log of %s: %s", self.broker_name, end.text or end.kind)
@@ -355,7 +351,7 @@ class BrokerMirror:
         if self._begins_to_differ_before(end, attempt, begin):
             self._overlap *= 16
             return False
-        # a bit that flipped on the way does not come again
+        # A bit that flipped on the wire will not flip again, so read once more before acting.
         suspicion, self._suspicion = self._suspicion, (end.kind, end.offset)
         if suspicion != self._suspicion:
             return self._wait(RETRY, f"{end.text}; it is read once more")
@@ -368,16 +364,16 @@ class BrokerMirror:
         return False
 
     def _begins_to_differ_before(self, end: FollowEnd, attempt: _Attempt, begin: int) -> bool:
-        """Whether already the first compared record differs, so that the difference may begin earlier."""
+        """Whether the first compared record already differs, so that the difference may begin earlier."""
         if end.kind != "diverged" or end.offset is None or self._options.topics:
             return False
         return end.offset < attempt.start + HEAD and attempt.start > max(begin, attempt.bounds.begin)
 
     def _lost_tail(self, source: Source, at: int, begin: int, position: int) -> None:
-        """Handles a master that lost the end of its log: cuts the copy, or begins a new one, or fails."""
+        """Handles a master that lost the end of its log: cuts the copy, begins a new one, or fails."""
         lost = f"{self.broker_name} lost the end of its log, and goes on with other messages"
         if self._options.topics:
-            # the copy has a log of its own: positions say nothing about how much was lost
+            # The copy has a log of its own, whose positions do not tell how much the master lost.
             self._begin_anew(f"{lost} behind {at}; the copy may have some that the master has not")
             return
         reason = f"{lost} from {at} on; the copy has {position - at} bytes that the master has not"
@@ -394,7 +390,7 @@ class BrokerMirror:
             self._progress.position = end
 
     def _begin_anew(self, reason: str, step: str = "") -> None:
-        """Begins a new directory if `if_broken` is "anew"; raises `MirrorError` otherwise."""
+        """Begins a new directory if `if_broken` is "anew"; otherwise raises `MirrorError`."""
         if self._options.if_broken != "anew":
             anew = f"--if-broken anew begins a new directory beside {self._copy.path}"
             raise MirrorError(reason, next_step=f"{step}; {anew}" if step else anew)
@@ -408,7 +404,7 @@ class BrokerMirror:
         if monotonic() < self._next_config:
             return
         self._next_config = monotonic() + CONFIG_EVERY
-        # the messages of a topic that is made later stand behind this
+        # Messages of a topic that is created later are stored after this position.
         known_to = log_bounds(self._client, source.master_address).end
         topics = self._config.update(
             source.master_address, self._copy.take, lambda: log_bounds(self._client, source.master_address).end
@@ -417,7 +413,7 @@ class BrokerMirror:
             self._pruning.topics_changed(known_to)
 
     def _wait(self, seconds: float, note: str) -> bool:
-        # a mirror shows its note in its status; a slave has only the log
+        # A mirror shows its note in its status; a slave has only the log.
         if self._as_slave and note != self._last_note:
             _log.warning("the slave of %s waits: %s", self.broker_name, note)
             self._last_note = note

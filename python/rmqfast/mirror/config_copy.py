@@ -20,7 +20,7 @@ from rmqfast.store.config.file import ConfigFile
 __all__ = ["ConfigCopy"]
 
 _log = logger_of(__name__)
-#: The body of each answer is the file.
+#: Each answer's body is the content of the file.
 REQUESTS: tuple[tuple[int, type[ConfigFile]], ...] = (
     (RequestCode.GET_ALL_TOPIC_CONFIG, TopicConfigTable),
     (RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, SubscriptionGroupTable),
@@ -29,32 +29,26 @@ REQUESTS: tuple[tuple[int, type[ConfigFile]], ...] = (
 )
 
 
-#: What speaks of messages: it is kept once the copy has those.
+#: Tables that refer to messages; stored only when the copy has these messages.
 OFFSETS = (ConsumerOffsetTable, DelayOffsetTable)
 
 
 class ConfigCopy:
-    """Passes on each configuration table of the master that changed; offsets wait until the copy has their messages."""
+    """Passes on the master's configuration tables that changed; offsets wait until the copy has their messages."""
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client
         self._taken: dict[str, Any] = {}
-        #: Offsets that wait, and up to where the copy is to list the log for them.
+        #: Waiting offsets, and the log position up to which the copy must have listed the log.
         self._held: list[ConfigFile] = []
         self._held_to = 0
 
     def update(
         self, address: str, take: Callable[[ConfigFile], object], end: Callable[[], int]
     ) -> frozenset[str] | None:
-        """Asks for all tables and passes on those that changed. A request that fails is logged and repeated next time.
+        """Requests all tables and passes on changed ones; logs a failed request and repeats it next time.
 
-        Args:
-            address: The master, `host:port`.
-            take: Stores a table.
-            end: Returns the end of the master's log.
-
-        Returns:
-            The master's topics, if they changed.
+        `take` stores a table, `end` returns the end of the master's log. Returns the master's topics if they changed.
         """
         topics, are_new = None, False
         for code, table in REQUESTS:
@@ -68,7 +62,7 @@ class ConfigCopy:
                 continue
             content = table.of_members(members)
             if isinstance(content, OFFSETS):
-                # the last one of a kind is the newest
+                # A later table of a kind replaces an earlier one.
                 self._held = [held for held in self._held if not isinstance(held, table)] + [content]
                 are_new = True
             else:
@@ -81,18 +75,18 @@ class ConfigCopy:
         return topics
 
     def _hold(self, end: Callable[[], int]) -> None:
-        """Reads the log's end after the offsets, which refer to messages before it."""
+        """Reads the log's end after the offsets, so that the offsets refer to messages before this end."""
         try:
             self._held_to = end()
         except RmqError:
-            # nobody knows up to where: they are asked for again
+            # Without the end, request the offsets again next time.
             for table in self._held:
                 self._taken.pop(table.FILE_NAME, None)
             self._held = []
             raise
 
     def give_held(self, listed_to: int, take: Callable[[ConfigFile], object]) -> None:
-        """Passes on waiting offsets once the copy has listed the log up to them."""
+        """Passes on the waiting offsets when the copy has listed the log far enough."""
         if self._held and listed_to >= self._held_to:
             held, self._held = self._held, []
             for table in held:

@@ -28,10 +28,10 @@ from rmqfast.store.replica import Replica, TopicReplica, newest_copy
 __all__ = ["NAME", "CopyDirectory", "CopyUser", "copy_options"]
 
 _log = logger_of(__name__)
-#: Says whose copy a directory is, and of which topics.
+#: File that names the copied broker and the topics.
 NAME = "mirror.json"
 ALL = "all topics"
-#: Options of a copy, and what of its master's configuration they come from.
+#: Options of a copy, with the keys of the master's configuration that set them.
 _FIELDS = {
     "file_size": "mappedFileSizeCommitLog",
     "queue_file_size": "mappedFileSizeConsumeQueue",
@@ -44,29 +44,25 @@ _FIELDS = {
 class CopyUser(Protocol):
     """Serves a copy while it is open, as a slave's broker does. Called on the thread that opens and closes the copy.
 
-    Attributes:
-        sizes: File sizes of the copy, which must be the master's.
+    `sizes` are the file sizes of the copy, which must equal the master's.
     """
 
     sizes: AppendOptions
 
     def on_open(self, replica: Replica) -> None:
-        """The copy is open. If this raises, the copy is closed again."""
+        """Called after the copy is opened. If it raises, the copy is closed again."""
 
     def on_close(self) -> None:
-        """The copy is closed after this returns or raises."""
+        """Called before the copy is closed, which happens even if it raises."""
 
-    def take(self, table: ConfigFile) -> None:
-        """Stores a configuration table of the master."""
+    def take(self, table: ConfigFile) -> None: ...
 
 
 class CopyDirectory:
     """The directory of a broker's copy, and the copy while it is open.
 
-    Args:
-        path: The directory. Without a user, the newest copy beside it counts.
-        options: The mirror's options.
-        user: Serves the copy. Without one, configuration goes to the files below `config/`.
+    With a `user`, the user serves the copy and stores the configuration. Without a user, the newest copy beside `path`
+    counts, and configuration goes to files below `config/`.
     """
 
     def __init__(self, path: Path, options: MirrorOptions, user: CopyUser | None = None) -> None:
@@ -75,11 +71,11 @@ class CopyDirectory:
         self._replica: Replica | None = None
 
     def open_alone(self, sizes: AppendOptions) -> None:
-        """Opens the copy without a master, with these file sizes."""
+        """Opens the copy without a master, with the given file sizes."""
         self._hand_over(Replica(self.path, sizes, retention=self._options.retention))
 
     def take(self, table: ConfigFile) -> None:
-        """Stores a configuration table of the master, or the part that belongs to the mirror's topics."""
+        """Stores a configuration table of the master, or the part of it about the mirror's topics."""
         kept = of_topics(table, frozenset(self._options.topics)) if self._options.topics else table
         if kept is None:
             return
@@ -89,14 +85,14 @@ class CopyDirectory:
             self._user.take(kept)
 
     def open(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
-        """Opens or creates the copy; returns the open one if there is one.
+        """Opens or creates the copy; if it is open already, returns it.
 
         Raises:
-            MirrorError: The directory has the copy of another broker or of other topics, or files of another size.
+            MirrorError: The directory holds the copy of another broker or of other topics, or files of another size.
             StoreError: The store cannot be opened.
         """
         if self._replica is None and self._user is None:
-            # a copy of another broker may have been begun anew in a directory of this name
+            # A later directory of this name may hold the current copy.
             self.path = newest_copy(self._first)
         self._check_name(source)
         self._check_sizes(source)
@@ -123,28 +119,28 @@ class CopyDirectory:
             try:
                 replica.close()
             except StoreError as error:
-                # it is recovered when it is opened next
+                # The next opening recovers the copy.
                 _log.warning("%s: %s", self.path, error)
 
     def close_failed(self) -> None:
-        """Closes a copy after a failed write; opening it again recovers it."""
+        """Closes a copy after a failed write; the next opening recovers it."""
         if self._replica is not None and self._options.retention is not None:
-            # a disk that is too full for it has room again, if anything may go
+            # Retention may free space on a full disk.
             with suppress(StoreError):
                 self._replica.store.clean()
         self.close()
 
     def cut(self, source: Source, at: int) -> int:
-        """Closes the copy and cuts it behind its last record that ends at or before `at`; returns the new end."""
+        """Closes the copy and cuts it after the last record that ends at or before `at`; returns the new end."""
         self.close()
         return Replica.cut(self.path, at, self._sizes(source))
 
     def begin_anew(self) -> None:
-        """Closes the copy; the next one is opened in a new directory beside it, from the start of the log."""
+        """Closes the copy and prepares a new directory beside it, which will copy the log from its start."""
         self.close()
-        # with its note from the first moment: a broker of that name has its copy elsewhere then
+        # Has its name file from the first moment, so that another broker of this name does not use it.
         new = self._first.parent / f".{self._first.name}.new"
-        # and an empty store: others than those are not opened
+        # Also an empty store, since a directory without one is not recognized as a copy.
         (new / "commitlog").mkdir(parents=True, exist_ok=True)
         (new / NAME).write_text((self.path / NAME).read_text())
         number = 2
@@ -179,7 +175,7 @@ class CopyDirectory:
         return _sizes_of(source) if self._user is None else self._user.sizes
 
     def _check_sizes(self, source: Source) -> None:
-        """Refuses a user with other file sizes: its queues and index would differ from the master's."""
+        """Refuses a user with other file sizes, whose queues and index would differ from the master's."""
         if self._user is None:
             return
         own, theirs = self._user.sizes, _sizes_of(source)
@@ -225,7 +221,7 @@ def _rename_unless_taken(directory: Path, name: Path) -> bool:
     try:
         directory.rename(name)
     except OSError as error:
-        # made meanwhile
+        # Created by another process in the meantime.
         if error.errno not in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR):
             raise
         return False
@@ -233,7 +229,7 @@ def _rename_unless_taken(directory: Path, name: Path) -> bool:
 
 
 def copy_options(config: BrokerConfig) -> AppendOptions:
-    """Options of a copy whose files have the sizes of a configuration."""
+    """Returns the options of a copy with the file sizes of a configuration."""
     return replace(append_options(config), flush="async", busy_after=None)
 
 

@@ -34,22 +34,22 @@ class Mirror:
     """Copies the logs of a cluster's masters into store directories, and follows them as they grow.
 
     Each broker gets a directory of its name below `directory`: a byte-for-byte copy of its store, with consume queues,
-    index and configuration, or, with `topics` in the options, a store of these topics only. Any reader of stores can
-    use it while it grows. The master does not count the mirror as a replica.
+    index and configuration. With `topics` in the options, it is a store of these topics only. Any reader of stores can
+    use the copy while it grows. The master does not count the mirror as a replica.
 
     Args:
         directory: Parent directory of the copies.
-        name_server: `host:port`, several separated by `;`. Default: that of `config`, else `NAMESRV_ADDR` of the
-            environment.
-        brokers: Names of brokers. Default: the cluster's only one.
+        name_server: `host:port`, several separated by `;`. Default: that of `config`, or the environment's
+            `NAMESRV_ADDR`.
+        brokers: Names of brokers. Default: the only broker of the cluster.
         all_brokers: Mirror all brokers that have a master now.
         options: Topics, start, retention and limits.
-        once: Stop once each copy has what its log had when the mirror caught up.
+        once: Stop when each copy has everything its log had when the mirror caught up.
         config: Other settings of the connection: TLS, accounts.
 
     Raises:
         ClientError: No name server is configured, or none answers.
-        MirrorError: A broker or a topic does not exist, or there are several brokers and none was named.
+        MirrorError: A broker or a topic does not exist, or there are several brokers and no name is given.
 
     Example:
         >>> import rmqfast
@@ -88,8 +88,8 @@ class Mirror:
         """Starts the mirrors; `with` does the same.
 
         Raises:
-            ClientError: It was started before, or no name server is configured or answers.
-            MirrorError: A broker or a topic does not exist, or there are several brokers and none was named.
+            ClientError: The mirror was started before, or no name server is configured or answers.
+            MirrorError: A broker or a topic does not exist, or there are several brokers and no name is given.
         """
         self._client.start()
         try:
@@ -113,23 +113,23 @@ class Mirror:
             mirror.start()
 
     def stop(self) -> None:
-        """Writes what was read and closes the stores. Idempotent."""
+        """Writes all received bytes and closes the stores. Idempotent."""
         for mirror in self._mirrors:
             mirror.stop()
         self._client.shutdown()
 
     def status(self) -> list[MirrorStatus]:
-        """Status of each broker's mirror."""
+        """Returns the status of each broker's mirror."""
         return [mirror.status for mirror in self._mirrors]
 
     def wait(self, timeout: float) -> bool:
         """Waits up to `timeout` seconds until all mirrors have ended, as with `once`; returns whether they have.
 
         Raises:
-            RmqError: All mirrors ended, and one of them failed. While others still run, see the status instead.
+            RmqError: All mirrors ended, and one failed. While others still run, `status` reports a failure instead.
         """
         share = timeout / max(len(self._mirrors), 1)
-        # not a generator: each of them is waited for
+        # A list, since a generator would stop at the first mirror that still runs.
         ended = [mirror.join(share) for mirror in self._mirrors]
         failures = [mirror.error for mirror in self._mirrors if mirror.error is not None]
         if failures and all(ended):
@@ -137,7 +137,7 @@ class Mirror:
         return all(ended)
 
     def is_caught_up(self) -> bool:
-        """Whether the copies have all that the masters had when last asked."""
+        """Whether the copies have everything that the masters had at the last poll."""
         caught_up = (MirrorState.FOLLOWING, MirrorState.STOPPED)
         return all(status.state in caught_up for status in self.status())
 
@@ -150,17 +150,17 @@ class Mirror:
         names = list(dict.fromkeys(self._brokers)) or known
         if not self._brokers and not self._all and len(known) > 1:
             raise MirrorError(f"there are several masters: {listed}", next_step="--broker NAME, or --all-brokers")
-        # a name server takes any name
+        # Name servers accept any name, also one with a slash.
         odd = [name for name in names if "/" in name or name in {"", ".", ".."}]
         if odd:
             raise MirrorError(f"{odd[0]!r} can be no directory", next_step="--broker NAME, of another one")
         return names
 
     def _check_topics(self, names: Sequence[str]) -> None:
-        # a mirror that is there goes on, whatever became of its topics
+        # An existing mirror continues, even if its topics were deleted.
         if not self._options.topics or any(exists(newest_copy(self._directory / name) / NAME) for name in names):
             return
-        # those that wait have their topics once there are some
+        # Brokers create the topics of waiting messages only with the first such message.
         absent = sorted(set(self._options.topics) - set(Topics(self._client).all()) - WAITING_TOPICS)
         if absent:
             raise MirrorError(

@@ -27,19 +27,19 @@ class MirrorOptions:
         topics: Topics to keep. Default: all.
         start: Start of a new mirror, rounded to the start of a log file: "earliest", "latest", an offset of the log, or
             a time. An existing mirror resumes.
-        retention: How long files of the mirror are kept, whatever the master's retention. Default: forever.
-        if_broken: Action if the mirror cannot be continued. "stop" fails. "withdraw" removes messages that the master
-            lost after they were copied, and continues; it fails if the master's retention overtook the mirror, and for
-            a mirror of selected topics. "anew" starts a new directory beside the old one, with the suffix `.2`, then
+        retention: Retention of the mirror's files, independent of the master's. Default: forever.
+        if_broken: Action if the mirror cannot continue. "stop" fails. "withdraw" removes messages that the master lost
+            after they were copied, and continues; it fails if the master's retention overtook the mirror, and for a
+            mirror of selected topics. "anew" starts a new directory beside the old one, with the suffix `.2`, then
             `.3`.
         let_sends_time_out: Follow a SYNC_MASTER of RocketMQ 4.x that has no slave. Each send then waits for
-            `slaveTimeout` (3 seconds), because the connection counts as a slave that never catches up.
-        cold_rate: Bytes per second for data older than the log's last two files, which the master reads from its disk
-            at the expense of its consumers' cache. 0: no limit.
+            `slaveTimeout` (3 seconds), since the master takes the mirror for a slave that never catches up.
+        cold_rate: Limit in bytes per second for data older than the log's last two files, since the master reads it
+            from disk and evicts its consumers' cache. 0: no limit.
         max_record: Largest record in bytes.
 
     Raises:
-        ArgumentError: A value out of range.
+        ArgumentError: A value is out of range.
 
     Example:
         >>> MirrorOptions(start="latest", if_broken="withdraw").cold_rate
@@ -71,7 +71,7 @@ class MirrorOptions:
     def _check_topics(self) -> None:
         if isinstance(self.topics, str):
             raise ArgumentError(f"topics: expected a sequence of names, got the text {self.topics!r}")
-        # in any order, once or twice, they are the same
+        # Sorted and unique, since the order in which topics are named does not matter.
         object.__setattr__(self, "topics", tuple(sorted(set(self.topics))))
         for name in self.topics:
             checked_name("topics", name)

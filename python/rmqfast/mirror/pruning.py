@@ -27,17 +27,16 @@ from rmqfast.system import monotonic
 __all__ = ["Pruning"]
 
 _log = logger_of(__name__)
-#: Between noting a copy's queues and asking the master about them: topics that change together are one look.
+#: Seconds between noting a copy's queues and asking the master, so that topics deleted together cost one check.
 PRUNE_AFTER = 10.0
 
 
 @dataclass(frozen=True)
 class _TopicChange:
-    """A change of the master's topics, when its log ended at `known_to`.
+    """A change of the master's topics, when the master's log ended at `known_to`.
 
-    Attributes:
-        queues: Queues of the copy once it had listed the log up to there.
-        listed_to: Position up to which the copy had listed the log then.
+    `queues` are the queues of the copy when it had listed the log up to `listed_to`, at least to `known_to`. `after` is
+    the time for asking the master.
     """
 
     known_to: int
@@ -47,22 +46,18 @@ class _TopicChange:
 
 
 class Pruning:
-    """Decides when to look for queues that the master no longer has.
-
-    Args:
-        client: Asks the master.
-    """
+    """Decides when to look for queues that the master no longer has."""
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client
         self._change: _TopicChange | None = None
 
     def topics_changed(self, known_to: int) -> None:
-        """Records that the master's topics changed when its log ended at `known_to`."""
+        """Records a change of the master's topics, with the end of its log at that time."""
         self._change = _TopicChange(known_to)
 
     def was_cut(self) -> None:
-        """Forgets the recorded queues: after a cut they may be shorter."""
+        """Forgets the noted queues, which may be shorter after a cut."""
         if self._change is not None:
             self._change = _TopicChange(self._change.known_to)
 
@@ -74,13 +69,13 @@ class Pruning:
             after = monotonic() + PRUNE_AFTER
             self._change = replace(change, queues=tuple(replica.queues()), listed_to=listed_to, after=after)
         elif monotonic() >= change.after and log_bounds(self._client, address).listed_to >= change.listed_to:
-            # a master that lists late has shorter queues than its copy until then
+            # A master that lists its log late has shorter queues than the copy until then.
             _prune(self._client, address, replica, change.queues)
             self._change = None
 
 
 def _prune(client: AdminClient, address: str, replica: Replica, queues: Iterable[CopiedQueue]) -> None:
-    """Removes those of the recorded queues that the master does not have."""
+    """Removes the noted queues that the master no longer has."""
     topics = TopicConfigTable.of_members(decode(client.ask(address, RequestCode.GET_ALL_TOPIC_CONFIG).body)).keys()
     by_topic: dict[str, list[CopiedQueue]] = defaultdict(list)
     for queue in queues:
@@ -101,7 +96,7 @@ def _ends(client: AdminClient, address: str, topic: str) -> dict[int, int]:
 
 
 def _end(client: AdminClient, address: str, queue: CopiedQueue, ends: dict[int, int]) -> int:
-    """The end of a queue at the master, asked by itself if the queue is not among those that producers write to."""
+    """Returns the master's end of a queue; asks separately for a queue that producers no longer write to."""
     if queue.queue_id in ends:
         return ends[queue.queue_id]
     return client.api.max_offset(address, MessageQueue(queue.topic, "", queue.queue_id), timeout=client.timeout)

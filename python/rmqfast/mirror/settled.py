@@ -1,8 +1,8 @@
-"""Finds start offsets at which a follower completes no send that waits for a slave.
+"""Finds start offsets at which a follower does not complete sends that wait for a slave.
 
-The first report of a connection is its start offset, and a SYNC_MASTER takes it as the position of a slave: sends that
-wait for less succeed. Each waiting send is younger than `slaveTimeout`, so a position that was the log's end long
-before is safe.
+The first report of a connection is its start offset, which a SYNC_MASTER takes for a slave's position: it completes
+sends that wait for a lower position. A waiting send is younger than `slaveTimeout`, so the log's end of long ago is a
+safe position.
 
 Source: `HAConnection.ReadSocketService`, `HAService.notifyTransferSome`.
 """
@@ -16,13 +16,13 @@ from rmqfast.mirror.source import LogBounds
 
 __all__ = ["SettledEnds"]
 
-#: Seconds, three times and more what a send waits for.
+#: Seconds until an end is safe: over three times the usual wait of a send.
 AGE = 10.0
 KEPT = 32
 
 
 class SettledEnds:
-    """Ends of the log with the times at which they were seen.
+    """Ends of the log with the times of their observation.
 
     Example:
         >>> ends = SettledEnds()
@@ -38,19 +38,17 @@ class SettledEnds:
         self._ends: deque[LogBounds] = deque(maxlen=KEPT)
 
     def note(self, bounds: LogBounds) -> None:
-        # a broker that was started again, or whose log is shorter, may have other messages at these places
+        # After a restart, or with a shorter log, the broker may have other messages at these positions.
         if self._ends and (bounds.boot != self._ends[-1].boot or bounds.end < self._ends[-1].end):
             self._ends.clear()
-        # one that ends where it did tells nothing new
+        # An unchanged end is already noted.
         if not self._ends or bounds.end != self._ends[-1].end:
             self._ends.append(bounds)
 
     def safe_from(self, offset: int, slave_timeout: float = 3.0) -> float:
-        """The time, by `time.monotonic`, from which on `offset` is a safe start.
+        """Returns the time, by `time.monotonic`, from which on `offset` is a safe start.
 
-        Args:
-            offset: Of the log.
-            slave_timeout: How long a send waits at most, in seconds.
+        `slave_timeout` is the longest wait of a send, in seconds.
         """
         if any(offset <= bounds.begin for bounds in self._ends):
             return 0.0

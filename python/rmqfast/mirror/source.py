@@ -1,7 +1,7 @@
-"""Chooses the log to follow: a master's, or that of a slave if a SYNC_MASTER would wait for the mirror.
+"""Chooses the log to follow: a master's, or a slave's if a SYNC_MASTER would wait for the mirror.
 
-A SYNC_MASTER of RocketMQ 4.x counts each connection to its HA port as a slave, and sends wait for one that never
-catches up. A slave serves its log on its own port, and nobody waits for its readers.
+A SYNC_MASTER of RocketMQ 4.x counts each connection to its HA port as a slave, and lets sends wait for a slave that
+never catches up. A slave serves its log on its own port, and no send waits for its readers.
 
 Source: `HAService.isSlaveOK`, `CommitLog.submitReplicaRequest`, `CommitLog.handleHA` (5.x).
 """
@@ -20,7 +20,7 @@ from rmqfast.threads import sleep
 
 __all__ = ["LogBounds", "Source", "find_source", "log_bounds"]
 
-#: Just after its start a broker of 4.9.4 cannot tell of its log.
+#: Attempts, 0.2 seconds apart, since a broker of 4.9.4 cannot report its log just after its start.
 ASKED_AGAIN = 50
 
 
@@ -46,11 +46,11 @@ class Source:
     """A log to follow.
 
     Attributes:
-        address: The broker's address for requests, `host:port`.
-        master_address: That of its master.
+        address: Address of the broker for requests, `host:port`.
+        master_address: Address of its master.
         log: The HA port.
         config: The broker's configuration.
-        is_slave: A slave's log may be behind its master's.
+        is_slave: Whether it is a slave's log, which may lag behind the master's.
     """
 
     broker_name: str
@@ -69,9 +69,9 @@ class Source:
 def find_source(
     client: AdminClient, broker_name: str, *, let_sends_time_out: bool = False, as_slave: bool = False
 ) -> Source | None:
-    """The log of a broker to follow; `None` while the name server knows no master of that name.
+    """Returns the log to follow; `None` while the name server knows no master of that name.
 
-    A slave always follows its master: sends should wait for it.
+    A real slave always follows its master, since sends shall wait for the slave.
 
     Raises:
         MirrorError: The log cannot be followed, or sends would wait for the follower.
@@ -82,7 +82,7 @@ def find_source(
     if master is None:
         return None
     source = _source(client, master, master)
-    # 5.x counts reports, and a mirror reports none
+    # 5.x counts reported positions, and a mirror reports none.
     if as_slave or source.log.waited_for != "connections":
         return source
     for row in rows:
@@ -106,7 +106,7 @@ def log_bounds(client: AdminClient, address: str) -> LogBounds:
             failure = error
             sleep(0.2)
             continue
-        # an empty log of Java's begins at -1
+        # A Java broker reports -1 as the begin of an empty log.
         begin = max(int(status["commitLogMinOffset"]), 0)
         end, behind = int(status["commitLogMaxOffset"]), int(status.get("dispatchBehindBytes", "0"))
         return LogBounds(begin, end, status.get("bootTimestamp", ""), asked, listed_to=end - behind)

@@ -10,7 +10,7 @@ __all__ = ["MirrorState", "MirrorStatus"]
 
 
 class MirrorState(StrEnum):
-    """State of a mirror."""
+    """State of a broker's mirror."""
 
     WAITING = "waiting"
     CATCHING_UP = "catching up"
@@ -27,14 +27,14 @@ class MirrorStatus:
         broker_name: The broker.
         directory: The store of the copy.
         state: The mirror's state.
-        source: The HA port being followed, `host:port`; empty if none is.
-        position: Offset in the master's log behind the last record copied or skipped.
-        master_position: End of the master's log, asked once a second.
-        lag_bytes: Bytes that the mirror is behind.
-        lag_seconds: Age of the last message copied while others are outstanding; 0 if none are.
-        last_store_timestamp: Store time of the last message copied, in milliseconds since 1970; 0 for none.
-        withdrawn_bytes: Bytes removed again because the master lost them.
-        note: Reason why it waits or failed.
+        source: Followed HA port, `host:port`; empty without a connection.
+        position: Offset in the master's log after the last record copied or skipped.
+        master_position: End of the master's log, polled once a second.
+        lag_bytes: Bytes that the mirror lags behind.
+        lag_seconds: Age of the last copied message while the mirror lags; otherwise 0.
+        last_store_timestamp: Store time of the last copied message, in milliseconds since 1970; 0 without messages.
+        withdrawn_bytes: Bytes removed from the copy because the master lost them.
+        note: Reason why the mirror waits or failed.
 
     Example:
         >>> from rmqfast import EmbeddedCluster, Message, Mirror, Producer

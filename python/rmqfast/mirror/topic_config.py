@@ -1,4 +1,4 @@
-"""Selects the configuration that belongs to some topics: their settings and offsets."""
+"""Selects the configuration of some topics: their settings and offsets."""
 
 from __future__ import annotations
 
@@ -12,15 +12,7 @@ __all__ = ["of_topics"]
 
 
 def of_topics(table: ConfigFile, topics: AbstractSet[str]) -> ConfigFile | None:
-    """The part of a table for these topics; `None` if the table is not kept.
-
-    Example:
-        >>> offsets = ConsumerOffsetTable()
-        >>> offsets.commit("orders", "readers", 0, 7)
-        >>> offsets.commit("clicks", "readers", 0, 8)
-        >>> list(of_topics(offsets, {"orders"}))
-        [('orders', 'readers')]
-    """
+    """Returns the part of a table about these topics; `None` if the table is not kept."""
     match table:
         case TopicConfigTable():
             entries = (entry for name, entry in table.items() if name in topics)
@@ -30,10 +22,10 @@ def of_topics(table: ConfigFile, topics: AbstractSet[str]) -> ConfigFile | None:
             for (topic, group), queues in table.items():
                 for queue_id, offset in queues.items() if topic in topics else ():
                     offsets.commit(topic, group, queue_id, offset)
-        # a broker would deliver all of the delayed messages once more
+        # Without these offsets, a broker would deliver all delayed messages again.
         case DelayOffsetTable() if SCHEDULE_TOPIC in topics:
             return table
-        # groups are not of a topic
+        # Groups do not belong to a topic.
         case _:
             return None
     kept.other = table.other

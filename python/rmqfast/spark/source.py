@@ -127,7 +127,7 @@ class _StoreReader(DataSourceReader):
         return [] if self._is_empty else [InputPartition(part) for part in plan_partitions(self._read)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of a partition; without messages, Spark 4.0 passes None, newer ones a partition of None."""
+        """Yields the batches of a partition; without messages, Spark 4.0 passes None, later a partition of None."""
         if partition is not None and partition.value is not None:
             yield from read_partition(self._read, partition.value)
 

@@ -46,7 +46,7 @@ class TopicReader(DataSourceReader):
         return [InputPartition(piece) for piece in self._read.plan()]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of a partition; without messages, Spark 4.0 passes None, newer ones a partition of None."""
+        """Yields the batches of a partition; without messages, Spark 4.0 passes None, later a partition of None."""
         if partition is not None and partition.value is not None:
             yield from read_topic_piece(self._read, partition.value)
 
