@@ -18,17 +18,17 @@ from rmqfast.threads import is_current, new_thread, thread_ident
 
 _log = logger_of(__name__)
 
-#: Takes how an asynchronous request ended.
+#: Called once with the answer of an asynchronous request, or with its error.
 OnDone: TypeAlias = Callable[[Response | RemotingError], None]
 
-#: Requests that a thread takes at once, at most: those behind a callback that takes time wait for it.
+#: Ended requests that a thread takes at once; a slow callback delays the others of its batch.
 _AT_ONCE = 64
-#: How long a thread waits before it looks whether there is anything; it is woken by what comes, and by the end.
+#: Seconds that a thread waits before it looks again; new work and `close` wake it earlier.
 _WAIT = 60.0
 
 
 class Callbacks:
-    """Threads that call back."""
+    """Threads that call the callbacks."""
 
     def __init__(self, native: NativeConnections, threads: int) -> None:
         self._native = native
@@ -37,29 +37,29 @@ class Callbacks:
         self._threads = [new_thread(self._run, name=name) for name in names]
         for thread in self._threads:
             thread.start()
-        # last: Rust queues ends only once there are threads that take them
+        # Last, since Rust queues ended requests only if threads will take them.
         native.expect_takers()
 
     @property
     def is_own_thread(self) -> bool:
-        """Whether this thread calls back; it must not wait for another callback."""
+        """Whether this thread calls callbacks; if so, it must not wait for another callback."""
         return thread_ident() in self._own
 
     def join(self, patience: float) -> None:
-        """Waits for the callbacks that are due."""
+        """Waits for queued callbacks, at most `patience` seconds."""
         deadline = monotonic() + patience
         for thread in self._threads:
             if not is_current(thread):
-                # the time is for all threads together: `close` ends though callbacks hang
+                # The limit is for all threads together, so that `close` ends even if callbacks hang.
                 thread.join(max(0.0, deadline - monotonic()))
 
     def _run(self) -> None:
         self._own.add(thread_ident())
         while (outcomes := self._native.take(_AT_ONCE, _WAIT)) is not None:
             for on_done, outcome in outcomes:
-                # an answer becomes a value, what was made of one stays as it is
+                # Answers arrive as tuples; errors and decoded results are passed on unchanged.
                 end = response_of(outcome) if outcome.__class__ is tuple else outcome
                 try:
                     on_done(end)
-                except BaseException:  # noqa: BLE001 - a defect of one callback is not the end of the others
+                except BaseException:  # noqa: BLE001  # a defect in one callback must not end the others
                     _log.exception("%r failed with the end of a request", on_done)

@@ -1,4 +1,4 @@
-"""The connection of a request, for processors that answer or ask back."""
+"""The connection of a request, for processors that answer or send requests to the client."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Channel:
 
     @property
     def address(self) -> str:
-        """The peer by the name that opened the connection, `host:port`."""
+        """Name and port under which the connection was opened, `host:port`."""
         return self._native.address
 
     @property

@@ -1,4 +1,4 @@
-"""A connection to one server, for a broker that asks its name servers.
+"""A connection to one server, for a broker's requests to its name servers.
 
 Source: `NettyRemotingClient`.
 """
@@ -19,11 +19,11 @@ from rmqfast.remoting.tls_options import TlsOptions
 class RemotingClient:
     """A client of one server. Threads may share it; one request is in flight at a time.
 
-    After an error, the next request opens a new connection. Times are in seconds. Without `tls` the connection is
+    After an error, the next request opens a new connection. Timeouts are in seconds. Without `tls`, the connection is
     plain.
 
     Raises:
-        ArgumentError: The TLS options do not say whom to trust.
+        ArgumentError: The TLS options name no trusted authorities.
 
     Example:
         >>> from rmqfast.remoting import RemotingServer, Response, ServerOptions, TlsOptions
@@ -48,23 +48,23 @@ class RemotingClient:
         """Sends a request and returns the answer, whatever its code.
 
         Raises:
-            RemotingConnectError: Nobody listens at the address.
-            RemotingTimeoutError: No answer in time.
+            RemotingConnectError: No server listens at the address.
+            RemotingTimeoutError: No answer came in time.
             ChannelClosedError: The connection ended.
             TlsError: The two sides do not agree on TLS.
             TlsFileError: A certificate or a key cannot be used.
-            RemotingProtocolError: The bytes received are no answer.
+            RemotingProtocolError: The received bytes are not an answer.
         """
         wait = self._timeout if timeout is None else timeout
-        # Put back only after an answer: a connection that failed may still bring the answer of this request, which the
-        # next one would take for its own.
+        # Put back only after an answer. On a connection that failed, the late answer to this request could be taken for
+        # the answer to the next one.
         native, self._native = self._native or self._connect(wait), None
         answer = response_of(native.request(code, dict(ext_fields or {}), body, wait))
         self._native = native
         return answer
 
     def ask(self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"") -> Response:
-        """Sends a request; an answer other than SUCCESS raises `ResponseError`."""
+        """Sends a request and returns the answer; raises `ResponseError` unless its code is SUCCESS."""
         answer = self.request(code, ext_fields, body)
         if answer.code != ResponseCode.SUCCESS:
             raise ResponseError(answer.code, answer.remark or "")
@@ -74,7 +74,7 @@ class RemotingClient:
         """Sends a request that is not answered.
 
         Raises:
-            RemotingError: As `request`.
+            RemotingError: The same errors as of `request`, except for missing answers.
         """
         native, self._native = self._native or self._connect(self._timeout), None
         native.send_oneway(code, dict(ext_fields or {}), body, self._timeout)

@@ -25,32 +25,32 @@ from rmqfast.threads import new_lock
 
 _log = logger_of(__name__)
 
-#: Further header fields of a request, of its code, its fields and its body: who asks, and the signature.
+#: Computes additional header fields of a request from its code, fields and body: account and signature.
 Sign: TypeAlias = Callable[[int, Mapping[str, str], bytes], Mapping[str, str]]
-#: Asynchronous requests whose end was not told, at most (`com.rocketmq.remoting.clientAsyncSemaphoreValue`).
+#: Limit of asynchronous requests in flight (`com.rocketmq.remoting.clientAsyncSemaphoreValue`).
 MAX_IN_FLIGHT = 65_535
-#: Requests of peers that wait for a processor, at most.
+#: Limit of requests from peers that wait for a processor.
 _CAPACITY = 10_000
-#: How long `close` waits for callbacks and processors together, in seconds.
+#: Seconds that `close` waits for callbacks and processors together.
 _PATIENCE = 3.0
 _NO_FIELDS: Mapping[str, str] = MappingProxyType({})
 _NONE: Mapping[int, Processor] = MappingProxyType({})
 
 
 class Connections:
-    """All connections of a client, by address `host:port`; opened when first used, and again after an error.
+    """All connections of a client, by address `host:port`; opened on first use, and again after an error.
 
     `request` uses a connection of its own, which later calls reuse. All other methods share one connection per address,
-    over which the peer sends its own requests. One attempt at a time opens a connection; after a failure, further calls
-    get the same error for 0.1 to 5 seconds.
+    over which the peer also sends its requests. Only one attempt at a time opens a connection. After a failure, further
+    calls raise the same error for 0.1 to 5 seconds.
 
     Args:
-        tls: TLS options; without them connections are plain.
-        sign: Makes further header fields of each request, for ACL.
-        processors: Processors of the peers' own requests, by request code.
-        on_closed: Called with the address of a shared connection that ended other than by `close`.
-        callback_threads: Number of threads that call back.
-        connect_timeout: Timeout of a connection attempt in seconds.
+        tls: TLS options; `None` for plain connections.
+        sign: Computes additional header fields of each request, for ACL.
+        processors: Processors of requests that peers send, by request code.
+        on_closed: Called with the address of a shared connection that ended without `close`.
+        callback_threads: Number of threads that call callbacks.
+        connect_timeout: Timeout of a connection attempt, in seconds.
 
     Example:
         >>> from rmqfast.remoting import RemotingServer
@@ -78,11 +78,11 @@ class Connections:
         self._mailbox = Mailbox(_CAPACITY)
         self._native = NativeConnections(self._mailbox, tls, connect_timeout, MAX_IN_FLIGHT, callback_threads)
         self._starting = new_lock()
-        #: Addresses whose shared connection was used, and has not ended since.
+        #: Addresses whose shared connection was used and has not ended since.
         self._open: set[str] = set()
         self._dispatcher: Dispatcher | None = None
         self._callbacks: Callbacks | None = None
-        # a client that was forgotten, not closed, ends its connections with the object
+        # A client that was dropped without `close` still closes its connections.
         self._end = weakref.finalize(self, _end, self._pid, self._native, self._mailbox)
 
     def request(
@@ -97,11 +97,11 @@ class Connections:
         """Sends a request and returns the answer, whatever its code.
 
         Raises:
-            RemotingConnectError: Nobody listens at the address.
-            RemotingTimeoutError: No answer in time; the request may have been executed.
+            RemotingConnectError: No server listens at the address.
+            RemotingTimeoutError: No answer came in time; the request may have been executed.
             ChannelClosedError: The connection ended, or `close` was called; the request may have been executed.
-            RemotingProtocolError: The bytes received are no answer.
-            ForkError: The connections are those of a parent process.
+            RemotingProtocolError: The received bytes are not an answer.
+            ForkError: The connections were opened before a fork.
         """
         fields = self._with_signature(code, ext_fields, body)
         return response_of(self._native.request(address, code, fields, body, timeout))
@@ -115,10 +115,10 @@ class Connections:
         *,
         timeout: float = 3.0,
     ) -> Response:
-        """Sends a request over the shared connection, as heartbeats must be; raises as `request`.
+        """Sends a request over the shared connection, by which a broker knows the client, as for heartbeats.
 
         Raises:
-            RemotingError: As `request`.
+            RemotingError: The same errors as of `request`.
         """
         self._start_dispatcher()
         fields = self._with_signature(code, ext_fields, body)
@@ -139,41 +139,41 @@ class Connections:
     ) -> None:
         """Sends a request and calls `on_done` with the answer or the error, exactly once, on another thread.
 
-        If 65,535 requests are in flight or 32 MiB are not yet written, this waits up to `timeout`, except in a
-        callback. With `waits=False`, requests in flight are not limited; it always waits for a connection. If it
-        raises, `on_done` is not called.
+        With 65,535 requests in flight or 32 MiB of queued output, this waits up to `timeout`, except in a callback.
+        With `waits=False`, requests in flight are not limited, but this still waits for a connection. If it raises,
+        `on_done` is not called.
 
         Raises:
-            RemotingConnectError: Nobody listens at the address.
+            RemotingConnectError: No server listens at the address.
             TooManyRequestsError: Too many requests are in flight.
             ChannelClosedError: `close` was called.
-            ForkError: The connections are those of a parent process.
+            ForkError: The connections were opened before a fork.
         """
         callbacks = self._start_callbacks()
         fields = self._with_signature(code, ext_fields, body)
-        # a callback that waited for room would wait for ends that only its own thread can handle
+        # A callback must not wait for room, since only its own thread may free some.
         is_patient = waits and not callbacks.is_own_thread
         self._native.submit(address, code, fields, body, timeout, on_done, is_patient)
         self._open.add(address)
 
     def is_open(self, address: str) -> bool:
-        """Whether the shared connection of an address is open, as far as is known."""
+        """Whether the shared connection of an address is open, as far as known."""
         return address in self._open
 
     def send_oneway(
         self, address: str, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b""
     ) -> None:
-        """Sends a request that is not answered; waits for room as `submit` does, up to three seconds.
+        """Sends a request that is not answered; waits up to three seconds for room, like `submit`.
 
         Raises:
-            RemotingError: As `submit`.
+            RemotingError: The same errors as of `submit`.
         """
         self._start_dispatcher()
         waits = self._callbacks is None or not self._callbacks.is_own_thread
         self._native.send_oneway(address, code, self._with_signature(code, ext_fields, body), body, waits)
 
     def sender(self, **named: Any) -> MessageSender:
-        """A sender of messages over these connections, with its further arguments."""
+        """Returns a sender of messages over these connections; `named` are arguments of `MessageSender`."""
         return MessageSender(self._native, self, self._sign, **named)
 
     def note_open(self, address: str) -> None:
@@ -181,14 +181,14 @@ class Connections:
         self._open.add(address)
 
     def may_wait(self) -> bool:
-        """Whether this thread may wait for room; those that call back may not."""
+        """Whether this thread may wait for room; callback threads may not."""
         return not self._start_callbacks().is_own_thread
 
     def close(self) -> None:
-        """Closes all connections; callers that wait get an error.
+        """Closes all connections; waiting callers get an error.
 
-        Waits until written requests are flushed, at most three seconds after peers stop reading; a warning counts the
-        one-way requests lost. Callbacks and processors get three seconds, too.
+        Waits until queued output is written, at most three seconds after peers stop reading. A warning counts the lost
+        one-way requests. Callbacks and processors get three seconds, too.
         """
         self._end()
         if os.getpid() == self._pid:
@@ -207,7 +207,7 @@ class Connections:
         return fields if self._sign is None else {**fields, **self._sign(code, fields, body)}
 
     def _start_dispatcher(self) -> Dispatcher:
-        """Starts the dispatcher of the peers' own requests, with the first connection that may carry one."""
+        """Starts the dispatcher of the peers' requests, with the first connection that may carry such a request."""
         if os.getpid() != self._pid:
             message = "the connections are those of a parent process: make others in this one"
             raise ForkError(message)
@@ -215,7 +215,8 @@ class Connections:
             with self._starting:
                 if self._dispatcher is None:
                     closed = _ClosedListener(self._on_closed, self._open, self._mailbox)
-                    # one worker: the requests of a broker, as NOTIFY_CONSUMER_IDS_CHANGED, are few, and in order
+                    # One worker suffices and keeps the order: brokers send few requests, such as
+                    # NOTIFY_CONSUMER_IDS_CHANGED.
                     self._dispatcher = Dispatcher(self._mailbox, self._processors, closed=closed, workers=1)
         return self._dispatcher
 
@@ -229,7 +230,7 @@ class Connections:
 
 
 class _ClosedListener:
-    """Reports the addresses of connections that ended, except those that `close` ends."""
+    """Reports the addresses of ended connections, except those ended by `close`."""
 
     def __init__(self, on_closed: Callable[[str], None] | None, is_open: set[str], mailbox: Mailbox) -> None:
         self._on_closed, self._open, self._mailbox = on_closed, is_open, mailbox
@@ -241,7 +242,7 @@ class _ClosedListener:
 
 
 def _end(pid: int, native: NativeConnections, mailbox: Mailbox) -> None:
-    # a fork may not touch what its parent's threads may have held
+    # After a fork, locks of the parent's threads may be held forever, so touch no connection.
     if os.getpid() == pid:
         mailbox.close()
         try:

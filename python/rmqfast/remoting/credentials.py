@@ -1,7 +1,7 @@
 """Signs requests with an account: ACL 1.0.
 
-The signature covers the values of the header fields, concatenated without their names, and the body. It covers neither
-code nor time, so whoever can read a connection can replay a request; TLS prevents that.
+The signature covers the body and the values of the header fields, concatenated without their names. It covers neither
+code nor time, so anyone who reads the connection can replay a request; TLS prevents that.
 
 Source: `AclClientRPCHook`, `AclSigner`, `AclUtils.combineRequestContent`, `StreamTypeRPCHook`, `SessionCredentials`.
 """
@@ -16,18 +16,16 @@ from rmqfast import _native
 
 ACCESS_KEY = "AccessKey"
 SIGNATURE = "Signature"
-SECURITY_TOKEN = "SecurityToken"  # noqa: S105 - the name of a field
-#: Set in a query by unique key. Clients of 4.9 sign it, and its broker does not; 5.x does.
+SECURITY_TOKEN = "SecurityToken"  # noqa: S105  # the name of a field
+#: Set in queries by unique key. Clients of 4.9 sign this field though its broker ignores it; 5.x brokers include it.
 UNIQUE_KEY_QUERY = "_UNIQUE_KEY_QUERY"
-#: What pull consumers add to each request, before it is signed.
+#: Fields that pull consumers add to each request before signing.
 STREAM_FIELDS: Mapping[str, str] = {"ReqT": "0"}
 
 
 class Signer(Protocol):
-    """Signs requests with an account."""
-
     def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
-        """The fields to send: those of the request, the account, and the signature of them all."""
+        """Returns the fields to send: the request's fields, the account, and the signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +33,9 @@ class Credentials:
     """Access key and secret key of a client.
 
     Attributes:
-        access_key: The account.
+        access_key: Name of the account.
         secret_key: Known only to the client and the broker.
-        security_token: Sent and signed if it is set.
+        security_token: Sent and signed if set.
 
     Example:
         >>> Credentials("RocketMQ", "12345678").signed_fields({}, b"{}")["Signature"]
@@ -49,16 +47,16 @@ class Credentials:
     security_token: str | None = field(default=None, repr=False)
 
     def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
-        """The fields to send: those of the request, the account, and the signature of them all.
+        """Returns the fields to send: the request's fields, the account, and the signature.
 
         Args:
-            ext_fields: All fields of the request; a field that is added later breaks the signature.
-            body: The bytes behind the header.
+            ext_fields: All fields of the request; a field added later breaks the signature.
+            body: Body of the request.
         """
         return {**ext_fields, **self.sign(0, ext_fields, body)}
 
     def sign(self, code: int, ext_fields: Mapping[str, str], body: bytes) -> dict[str, str]:  # noqa: ARG002
-        """The fields to add to a request, as `rmqfast.remoting.Connections` asks for them."""
+        """Returns the fields to add to a request, in the form of `Connections.sign`."""
         return _native.sign_fields(self.access_key, self.secret_key, self.security_token, ext_fields, body)
 
 

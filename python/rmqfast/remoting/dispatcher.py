@@ -22,15 +22,15 @@ from rmqfast.threads import is_current, new_semaphore, new_thread
 
 _log = limited(logger_of(__name__))
 
-#: How long a worker waits before it looks whether the mailbox is closed, in seconds.
+#: Seconds that a worker waits before it checks whether the mailbox is closed.
 _WAIT = 1.0
-#: Answers that take time, at once: each has a thread of its own while it does.
+#: Limit of slow answers in progress, since each has a thread of its own.
 LATER = 256
 _OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
 
 
 class Dispatcher:
-    """Threads that answer the requests of a mailbox until it is closed; arguments as of `RemotingServer`."""
+    """Threads that answer a mailbox's requests until it is closed; the arguments are those of `RemotingServer`."""
 
     def __init__(
         self,
@@ -50,13 +50,13 @@ class Dispatcher:
         self._again = again
         self._max_ages = max_ages or {}
         self._later = new_semaphore(LATER)
-        # One of them takes requests with large bodies, too: the others answer small ones meanwhile.
+        # Only the first worker takes requests with large bodies, so that the others keep answering small ones.
         self._workers = [new_thread(self._work, n == 0, name=f"rmqfast-{n}") for n in range(workers)]
         for worker in self._workers:
             worker.start()
 
     def join(self, patience: float) -> None:
-        """Waits for running processors once the mailbox is closed."""
+        """Waits for running processors after the mailbox is closed."""
         deadline = monotonic() + patience
         for worker in self._workers:
             if not is_current(worker):
@@ -76,7 +76,7 @@ class Dispatcher:
 
     def _answer(self, call: Call) -> None:
         request = _request(call)
-        # its client has given up: an answer would only take the time of requests that are still waited for
+        # The client has given up; an answer would only delay requests whose clients still wait.
         if call.age > self._max_ages.get(request.code, call.age):
             self._refuse(call, request, self._too_old(call))
             return
@@ -99,14 +99,14 @@ class Dispatcher:
                 pass
 
     def _refuse(self, call: Call, request: Request, answer: Response) -> None:
-        """Answers "system busy"; a warning counts refused one-way requests, of which nobody else would hear."""
+        """Answers "system busy"; counts refused one-way requests in a warning, since their clients get no answer."""
         if request.is_oneway:
             self._mailbox.dropped()
         else:
             _reply(call, answer)
 
     def _start(self, call: Call, request: Request, later: Later) -> None:
-        # a thread each: a client that does not answer must not hold a worker until its time is up
+        # One thread each, since a client that does not answer must not block a worker until the timeout.
         thread = new_thread(self._reply_later, call, request, later)
         try:
             thread.start()
@@ -119,7 +119,7 @@ class Dispatcher:
             try:
                 answer = later.work()
             finally:
-                # before the answer goes out: whoever has it may ask again at once
+                # Release before answering, since the client may send its next request at once.
                 self._later.release()
             _reply(call, answer)
         except ResponseError as error:
@@ -128,7 +128,7 @@ class Dispatcher:
             _reply(call, error_response(request, error))
 
     def _too_old(self, call: Call) -> Response:
-        # as BrokerFastFailure.cleanExpiredRequestInQueue
+        # The text of BrokerFastFailure.cleanExpiredRequestInQueue.
         remark = (
             "[TIMEOUT_CLEAN_QUEUE]broker busy, start flow control for a while, "
             f"period in queue: {call.age * 1000:.0f}ms, size of queue: {len(self._mailbox)}"
@@ -163,5 +163,5 @@ def _reply(call: Call, answer: Response) -> None:
     try:
         call.reply(answer.code, answer.remark, dict(answer.ext_fields or {}), answer.body, answer.version)
     except UnicodeEncodeError:
-        # it tells half of a character of UTF-16, which a body may bring in
+        # The answer quotes half of a UTF-16 surrogate pair from a request's body.
         call.reply(ResponseCode.SYSTEM_ERROR, "the answer is no text", {}, b"")

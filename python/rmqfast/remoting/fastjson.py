@@ -1,4 +1,4 @@
-"""Writes and reads JSON as RocketMQ does: keys may be whole numbers or queues, which JSON forbids.
+"""Writes and reads JSON as RocketMQ does: keys may be numbers or queues, which JSON forbids.
 
 Source: `RemotingSerializable`; fastjson 1.2.69 below it; `TopicRouteData`,
 `DefaultRequestProcessor.getRouteInfoByTopic`, `Double.toString`, `Double.null`.
@@ -17,26 +17,26 @@ from rmqfast._native import read_fastjson
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
 
-#: How many objects and arrays may stand in one another.
+#: Limit of nested objects and arrays.
 MAX_DEPTH = 64
 
 _ESCAPED = re.compile('["\\\\\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _ESCAPED_PLAIN = re.compile("[\x7f-\x9f\u2028\u2029]")
-#: All but what stays as it is: a class that names all of Unicode takes milliseconds to compile.
+#: Matches all characters outside of the plain ones: a class that lists all of Unicode takes milliseconds to compile.
 _ESCAPED_STANDARD = re.compile(r"[^ !#-.0-\[\]-~]")
 _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': '\\"', "\\": "\\\\", "/": "\\/"}
 
 
 def encode(value: Any, *, standard: bool = False) -> bytes:
-    r"""The bytes that RocketMQ writes for a value.
+    r"""Returns a value as the JSON that RocketMQ writes.
 
-    Members of objects are sorted by name, queues keep their order. `None` is left out of objects. A float that is no
-    number becomes `null`.
+    Members of objects are sorted by name, queues keep their order. Members that are `None` are omitted. NaN and
+    infinite floats become `null`.
 
     Args:
-        value: Mappings, sequences, texts, numbers, flags, enums, queues and `None`; keys are texts, whole numbers or
+        value: Mappings, sequences, strings, numbers, flags, enums, queues and `None`; keys are strings, integers or
             queues.
-        standard: Standard JSON: number keys are quoted, maps are sorted, and the text is ASCII.
+        standard: Writes standard JSON: number keys are quoted, maps are sorted, and the output is ASCII.
 
     Raises:
         ArgumentError: A value has another type, or nesting is deeper than 64.
@@ -53,14 +53,14 @@ def encode(value: Any, *, standard: bool = False) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The value of a body; `None` for an empty one.
+    """Parses a body; `None` for an empty body.
 
-    A number key stays a number, an object key is a `MessageQueue`. `{"$ref": ...}` stays as it is. Invalid UTF-8
+    A number key stays a number, an object key becomes a `MessageQueue`. `{"$ref": ...}` stays unresolved. Invalid UTF-8
     becomes U+FFFD.
 
     Raises:
-        RemotingProtocolError: The body is no such JSON, is nested deeper than 64, or has more than two million values,
-            which take far more memory than their text.
+        RemotingProtocolError: The body is malformed, nested deeper than 64, or has more than two million values, whose
+            Python objects would take far more memory than the body.
 
     Example:
         >>> decode(b'{0:"x","t":{{"brokerName":"b","queueId":1,"topic":"t"}:5}}')
@@ -75,10 +75,7 @@ _PLAIN_SCALARS = {str, int, bool}
 
 
 def _plain_text(members: Mapping[Any, Any]) -> str | None:
-    """The text by Python's own encoder, ten times as fast; `None` if fastjson's would differ.
-
-    Most of what is written are such objects, as the fields of a topic.
-    """
+    """Returns the JSON of Python's own encoder, ten times as fast; `None` if fastjson's output would differ."""
     if type(members) is not dict or not _PLAIN_SCALARS.issuperset(map(type, members.values())):
         return None
     if set(map(type, members)) != {str}:
@@ -88,7 +85,7 @@ def _plain_text(members: Mapping[Any, Any]) -> str | None:
 
 
 def _plain_table(items: Sequence[tuple[Any, Any]]) -> str | None:
-    """The text of a table of such objects, as of all topics, in one call."""
+    """Encodes a table of plain objects, such as all topics, in one call; `None` if fastjson's output would differ."""
     for key, value in items:
         if type(key) is not str or type(value) is not dict or not _PLAIN_SCALARS.issuperset(map(type, value.values())):
             return None
@@ -105,7 +102,7 @@ class _Writer:
         self._standard = standard
 
     def write(self, value: Any, depth: int) -> None:
-        """Writes a value that stands in `depth` others."""
+        """Writes a value at a nesting depth."""
         if isinstance(value, str):
             self._put(self._quote(value))
         elif isinstance(value, bool | int | float | Enum) or value is None:
@@ -156,7 +153,7 @@ class _Writer:
         self._put("[]" if separator == "[" else "]")
 
     def _in_order(self, members: Mapping[Any, Any]) -> list[tuple[Any, Any]]:
-        # fastjson writes queues as keys in the map's own order
+        # fastjson writes queues as keys in the map's own order.
         if any(isinstance(key, MessageQueue) for key in members):
             return list(members.items())
         return sorted(members.items(), key=lambda member: _rank(member[0]))
@@ -165,7 +162,7 @@ class _Writer:
         if isinstance(key, MessageQueue):
             return self._queue(key) + ":"
         if isinstance(key, int) and not isinstance(key, bool | Enum):
-            # `{0:"10.0.0.1:10911"}`: no JSON, but what RocketMQ answers to clients before 4.9.4
+            # `{0:"10.0.0.1:10911"}` is not JSON, but RocketMQ's answer to clients before 4.9.4.
             return f'"{key}":' if self._standard else f"{key}:"
         if isinstance(key, str | Enum):
             return self._quote(key if isinstance(key, str) else key.name) + ":"
@@ -181,12 +178,12 @@ class _Writer:
 
 
 def java_text(text: str | None) -> str:
-    """A text as Java concatenates it: "null" for none."""
+    """Returns a string as Java concatenates it: `None` becomes "null"."""
     return "null" if text is None else text
 
 
 def java_double(number: float) -> str:
-    """A number as Java prints it; `null` as fastjson writes those that are none."""
+    """Formats a number as Java prints it; NaN and infinity become `null`, as in fastjson."""
     if not math.isfinite(number):
         return "null"
     if number == 0 or 1e-3 <= abs(number) < 1e7:
@@ -196,7 +193,7 @@ def java_double(number: float) -> str:
 
 
 def _decimal(number: float) -> tuple[str, str, int]:
-    """Sign, shortest digits, and exponent of the first digit."""
+    """Returns sign, shortest digits, and the exponent of the first digit."""
     mantissa, _, power = repr(abs(number)).partition("e")
     integer, _, fraction = mantissa.partition(".")
     digits = (integer + fraction).lstrip("0")

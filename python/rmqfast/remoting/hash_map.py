@@ -11,24 +11,24 @@ from typing import Any
 
 from rmqfast.message import MessageQueue
 
-#: Characters of a text whose hash is kept: longer ones, of which clients may send many, would fill the memory.
+#: Longest string whose hash is cached, so that clients cannot fill the memory with long strings.
 _KEPT_LENGTH = 255
 
 
 def hash_order(keys: Iterable[str]) -> list[str]:
-    """Returns keys in the order of a `java.util.HashMap` that has got them one by one.
+    """Returns keys in the order of a `java.util.HashMap` into which they were put one by one.
 
-    Those of one bucket stay in the order given.
+    Keys in the same bucket keep the given order.
     """
     listed, capacity = list(keys), 16
-    # the table doubles behind its load factor of 0.75
+    # The table doubles when it is filled beyond its load factor of 0.75.
     while len(listed) > capacity * 3 // 4:
         capacity *= 2
     return sorted(listed, key=lambda key: _bucket(key, capacity))
 
 
 def java_hash(key: Any) -> int:
-    """`hashCode` of a text, of a `Long` or of a `MessageQueue`, as 32 bits without sign.
+    """Returns `hashCode` of a string, a `Long` or a `MessageQueue`, as unsigned 32 bits.
 
     Example:
         >>> java_hash("TagA"), java_hash(7), java_hash(-1)
@@ -52,7 +52,7 @@ def _text_hash(text: str) -> int:
     value = 0
     if text.isascii() and len(text) <= _KEPT_LENGTH:
         for unit in text.encode():
-            value = value * 31 + unit  # the end is the same, and a short number is fast
+            value = value * 31 + unit  # one final mask gives the same hash, and short numbers stay fast
         return value & 0xFFFFFFFF
     units = text.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(units), 2):
@@ -62,5 +62,5 @@ def _text_hash(text: str) -> int:
 
 def _bucket(key: str, capacity: int) -> int:
     value = java_hash(key)
-    # `HashMap.hash` folds the upper half in, since only the lower bits choose the bucket
+    # `HashMap.hash` folds in the upper half, since only the lower bits choose the bucket.
     return (value ^ (value >> 16)) & (capacity - 1)

@@ -14,7 +14,7 @@ _INT = 1 << 31
 
 
 class Header:
-    """Header fields by name. A missing or malformed one raises `ResponseError` with code 1.
+    """Header fields by name. A missing or malformed field raises `ResponseError` with code 1.
 
     Example:
         >>> header = Header({"topic": "t", "queueId": "3", "isForce": "TRUE"})
@@ -39,7 +39,7 @@ class Header:
         return self._fields.get(name)
 
     def number(self, name: str, default: int | None = None) -> int:
-        """A whole number of 64 bits; required unless there is a default."""
+        """Returns a whole number of 64 bits; required unless there is a default."""
         value = self._fields.get(name)
         if value is None:
             if default is None:
@@ -51,16 +51,16 @@ class Header:
             raise _wrong(f"the header field {name} is no number: {value[:40]!r}") from None
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """A whole number of 32 bits; required unless there is a default."""
+        """Returns a whole number of 32 bits; required unless there is a default."""
         value = self.number(name, default)
         if not -_INT <= value < _INT:
             raise _wrong(f"the header field {name} is no number of 32 bits: {value}")
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """True for `true` in any case, False for all else."""
+        """Returns True for `true` in any case, and False for any other value."""
         value = self._fields.get(name)
-        # as `Boolean.parseBoolean`: whatever is not "true" is no
+        # Like Java's `Boolean.parseBoolean`.
         return default if value is None else value.lower() == "true"
 
 

@@ -1,4 +1,4 @@
-"""Limits log lines that clients can cause, and counts the suppressed ones."""
+"""Limits the log lines that clients can cause, and counts suppressed lines."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rmqfast.threads import new_lock, run_later
 
 __all__ = ["LogLimit", "limited"]
 
-#: Lines of one text that a log takes at once, and seconds until it takes one more.
+#: Lines of one message text that pass at once, and seconds until another one passes.
 _BURST, _INTERVAL = 20, 1.0
 
 
 def limited(logger: logging.Logger) -> logging.Logger:
-    """Limits a logger to 20 lines per text, and then one per second."""
+    """Limits a logger to 20 lines per message text, and then one per second."""
     if not any(isinstance(each, LogLimit) for each in logger.filters):
         logger.addFilter(LogLimit())
     return logger
@@ -26,16 +26,16 @@ def limited(logger: logging.Logger) -> logging.Logger:
 
 @dataclass(slots=True)
 class _Text:
-    """State of one log text, whatever its arguments."""
+    """State of one message text, before its arguments are filled in."""
 
     budget: TokenBucket
     left_out: int = 0
 
 
 class LogLimit(logging.Filter):
-    """A log filter that suppresses frequent lines; the next line that passes reports how many.
+    """A log filter that suppresses frequent lines; the next line that passes reports their number.
 
-    If none passes any more, a line reports it some seconds later.
+    If no further line passes, a separate line reports the number some seconds later.
     """
 
     def __init__(
@@ -50,10 +50,9 @@ class LogLimit(logging.Filter):
         self._texts: dict[tuple[str, object], _Text] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether to write the line."""
         if record.levelno >= logging.CRITICAL or getattr(record, "is_count", False):
             return True
-        # by the text before its arguments are put in: a stranger can vary names, not our texts
+        # Keyed by the text without arguments: clients control the arguments, but not the text.
         now, key = self._clock(), (record.name, record.msg)
         with self._lock:
             text = self._texts.setdefault(key, _Text(TokenBucket(_BURST, 1 / _INTERVAL, now=now)))

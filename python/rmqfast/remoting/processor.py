@@ -21,53 +21,53 @@ _log = limited(logger_of(__name__))
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """An answer that is not known yet, for example because a client has to be asked first."""
+    """An answer that `work` computes later, for instance after a request to a client."""
 
     work: Callable[[], Response]
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Asks the caller to process the request again: the obstacle is removed.
+    """Returned when an obstacle was removed, so that the data plane processes the request again.
 
     Attributes:
-        target: Topic and queue that replace those of the message.
+        target: Topic and queue that replace the message's; `None` keeps these.
     """
 
     target: tuple[str, int] | None = None
 
 
-#: Answers a request; `None` where there is no answer. A `ResponseError` is an answer, too.
+#: Answers a request; `None` sends no answer. A raised `ResponseError` is sent as an answer.
 Processor: TypeAlias = Callable[[Request], Response | Later | Again | None]
 
 
 def process(processors: Mapping[int, Processor], request: Request) -> Response | Later | Again | None:
-    """The answer of the request's processor; code 3 with RocketMQ's remark for an unknown code."""
+    """Returns the answer of the request's processor; code 3 with RocketMQ's remark for an unknown code."""
     processor = processors.get(request.code)
     if processor is None:
-        # the blank at the start is RocketMQ's
+        # The leading blank is RocketMQ's.
         return Response(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, f" request type {request.code} not supported")
     try:
         return processor(request)
     except ResponseError as error:
         return Response(error.code, error.remark)
-    except Exception as error:  # noqa: BLE001 - a defect of one processor is an answer, not the end of the server
+    except Exception as error:  # noqa: BLE001  # a defect in one processor must not end the server
         return error_response(request, error)
 
 
 def error_response(request: Request, error: Exception) -> Response:
     """Logs an error of a processor and turns it into an answer."""
     _log.error("request %d from %s failed", request.code, request.channel.remote_address, exc_info=error)
-    # as `RemotingHelper.exceptionSimpleDesc`, without a stack frame: strangers need not see our files
+    # As in `RemotingHelper.exceptionSimpleDesc`, but without a stack frame that shows file names to strangers.
     return Response(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
 
 
-#: Raises `ResponseError` for a request that is not allowed.
+#: Raises `ResponseError` for a forbidden request.
 Check = Callable[[Request], None]
 
 
 def all_of(*checks: Check | None) -> Check | None:
-    """A check that runs several checks in order; `None` for none."""
+    """Combines checks, called in order; `None` if there are none."""
     present = [check for check in checks if check is not None]
 
     def check(request: Request) -> None:

@@ -19,11 +19,11 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def loads(text: str) -> dict[str, str]:
-    r"""Parses properties; the last value of a repeated key counts.
+    r"""Parses properties; of a repeated key, the last value counts.
 
     Args:
-        text: Lines `key=value`, `key:value` or `key value`; `#` or `!` start a comment, a final backslash continues
-            a line. Unlike Java's `Properties.load` of bytes, the text is UTF-8.
+        text: Lines `key=value`, `key:value` or `key value`; `#` or `!` starts a comment, a final backslash continues
+            a line. Unlike in Java's `Properties.load`, files are UTF-8.
 
     Raises:
         ArgumentError: A `\u` without four hexadecimal digits.
@@ -41,7 +41,7 @@ def loads(text: str) -> dict[str, str]:
 
 
 def loads_body(body: bytes) -> dict[str, str]:
-    """Parses the properties in a request's body; `ResponseError` 1 with RocketMQ's remark if it cannot."""
+    """Parses the properties in a request's body; `ResponseError` 1 with RocketMQ's remark if they are malformed."""
     try:
         return loads(body.decode("utf-8", "replace"))
     except ArgumentError:
@@ -49,7 +49,7 @@ def loads_body(body: bytes) -> dict[str, str]:
 
 
 def dumps(properties: Mapping[str, str]) -> str:
-    r"""Writes properties, `key=value\n` each and unescaped."""
+    r"""Writes properties as `key=value` lines, unescaped; `ArgumentError` for a line break in a key or value."""
     for key, value in properties.items():
         if any(end in key or end in value for end in "\r\n"):
             raise ArgumentError(f"a property is one line: {key[:40]!r} = {value[:40]!r}")
@@ -57,13 +57,13 @@ def dumps(properties: Mapping[str, str]) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """The lines without comments and blanks, joined with their continuations."""
+    """Yields the lines without comments and blank lines, joined with their continuations."""
     line, continued = "", False
     for natural in (each.lstrip(_BLANKS) for each in _natural_lines(text)):
         if not line and (not natural or natural[0] in "#!"):
             continued = False
             continue
-        # an even number of backslashes is escaped ones, and ends the line
+        # An even number of backslashes is escaped backslashes, and ends the line.
         continued = _ends_open(natural)
         line += natural[:-1] if continued else natural
         if not continued:
@@ -79,7 +79,6 @@ def _natural_lines(text: str) -> list[str]:
 
 
 def _ends_open(line: str) -> bool:
-    """Whether the line ends with a backslash that is not escaped."""
     return (len(line) - len(line.rstrip("\\"))) % 2 == 1
 
 

@@ -21,9 +21,9 @@ class Request:
         ext_fields: The header fields, as received.
         body: The bytes behind the header.
         channel: The connection, for requests back to the client.
-        remark: A text, as of a transaction whose branch failed.
+        remark: Text such as the reason of a failed transaction.
         version: Ordinal of the client's release.
-        language: Name of the client's language; `None` for an unknown one.
+        language: Name of the client's language; `None` if unknown.
         is_oneway: Whether the client expects no answer.
     """
 

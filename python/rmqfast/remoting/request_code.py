@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class RequestCode(IntEnum):
-    """The code of a request."""
+    """Code of a request."""
 
     SEND_MESSAGE = 10
     PULL_MESSAGE = 11

@@ -11,18 +11,18 @@ from typing import Any
 
 from rmqfast.remoting.response_code import ResponseCode
 
-#: The ordinal of 4.9.4 in `MQVersion.Version`: what this package says of itself.
+#: Ordinal of 4.9.4 in `MQVersion.Version`, which this package sends as its own version.
 VERSION = 401
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Response:
-    """A response.
+    """A response to a request.
 
     Attributes:
         code: A `ResponseCode`, or an unknown number.
         remark: Text for people, mostly of errors.
-        ext_fields: The header fields; `None` leaves the header out.
+        ext_fields: Header fields; `None` for a response without a header.
         body: The bytes behind the header.
         version: Ordinal of the server's release.
     """
@@ -41,7 +41,7 @@ class Response:
         body: bytes = b"",
         version: int = VERSION,
     ) -> None:
-        # as `Message`: a draft has the same slots, and is not frozen
+        # As in `Message`, a mutable class with the same slots is faster than `object.__setattr__` for each field.
         draft: Any = self
         _set(draft, "__class__", _Draft)
         draft.code = code

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ResponseCode(IntEnum):
-    """The code of a response."""
+    """Code of a response."""
 
     SUCCESS = 0
     SYSTEM_ERROR = 1

@@ -18,7 +18,7 @@ from rmqfast.remoting.processor import Processor
 from rmqfast.remoting.request import Request
 from rmqfast.remoting.server_options import ServerOptions
 
-#: How long `close` waits for all processors together, in seconds.
+#: Seconds that `close` waits for all processors together.
 _PATIENCE = 3.0
 
 
@@ -27,15 +27,15 @@ class RemotingServer:
 
     Args:
         processors: Processors by request code.
-        check: Called before a processor; raises `ResponseError` for a request that is not allowed.
-        closed: Called with each connection that ended.
-        again: Receives requests for which a processor returned `Again`, as the data plane of a broker does.
-        max_ages: Seconds that a request may wait, by code; older ones are answered with code 2.
-        capacity: Requests that may wait for a processor. Further ones are answered with code 2, as are those of a
-            connection with a quarter of them.
-        max_body: Limit of a request's body in bytes. Default: that of a frame. A longer one is answered with code 1
-            before it is read.
-        unlimited: Codes of requests without that limit.
+        check: Called before a processor; raises `ResponseError` for a forbidden request.
+        closed: Called with each ended connection.
+        again: Receives requests for which a processor returned `Again`, for the data plane of a broker.
+        max_ages: Seconds that a request may wait, by code; older requests are answered with code 2.
+        capacity: Limit of requests that wait for a processor, and a quarter of it per connection. Further requests are
+            answered with code 2.
+        max_body: Limit of a request's body in bytes; a longer body is answered with code 1 before it is read. Default:
+            that of a frame.
+        unlimited: Codes of requests without the limit `max_body`.
         workers: Number of threads.
         options: Limits and TLS of connections.
 
@@ -65,19 +65,19 @@ class RemotingServer:
         self._listeners: list[Listener] = []
         self._pid = os.getpid()
         most = self._options.max_frame_size if max_body is None else max_body
-        # before any listener: a connection may have a request as soon as it is accepted
+        # Before any listener, since a connection may send a request as soon as it is accepted.
         self.mailbox: Final = Mailbox(capacity, max_body=most, unlimited=list(unlimited))
         self._dispatcher = Dispatcher(
             self.mailbox, processors, check=check, closed=closed, again=again, max_ages=max_ages, workers=workers
         )
 
     def listen(self, address: str) -> str:
-        """Listens at `host:port` and returns the address; port 0 chooses a free one.
+        """Listens at `host:port` and returns the address; port 0 chooses a free port.
 
         Raises:
             RemotingError: The address cannot be used.
             TlsFileError: A certificate or a key cannot be used.
-            ForkError: The server was made before a fork.
+            ForkError: The server was created before a fork.
         """
         if os.getpid() != self._pid:
             message = "the server was made before a fork: make one in this process"
@@ -94,7 +94,7 @@ class RemotingServer:
         """Stops listening, closes all connections, waits up to three seconds for running processors."""
         for listener in self._listeners:
             listener.close()
-        # after the listeners: what they have taken is still answered
+        # After the listeners, so that received requests are still answered.
         self.mailbox.close()
         if os.getpid() == self._pid:
             self._dispatcher.join(_PATIENCE)

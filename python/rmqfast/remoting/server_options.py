@@ -15,14 +15,14 @@ class ServerOptions:
     """Limits of a server; times in seconds, sizes in bytes.
 
     Attributes:
-        max_frame_size: Limit of a frame with its length (`com.rocketmq.remoting.frameMaxLength`).
-        max_connections: Limit of connections; further ones are closed at once.
-        max_outgoing: Limit of bytes waiting for a peer that does not read.
+        max_frame_size: Limit of a frame including its length (`com.rocketmq.remoting.frameMaxLength`).
+        max_connections: Limit of connections; further connections are closed at once.
+        max_outgoing: Limit of queued output per connection; a peer that does not read is then disconnected.
         max_idle: Time without traffic after which a connection is closed (`serverChannelMaxIdleTimeSeconds`).
         max_frame_time: Time in which a frame must arrive.
         max_write_time: Time in which a write must end.
         max_handshake_time: Time in which a TLS handshake must end.
-        tls: TLS options; without them all connections are plain.
+        tls: TLS options; `None` for plain connections.
 
     Example:
         >>> from rmqfast.remoting import RemotingClient, RemotingServer, Response, ServerOptions
@@ -35,7 +35,7 @@ class ServerOptions:
 
     max_frame_size: int = 16 << 20
     max_connections: int = 65_536
-    # a peer that does not read is closed at this much, instead of filling the memory
+    # Beyond this, a peer that does not read is disconnected before it fills the memory.
     max_outgoing: int = 64 << 20
     max_idle: float = 120.0
     max_frame_time: float = 30.0

@@ -12,15 +12,15 @@ from rmqfast.errors import CorruptError, StoreIOError
 from rmqfast.paths import exists
 from rmqfast.system import set_mode, sync_directory, sync_file
 
-#: Bytes of a file that is still read.
+#: Largest readable file, in bytes.
 MAX_SIZE = 64 << 20
 
 
 def read_text(path: Path) -> str | None:
-    """The text of a file, or of its `.bak` if it is missing; `None` if both are.
+    """Returns the content of a file, or of its `.bak` if the file is missing or blank; `None` if both are.
 
     Raises:
-        CorruptError: The file has more than 64 MiB, or is no UTF-8.
+        CorruptError: The file is larger than 64 MiB, or not UTF-8.
         StoreIOError: The operating system refused.
     """
     for file in (path, _beside(path, ".bak")):
@@ -39,10 +39,9 @@ def read_text(path: Path) -> str | None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces a file; the old one becomes its `.bak`, and its mode stays. Returns once the new one is on disk.
+    """Replaces a file and keeps its mode; the old content goes to `.bak`. Returns when the new file is on disk.
 
-    Raises:
-        StoreIOError: The operating system refused; the file is unchanged.
+    Raises `StoreIOError` if the operating system refuses; the file is then unchanged.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,9 +49,9 @@ def write_text(path: Path, text: str) -> None:
         _write_file(_beside(path, ".tmp"), text.encode(), mode)
         if mode is not None:
             _write_file(_beside(path, ".bak"), path.read_bytes(), mode)
-        # RocketMQ deletes the file first, so that a kill leaves the `.bak` only
+        # RocketMQ deletes the file before renaming, so a kill can leave only the `.bak`.
         _beside(path, ".tmp").replace(path)
-        # the new name must be on the disk as well, or a loss of power brings the old file back
+        # Sync the directory, or the old file may come back after a power loss.
         sync_directory(path.parent)
     except OSError as error:
         raise StoreIOError(f"{path}: {error.strerror}") from error
@@ -70,7 +69,7 @@ def _text(file: Path, data: bytes) -> str:
 def _write_file(file: Path, data: bytes, mode: int | None) -> None:
     with file.open("wb") as opened:
         if mode is not None:
-            set_mode(opened.fileno(), mode)  # before its bytes come: what only the owner may read stays so
+            set_mode(opened.fileno(), mode)  # before writing, so that secrets are never readable for others
         opened.write(data)
         opened.flush()
         sync_file(opened.fileno())

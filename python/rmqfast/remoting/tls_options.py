@@ -14,7 +14,7 @@ from rmqfast.paths import local_path
 
 
 class TlsMode(StrEnum):
-    """Connections that a server accepts: plain ones, both kinds, or only those with TLS."""
+    """Connections that a server accepts: only plain ones, both kinds, or only TLS."""
 
     DISABLED = "disabled"
     PERMISSIVE = "permissive"
@@ -22,7 +22,7 @@ class TlsMode(StrEnum):
 
 
 class ClientAuth(StrEnum):
-    """Whether a server asks clients for certificates, and accepts clients without one."""
+    """Whether a server asks clients for certificates, and accepts clients without a certificate."""
 
     NONE = "none"
     OPTIONAL = "optional"
@@ -33,15 +33,15 @@ class ClientAuth(StrEnum):
 class TlsOptions:
     """TLS 1.2 and 1.3 of one side, a server or a client. All files are PEM.
 
-    A server checks its files twice a second: new connections use their present content. A client reads them for each
-    connection.
+    A server checks its files twice a second, and uses their new content for new connections. A client reads them for
+    each connection.
 
     Attributes:
         mode: For servers. Default: `enforcing` with a certificate, `permissive` without.
-        certificate: This side's certificate, followed by its intermediate authorities. A server without one creates a
-            self-signed certificate, which stops eavesdropping but not man-in-the-middle attacks.
-        key: The key of the certificate, without a password.
-        trust: The authorities whose certificates are accepted.
+        certificate: Certificate of this side, followed by intermediate authorities. A server without a certificate
+            creates a self-signed one, which stops eavesdropping but not man-in-the-middle attacks.
+        key: Private key of the certificate, without a password.
+        trust: Authorities whose certificates are accepted.
         client_auth: For servers: whether clients must show a certificate.
         verify: Whether to verify the peer's certificate against `trust`; False accepts any certificate.
         check_host: For clients: whether the certificate must be valid for the requested host.
@@ -81,7 +81,7 @@ class TlsOptions:
             self.check_trust()
 
     def check_trust(self) -> None:
-        """Raises `ArgumentError` if the options do not say whom to trust, which a client needs."""
+        """Raises `ArgumentError` if the options name no trusted authorities, which a client needs."""
         if self.verify and self.trust is None:
             raise ArgumentError("trust: expected a file of authorities, or verify=False, got None")
 

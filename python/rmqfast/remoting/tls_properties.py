@@ -1,6 +1,6 @@
 """Maps RocketMQ's TLS properties to `TlsOptions`, for `broker.conf` and `namesrv.conf`.
 
-RocketMQ reads them from JVM properties and `/etc/rocketmq/tls.properties`; here only files that are named are read.
+RocketMQ reads them from JVM properties and `/etc/rocketmq/tls.properties`; here, only explicitly named files count.
 
 Source: `TlsSystemConfig`, `TlsHelper.extractTlsConfigFromFile`, `TlsHelper.buildSslContext`, `BrokerStartup`.
 """
@@ -15,7 +15,7 @@ from rmqfast.remoting import properties
 from rmqfast.remoting.text_file import read_text
 from rmqfast.remoting.tls_options import ClientAuth, TlsMode, TlsOptions
 
-#: The names of all of them.
+#: Names of all TLS properties.
 TLS_KEYS = frozenset(
     {
         "tls.enable",
@@ -38,14 +38,14 @@ TLS_KEYS = frozenset(
 
 
 def server_tls(values: Mapping[str, str]) -> TlsOptions:
-    """The TLS options of a server.
+    """Returns the TLS options of a server.
 
     As in RocketMQ, a server without settings accepts TLS with a self-signed certificate. Two defaults differ: with a
-    configured certificate the mode is `enforcing`, and clients' certificates are verified unless
+    configured certificate, the mode is `enforcing`, and clients' certificates are verified unless
     `tls.server.authClient` is `false`.
 
     Raises:
-        ArgumentError: A value is illegal, or two exclude each other.
+        ArgumentError: A value is illegal, or two values contradict each other.
 
     Example:
         >>> server_tls({"tls.server.certPath": "a.pem", "tls.server.keyPath": "a.key"}).mode
@@ -65,7 +65,7 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
     if certificate is None:
         if mode is not None:
             raise ArgumentError("tls.server.certPath: expected a file, or tls.test.mode.enable=true, got none")
-        # no certificate and none to be made: there is no TLS to offer
+        # Without any certificate, there is no TLS to offer.
         return TlsOptions(mode=TlsMode.DISABLED)
     return TlsOptions(
         mode=mode,
@@ -78,13 +78,13 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
 
 
 def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOptions | None:
-    """The TLS options of connections to other servers; `None` for plain ones.
+    """Returns the TLS options of connections to other servers; `None` for plain connections.
 
-    A server that accepts no plain connections uses TLS itself unless `tls.enable` is `false`. Servers are verified
-    unless `tls.client.authServer` is `false` or `tls.test.mode.enable` is `true`.
+    A server that refuses plain connections uses TLS itself unless `tls.enable` is `false`. Servers are verified unless
+    `tls.client.authServer` is `false` or `tls.test.mode.enable` is `true`.
 
     Args:
-        values: Properties; others than those of TLS are ignored.
+        values: Properties; only TLS properties count.
         use_tls: Default of `tls.enable`.
 
     Raises:
@@ -97,7 +97,7 @@ def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOption
         'ca.pem'
     """
     settings = _merge_file(values)
-    # a cluster whose servers take no plain connections is reached by its own brokers with TLS only
+    # Servers of a cluster that refuse plain connections can be reached by its brokers only with TLS.
     enforced = server_tls(values).mode is TlsMode.ENFORCING
     if not _flag(settings, "tls.enable", default=use_tls or enforced):
         return None
@@ -112,7 +112,7 @@ def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOption
 
 
 def _merge_file(values: Mapping[str, str]) -> dict[str, str]:
-    """TLS properties that are not empty; those of the file win."""
+    """Returns the non-empty TLS properties; those of the named file win."""
     file = values.get("tls.config.file", "").strip()
     settings = {**values, **(_read(Path(file)) if file else {})}
     values = {name: settings[name].strip() for name in TLS_KEYS if settings.get(name, "").strip()}

@@ -1,4 +1,4 @@
-"""A rate limit: a budget of tokens that refills with time."""
+"""A rate limit: a budget of tokens that refills over time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["TokenBucket"]
 
 
 class TokenBucket:
-    """A budget of `capacity` tokens that refills at a rate per second; not thread-safe."""
+    """A budget of `burst` tokens that refills at a rate per second; not thread-safe."""
 
     __slots__ = ("_burst", "_per_second", "_tokens", "_updated")
 
@@ -17,13 +17,13 @@ class TokenBucket:
         self._updated = now
 
     def has(self, count: float, *, now: float) -> bool:
-        """Whether so many tokens are left."""
+        """Whether the bucket has at least `count` tokens."""
         self._tokens = min(self._burst, self._tokens + (now - self._updated) * self._per_second)
         self._updated = now
         return self._tokens >= count
 
     def take(self, count: float, *, now: float) -> bool:
-        """Takes so many tokens if they are left; returns whether it did."""
+        """Takes `count` tokens if available; returns whether it took them."""
         is_there = self.has(count, now=now)
         if is_there:
             self._tokens -= count

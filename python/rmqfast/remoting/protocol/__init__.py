@@ -1,1 +1,1 @@
-"""Bodies that clients, brokers and name servers exchange; each file encodes and decodes one noun."""
+"""Bodies that clients, brokers and name servers exchange; one file per kind of body."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from rmqfast.remoting.protocol.json_object import JsonObject
 
-#: The id of a master; all others are slaves.
+#: Id of a master; slaves have higher ids.
 MASTER_ID = 0
-#: Addresses of one broker that are read.
+#: Limit of addresses read for one broker.
 MAX_ADDRESSES = 1000
 
 
@@ -21,7 +21,7 @@ class BrokerData:
     """A broker: a master and its slaves.
 
     Attributes:
-        cluster: The cluster of its first registration.
+        cluster: Cluster named in the broker's first registration.
         addresses: `ip:port` by broker id.
     """
 
@@ -31,11 +31,7 @@ class BrokerData:
 
     @classmethod
     def from_json(cls, members: JsonObject) -> BrokerData:
-        """Parses the object of a route; ids may be texts.
-
-        Raises:
-            ResponseError: A member of another type, or too many addresses.
-        """
+        """Parses the object of a route, also with ids as strings; `ResponseError` for a malformed one."""
         addresses = members.object("brokerAddrs")
         return cls(
             cluster=members.optional_text("cluster") or "",

@@ -34,10 +34,10 @@ class ConsumerConnection:
 
     Attributes:
         connections: The members, by client id.
-        subscriptions: The newest of the members' subscriptions, by topic.
-        consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull; others exist in 5.x.
+        subscriptions: By topic, the newest subscription of all members.
+        consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull; 5.x has further types.
         message_model: `CLUSTERING` or `BROADCASTING`.
-        consume_from_where: Start of a new group.
+        consume_from_where: Position at which a new group starts.
     """
 
     connections: tuple[Connection, ...]
@@ -58,14 +58,14 @@ class ConsumerConnection:
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumerConnection:
-        """Parses an answer; `ResponseError` if it is no JSON, or a member has another type."""
+        """Parses an answer; `ResponseError` if it is malformed."""
         members = JsonObject.of_body(body, most=_MOST_BYTES)
         table = members.object("subscriptionTable")
         names = [] if table is None else table.names()
         return cls(
             connections=_connections_of(members),
             subscriptions={
-                # one without a version is older than all others
+                # A subscription without a version counts as the oldest.
                 name: SubscriptionData.from_json(table.member(name), now=0)
                 for name in names
                 if table is not None
@@ -77,11 +77,7 @@ class ConsumerConnection:
 
 
 def connections_of(body: bytes) -> tuple[Connection, ...]:
-    """Parses the clients of an answer, by client id.
-
-    Raises:
-        ResponseError: No JSON, or a member of another type.
-    """
+    """Parses the clients of an answer, sorted by client id; `ResponseError` if the answer is malformed."""
     return _connections_of(JsonObject.of_body(body, most=_MOST_BYTES))
 
 

@@ -22,12 +22,12 @@ class ProcessQueueInfo:
     """A queue that a member owns.
 
     Attributes:
-        commit_offset: Next offset, in the member's memory.
-        cached_count: Messages received and not consumed.
+        commit_offset: Next offset to consume, in the member's memory.
+        cached_count: Messages received but not yet consumed.
         is_locked: Whether the member holds the queue's lock, which orderly consumers need.
         is_dropped: Whether the member gave the queue up.
         last_pull_timestamp: Time of the last pull, in milliseconds since 1970.
-        last_consume_timestamp: Time of the last consumption.
+        last_consume_timestamp: Time of the last consumption, in milliseconds since 1970.
     """
 
     commit_offset: int
@@ -43,10 +43,10 @@ class ConsumerRunningInfo:
     """Running state of a member of a group.
 
     Attributes:
-        properties: Its settings, by RocketMQ's names.
-        subscriptions: Its own subscriptions, by topic.
-        queues: Its queues; empty for pull and lite pull consumers, which do not report them.
-        jstack: Stacks of its threads, if requested.
+        properties: Settings of the member, by RocketMQ's keys.
+        subscriptions: Subscriptions of the member, by topic.
+        queues: Queues that the member owns; empty for pull and lite pull consumers, which do not report queues.
+        jstack: Stacks of the member's threads, if requested.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -55,16 +55,16 @@ class ConsumerRunningInfo:
     jstack: str | None = None
 
     def queues_of(self, topic: str) -> list[MessageQueue] | None:
-        """The member's queues of a topic; `None` if it does not report any, as pull consumers."""
+        """Returns the member's queues of a topic; `None` if the member reports no queues, as pull consumers."""
         queues = sorted(queue for queue, info in self.queues.items() if queue.topic == topic and not info.is_dropped)
         tells = bool(self.queues) or self.properties.get("PROP_CONSUME_TYPE") == PASSIVELY
         return queues if tells else None
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumerRunningInfo:
-        """Parses an answer; `ResponseError` if it is no JSON, or a member has another type."""
+        """Parses an answer; `ResponseError` if it is malformed."""
         members = JsonObject.of_body(body, most=_MOST_BYTES)
-        # one without a version is older than all others
+        # A subscription without a version counts as the oldest.
         subscriptions = [
             SubscriptionData.from_json(item, now=0) for item in members.objects("subscriptionSet", most=_MOST)
         ]

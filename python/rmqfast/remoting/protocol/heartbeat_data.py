@@ -1,4 +1,4 @@
-"""The body of a heartbeat; all of it is checked against limits before it is used.
+"""The body of a heartbeat, checked against limits before use.
 
 Source: `ConsumerData`, `HeartbeatData`, `Validators.checkGroup`, `TopicValidator.validateTopic`.
 """
@@ -15,7 +15,7 @@ from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.remoting.response_code import ResponseCode
 
-#: What one heartbeat may hold.
+#: Limits of one heartbeat.
 MAX_GROUPS = 1000
 MAX_SUBSCRIPTIONS = 1000
 MAX_SUBSCRIPTIONS_IN_ALL = 10_000
@@ -23,7 +23,7 @@ MAX_SUBSCRIPTIONS_IN_ALL = 10_000
 MAX_CLIENT_ID = 1024
 MAX_TOPIC_NAME = MAX_NAMED_TOPIC
 
-# Enums by ordinal: Java's clients write names, librocketmq and others numbers.
+# Enum names by ordinal: Java clients send names, librocketmq and others send ordinals.
 CONSUME_TYPES = ("CONSUME_ACTIVELY", "CONSUME_PASSIVELY")
 MESSAGE_MODELS = ("BROADCASTING", "CLUSTERING")
 CONSUME_FROM_WHERE = (
@@ -40,11 +40,7 @@ CONSUME_FROM_WHERE = (
 class ConsumerData:
     """A consumer group of a client.
 
-    Attributes:
-        consume_type: `CONSUME_ACTIVELY` or `CONSUME_PASSIVELY`; None for a word unknown to 4.9.4, as in the next two.
-        message_model: `CLUSTERING` or `BROADCASTING`.
-        consume_from_where: Start of a new group.
-        subscriptions: Its subscriptions, in the client's order.
+    `consume_type`, `message_model` and `consume_from_where` are None for a name unknown to 4.9.4.
     """
 
     group_name: str
@@ -67,13 +63,7 @@ class ConsumerData:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeartbeatData:
-    """State that a client reports every 30 seconds.
-
-    Attributes:
-        client_id: The client id, as `10.0.0.1@4711#2607801348397`.
-        consumers: Its consumer groups.
-        producers: Names of its producer groups.
-    """
+    """State that a client reports every 30 seconds; `client_id` looks like `10.0.0.1@4711#2607801348397`."""
 
     client_id: str
     consumers: tuple[ConsumerData, ...]
@@ -81,12 +71,12 @@ class HeartbeatData:
 
     @classmethod
     def of_body(cls, body: bytes, *, now: int) -> HeartbeatData:
-        """Parses a heartbeat; `ResponseError` if it is no JSON, has illegal names or exceeds a limit."""
+        """Parses a heartbeat; `ResponseError` if it is malformed, has illegal names or exceeds a limit."""
         members = JsonObject.of_body(body)
         client_id = members.text("clientID")
         if len(client_id) > MAX_CLIENT_ID:
             raise _wrong(f"body.clientID: expected at most {MAX_CLIENT_ID} characters, got {len(client_id)}")
-        # whole and within limits before anything is registered: half a heartbeat would leave half a client
+        # Check everything before any registration, so that no heartbeat is applied only in part.
         consumers = tuple(_consumer(item, now) for item in members.objects("consumerDataSet", most=MAX_GROUPS))
         count = sum(len(consumer.subscriptions) for consumer in consumers)
         if count > MAX_SUBSCRIPTIONS_IN_ALL:
@@ -105,7 +95,7 @@ class HeartbeatData:
 
 
 def checked_name(kind: Literal["group", "topic"], name: str) -> str:
-    """Returns the name of a group or topic, or raises `ResponseError` if it is illegal; retry topics may be longer."""
+    """Returns the name of a group or topic; `ResponseError` if it is illegal. Retry topics may be longer."""
     problem = name_problem("group" if kind == "group" else "named topic", name)
     if problem is not None:
         raise _wrong(problem)

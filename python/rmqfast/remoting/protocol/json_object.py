@@ -1,7 +1,7 @@
 """Reads an object of a body member by member, as leniently as fastjson.
 
-Clients in other languages write enums as ordinals, numbers as texts and texts as numbers. Values that fastjson refuses
-are answered with code 1.
+Clients in other languages write enums as ordinals, numbers as strings and strings as numbers. Values that fastjson
+refuses raise `ResponseError` 1.
 
 Source: `TypeUtils`, `EnumDeserializer`, `JavaBeanDeserializer.smartMatch`.
 """
@@ -19,27 +19,17 @@ from rmqfast.remoting.response_code import ResponseCode
 
 INT = 1 << 31
 LONG = 1 << 63
-#: Bytes of a body that are looked at: clients send a few hundred, and Python reads 10 MiB in a second.
+#: Limit of a body in bytes: clients send a few hundred bytes, and Python parses only 10 MiB per second.
 MAX_BODY_BYTES = 4 << 20
 
 _INTEGER = re.compile("[+-]?[0-9]{1,20}")
-#: Texts that fastjson takes for null where a number or a flag is wanted.
+#: Strings that fastjson reads as null if a number or a flag is expected.
 _NOTHING = {"", "null", "NULL"}
 _FLAGS = {"true": True, "1": True, "Y": True, "T": True, "false": False, "0": False, "N": False, "F": False}
 
 
 class JsonObject:
-    """Members by name, in any case and with or without `_` and `-`; a missing or null one has its default.
-
-    Example:
-        >>> body = JsonObject.of_body(b'{"group":"g","version":"7","list":[{"flag":true}]}')
-        >>> body.text("group"), body.number("version"), [item.flag("flag") for item in body.objects("list", most=9)]
-        ('g', 7, [True])
-        >>> body.objects("group", most=9)
-        Traceback (most recent call last):
-            ...
-        rmqfast.errors.ResponseError: CODE: 1  DESC: body.group: expected a list, got a text
-    """
+    """Members by name, ignoring case, `_` and `-`; a missing or null member has its default."""
 
     def __init__(self, value: Any, path: str = "body") -> None:
         self._path = path
@@ -50,7 +40,7 @@ class JsonObject:
 
     @classmethod
     def of_body(cls, body: bytes, *, most: int = MAX_BODY_BYTES) -> JsonObject:
-        """Parses a body; `ResponseError` if it is no object, or larger than `most` bytes."""
+        """Parses a body; `ResponseError` if it is not an object, or larger than `most` bytes."""
         if len(body) > most:
             raise _refusal(f"body: expected at most {most} bytes, got {len(body)}")
         try:
@@ -59,31 +49,21 @@ class JsonObject:
             raise _refusal(f"body: {error}") from None
 
     def text(self, name: str) -> str:
-        """A required, non-empty text."""
+        """Returns a non-empty string; `ResponseError` if there is none."""
         text = self.optional_text(name)
         if not text:
             self._fail(name, "a text", text)
         return text
 
     def optional_text(self, name: str) -> str | None:
-        """A text; another value becomes its JSON."""
+        """Returns a string. Other values are returned as their JSON source, null as `None`."""
         value = self._value(name)
         return None if value is None else _as_text(value)
 
     def word(self, name: str, words: Sequence[str]) -> str | None:
-        """A word of an enum by name, in any case, or by ordinal; `None` for an unknown name, as of a later release.
+        """Returns an enum's word, given by name in any case or by ordinal; `None` for a name of later releases.
 
-        Args:
-            name: The member.
-            words: The enum's words by ordinal.
-
-        Raises:
-            ResponseError: The value is no text and no ordinal of the enum.
-
-        Example:
-            >>> item = JsonObject({"a": 1, "b": "clustering", "c": "LITE"})
-            >>> [item.word(name, ("BROADCASTING", "CLUSTERING")) for name in "abcd"]
-            ['CLUSTERING', 'CLUSTERING', None, None]
+        `words` are the enum's words by ordinal. `ResponseError` if the value is neither a string nor an ordinal.
         """
         value = self._value(name)
         if type(value) is int and 0 <= value < len(words):
@@ -93,14 +73,14 @@ class JsonObject:
         return next((word for word in words if value is not None and word.lower() == value.lower()), None)
 
     def number(self, name: str, default: int | None = None) -> int:
-        """A whole number of 64 bits, also as a text; required unless there is a default."""
+        """Returns a whole number of 64 bits, also from a string; required unless there is a default."""
         number = self._integer(name, self._value(name), LONG)
         if number is not None:
             return number
         return self._fail(name, "a whole number", None) if default is None else default
 
     def number_within(self, name: str, low: int, high: int, *, default: int | None = None) -> int:
-        """A whole number from `low` to `high`, both included."""
+        """Returns a whole number from `low` to `high`, both inclusive."""
         is_int = -INT <= low <= high < INT
         number = self._integer(name, self._value(name), INT if is_int else LONG)
         if number is None:
@@ -114,10 +94,10 @@ class JsonObject:
         return value if isinstance(value, float) else float(self._integer(name, value, LONG) or 0)
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """A flag; of numbers only 1 is true."""
+        """Returns a flag; of numbers, only 1 is true."""
         value = self._value(name)
         if value is None:
-            # fastjson's smart match takes `isUnitMode` for `unitMode`
+            # fastjson's smart match accepts `isUnitMode` for `unitMode`.
             value = self._value(f"is_{name}")
         if isinstance(value, bool):
             return value
@@ -132,16 +112,15 @@ class JsonObject:
         return [str(name) for name in self._members]
 
     def member(self, name: str) -> JsonObject:
-        """A required object."""
         return JsonObject(self._value(name), f"{self._path}.{name}")
 
     def object(self, name: str) -> JsonObject | None:
-        """An optional object."""
+        """Returns an optional object; like null, "" and [] count as missing."""
         value = self._value(name)
         return None if value in (None, "", []) else JsonObject(value, f"{self._path}.{name}")
 
     def objects(self, name: str, *, most: int) -> list[JsonObject]:
-        """A list of objects; a single object counts as a list."""
+        """Returns a list of objects; a single object counts as a list."""
         value = self._value(name)
         items = [value] if isinstance(value, Mapping) else self._list(name, most)
         return [JsonObject(item, f"{self._path}.{name}[{index}]") for index, item in enumerate(items)]
@@ -150,12 +129,12 @@ class JsonObject:
         return tuple(_as_text(item) for item in self._list(name, most) if item is not None)
 
     def integers(self, name: str, *, most: int) -> tuple[int, ...]:
-        """A list of whole numbers of 32 bits."""
+        """Returns a list of whole numbers of 32 bits, without nulls."""
         numbers = (self._integer(name, item, INT) for item in self._list(name, most))
         return tuple(number for number in numbers if number is not None)
 
     def texts_by_number(self, *, most: int) -> dict[int, str]:
-        """This object as texts by whole numbers; `ResponseError` for more than `most`."""
+        """Returns this object as a map from whole numbers to strings; `ResponseError` for more than `most`."""
         if len(self._members) > most:
             raise _refusal(f"{self._path}: expected at most {most} members, got {len(self._members)}")
         return {
@@ -169,26 +148,19 @@ class JsonObject:
         return {queue: self._required_number(name, value) for queue, value in self._by_queue(name, most).items()}
 
     def objects_by_queue(self, name: str, *, most: int) -> dict[MessageQueue, JsonObject]:
-        """A map of objects by queues.
-
-        Example:
-            >>> body = b'{"t":{{"brokerName":"b","queueId":3,"topic":"t"}:{"maxOffset":5}}}'
-            >>> {queue.queue_id: item.number("maxOffset") for queue, item in
-            ...  JsonObject.of_body(body).objects_by_queue("t", most=9).items()}
-            {3: 5}
-        """
+        """Returns a map from queues to objects."""
         return {queue: JsonObject(value, f"{self._path}.{name}") for queue, value in self._by_queue(name, most).items()}
 
     def queues(self, name: str, *, most: int) -> list[MessageQueue]:
         return [item.queue() for item in self.objects(name, most=most)]
 
     def queue(self) -> MessageQueue:
-        """This object as a queue; the default queue id is 0."""
+        """Returns this object as a queue; the default queue id is 0."""
         queue_id = self._integer("queueId", self._value("queueId"), INT) or 0
         return MessageQueue(self.text("topic"), self.text("brokerName"), queue_id)
 
     def _value(self, name: str) -> Any:
-        """The member of a name, compared without case, `_` and `-`."""
+        """Returns a member, compared without case, `_` and `-`."""
         value = self._members.get(name)
         if value is not None or name in self._members:
             return value
@@ -228,7 +200,7 @@ class JsonObject:
         return self._fail(name, "a whole number", value) if number is None else number
 
     def _integer(self, name: str, value: Any, limit: int) -> int | None:
-        """A whole number as fastjson converts it: fractions are truncated, texts may have commas."""
+        """Converts to a whole number like fastjson: truncates fractions, and accepts commas in strings."""
         if isinstance(value, str):
             digits = value.replace(",", "")
             value = None if value in _NOTHING else int(digits) if _INTEGER.fullmatch(digits) else value
@@ -236,7 +208,7 @@ class JsonObject:
             return None
         if not isinstance(value, int | float) or (isinstance(value, bool) and limit == LONG):
             self._fail(name, "a whole number", value)
-        # a fraction loses its digits, as in `TypeUtils.castToLong`
+        # `TypeUtils.castToLong` truncates fractions, too.
         number = int(value)
         if not -limit <= number < limit:
             raise _refusal(f"{self._path}.{name}: expected {-limit} to {limit - 1}, got {str(number)[:40]}")

@@ -14,9 +14,9 @@ from rmqfast.remoting.response_code import ResponseCode
 from rmqfast.store.config.topics import PERM_READ, PERM_WRITE
 
 _UNIT, _UNIT_SUB = 1, 2
-#: Queues that a broker may have of a topic; a route that says more is not believed.
+#: Limit of queues per topic and broker, to refuse absurd routes.
 MAX_QUEUES = 65_536
-#: Queues that a topic may have on all its brokers together.
+#: Limit of queues per topic on all brokers together.
 MAX_QUEUES_IN_ALL = 1 << 18
 
 
@@ -25,9 +25,9 @@ class QueueData:
     """Queues and permissions of a topic on one broker.
 
     Attributes:
-        read_queue_nums: Queues that consumers see.
-        write_queue_nums: Queues that producers see.
-        perm: Sum of 4 (read), 2 (write) and 1 (inherit).
+        read_queue_nums: Queues for consumers.
+        write_queue_nums: Queues for producers.
+        perm: Sum of 4 (read), 2 (write) and 1 (new topics inherit from it).
         topic_sys_flag: 1 for a unit, 2 for a subscription of a unit.
     """
 
@@ -74,7 +74,7 @@ class QueueData:
 
 
 def check_in_all(name: str, total: int) -> None:
-    """Raises `ResponseError` if a topic has more queues on all brokers than it may."""
+    """Raises `ResponseError` if a topic has too many queues on all brokers together."""
     if total > MAX_QUEUES_IN_ALL:
         text = f"body: {name}: expected {MAX_QUEUES_IN_ALL} queues of all brokers at most, got {total}"
         raise ResponseError(ResponseCode.SYSTEM_ERROR, text)

@@ -20,12 +20,12 @@ class SubscriptionData:
     """A subscription of a heartbeat.
 
     Attributes:
-        sub_string: Tags joined by `||`, `*` for all, or an expression.
+        sub_string: Tags joined by `||`, `*` for all messages, or an SQL92 expression.
         tags_set: The tags, in the client's order.
-        code_set: Their Java hashes.
-        sub_version: The client's version, in milliseconds since 1970; the greatest one counts.
+        code_set: Java hashes of the tags.
+        sub_version: Version set by the client, in milliseconds since 1970; the highest version counts.
         expression_type: `TAG` or `SQL92`.
-        class_filter_mode: Filters by a class, which no broker of 4.9 does.
+        class_filter_mode: Whether a Java class filters, which no broker of 4.9 supports.
     """
 
     topic: str
@@ -38,7 +38,7 @@ class SubscriptionData:
 
     @property
     def is_tag_type(self) -> bool:
-        """Whether the filter is one of tags."""
+        """Whether the subscription filters by tags."""
         return self.expression_type == TAG
 
     @classmethod

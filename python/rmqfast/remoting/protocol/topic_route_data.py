@@ -13,7 +13,7 @@ from rmqfast.remoting.protocol.broker_data import BrokerData
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.queue_data import MAX_QUEUES, QueueData, check_in_all
 
-#: Brokers of one topic that are read.
+#: Limit of brokers read for one topic.
 MAX_BROKERS = 10_000
 _MOST_DIGITS = 18
 
@@ -38,7 +38,7 @@ class TopicRouteData:
 
     @classmethod
     def of_body(cls, body: bytes) -> TopicRouteData:
-        """Parses a route without filter servers and members of later releases; `ResponseError` if it is none."""
+        """Parses a route without filter servers and members of later releases; `ResponseError` if it is malformed."""
         members = JsonObject.of_body(body, most=64 << 20)
         queue_datas = tuple(map(QueueData.from_json, members.objects("queueDatas", most=MAX_BROKERS)))
         check_in_all("readQueueNums", sum(data.read_queue_nums for data in queue_datas))
@@ -52,7 +52,7 @@ class TopicRouteData:
         )
 
     def says_as(self, other: TopicRouteData | None) -> bool:
-        """Whether another route is the same in any order."""
+        """Whether another route is equal, ignoring order."""
         return other is not None and _in_order(self) == _in_order(other)
 
     def encode(self, *, standard: bool = False) -> bytes:
@@ -66,14 +66,14 @@ class TopicRouteData:
 
 
 def ordered_queue_nums(order_topic_conf: str) -> list[tuple[str, int]]:
-    """Parses the brokers of an ordered topic with the number of their queues.
+    """Parses the brokers of an ordered topic with their numbers of queues.
 
     Example:
         >>> ordered_queue_nums("broker-a:4;broker-b:x;broker-c:2")
         [('broker-a', 4), ('broker-c', 2)]
     """
     entries = (entry.partition(":") for entry in order_topic_conf.split(";"))
-    # by its length first: Python refuses to make a number of thousands of digits
+    # Check the length first, since Python refuses to parse numbers of thousands of digits.
     numbers = ((name, int(nums)) for name, _, nums in entries if nums.isdecimal() and len(nums) <= _MOST_DIGITS)
     return [(name, nums) for name, nums in numbers if nums <= MAX_QUEUES]
 
