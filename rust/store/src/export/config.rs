@@ -43,6 +43,7 @@ fn topics(store: &MessageStore, lists: &Lists, asked: Option<&[String]>) -> Valu
     let configured = config.get("topicConfigTable").and_then(Value::as_object).cloned().unwrap_or_default();
     let is_asked = |name: &str| asked.is_none_or(|asked| asked.iter().any(|topic| topic == name));
     let mut table: Map<String, Value> = configured.into_iter().filter(|(name, _)| is_asked(name)).collect();
+    // Exported topics need an entry even if the source has none.
     for name in lists.topics().map(str::to_owned).chain(asked.into_iter().flatten().cloned()) {
         if !table.contains_key(&name) {
             let entry = entry(&name, lists);

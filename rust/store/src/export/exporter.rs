@@ -141,6 +141,7 @@ impl Exporter {
             let expected = format!("at least {} bytes, for the record at {}", size, message.physical_offset());
             return Err(Error::invalid("file_size", expected, file_size));
         }
+        // Write the buffered records before the buffer would grow.
         if self.log.buffer_len() + size as usize > BUFFER_LEN {
             self.drain()?;
         }

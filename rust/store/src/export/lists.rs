@@ -149,6 +149,7 @@ impl Lists {
         if message.layout().sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK {
             return Ok(());
         }
+        // The index writer takes the entries of one store time at a time.
         if message.store_timestamp() != self.store_ms {
             self.write_index()?;
             self.store_ms = message.store_timestamp();
@@ -160,6 +161,7 @@ impl Lists {
             self.index_entries += 1;
         }
         if self.index_entries == before {
+            // As in a broker, a record without keys also starts a new file if the newest one is full.
             self.index.push_none();
         }
         Ok(())

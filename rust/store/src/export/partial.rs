@@ -73,6 +73,7 @@ impl Drop for Partial {
 
 /// Fails if the existing directory was not created by an export.
 fn refuse_others(path: &Path) -> Result<()> {
+    // An unfinished export has a lock file, but no file `abort`, which a store in use has.
     let is_ours = place::is_file(&path.join(lock::NAME))? && !place::exists(&path.join("abort"))?;
     let is_empty = place::list(path)?.is_empty();
     if is_ours || is_empty {

@@ -168,6 +168,7 @@ fn rewrite(file: &File, from: u64, len: u64) -> io::Result<()> {
         let there = file.metadata()?.len().saturating_sub(at).min(part.len() as u64);
         file.read_exact_at(&mut part[..there as usize], at)?;
         file.write_all_at(part, at)?;
+        // The buffer is used again, and must be zero behind the end of the file.
         part.fill(0);
         Ok(())
     })

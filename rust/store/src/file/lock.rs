@@ -37,6 +37,7 @@ impl StoreLock {
     /// Locks the store at `root`, which must exist. The error [`Error::Busy`] names the process that holds the lock.
     pub fn acquire(root: &Path) -> Result<Self> {
         let path = root.join(NAME);
+        // The identity of the directory, since two paths may lead to the same store.
         let directory = facts_at(root).map_err(|e| Error::io(root, e))?.id;
         let ownership = Ownership { directory, process: std::process::id() };
         // Check the list first, since the operating system would grant the lock to this process again.

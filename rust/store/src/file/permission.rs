@@ -20,6 +20,7 @@ pub struct Permission(Option<PathBuf>);
 impl Permission {
     /// Sets the mode of files below `root`. Directories also get execute permission for everybody to whom `mode` gives read permission.
     pub fn hold(root: &Path, mode: u32) -> Self {
+        // The default mode needs no entry in the list.
         if mode == OWNER_ONLY {
             return Self(None);
         }

@@ -136,6 +136,7 @@ fn require_absent(path: &Path) -> Result<()> {
 }
 
 fn is_absence(error: &io::Error) -> bool {
+    // A path below a file does not exist either.
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 

@@ -36,6 +36,7 @@ impl Segment {
     /// Opens the file for reading. Its access time does not change, if the system permits this.
     pub fn open(path: &Path, io: Io) -> Result<Self> {
         let file = place::open(path, || open_unseen(path))?;
+        // Unix opens a directory without an error, but cannot read it.
         if file.metadata().is_ok_and(|meta| meta.is_dir()) {
             return Err(place::no_file(path));
         }
@@ -158,6 +159,7 @@ impl Segment {
 
 fn first_nonzero(bytes: &[u8]) -> Option<usize> {
     const CHUNK: usize = 256;
+    // Whole chunks first, since the compiler can check a chunk with wide instructions.
     let is_zero = |chunk: &&[u8]| chunk.iter().fold(0, |all, byte| all | byte) == 0;
     let skipped = CHUNK * bytes.chunks(CHUNK).take_while(is_zero).count();
     bytes.get(skipped..)?.iter().position(|byte| *byte != 0).map(|at| skipped + at)
@@ -174,6 +176,7 @@ fn read_fully((file, path): (&File, &Path), buffer: &mut [u8], at: u64) -> io::R
         match disk::look(Look::Read, path, || file.read_at(&mut buffer[filled..], at + filled as u64)) {
             Ok(0) => break,
             Ok(n) => filled += n,
+            // A signal interrupted the read, so read again.
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }

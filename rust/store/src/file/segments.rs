@@ -147,6 +147,7 @@ fn list_one(directory: &Path, files: &mut BTreeMap<u64, SegmentFile>, strays: &m
                 files.insert(base, SegmentFile { path, base, len: meta.len(), is_missing: false });
             }
             (Some(base), Ok(Place::DeadLink)) => {
+                // A file of the same name in another directory takes precedence.
                 files.entry(base).or_insert(SegmentFile { path, base, len: 0, is_missing: true });
             }
             (Some(_), Err(error)) => return Err(error),

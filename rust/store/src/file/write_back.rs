@@ -22,6 +22,7 @@ pub fn write_back(file: &AllocatedFile, len: u64, has_blocks: bool, temporary: &
     }
     // Renamed only when complete, so that nobody finds a partial file.
     disk::rename(temporary, file.path())?;
+    // The directories of queue and topic may be new, so their names are flushed as well.
     file.path().ancestors().skip(1).take(3).try_for_each(sync_directory)
 }
 

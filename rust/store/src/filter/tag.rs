@@ -113,6 +113,7 @@ impl CodeTable {
                 few[..codes.len()].copy_from_slice(codes);
                 Self::Few(few)
             }
+            // Also without any codes: an empty bitmap matches no message.
             _ => Self::Many(CodeBits::of(codes)),
         }
     }
@@ -126,7 +127,9 @@ struct CodeBits {
 }
 
 impl CodeBits {
+    // With 16 bits per code at most one of 16 other codes passes the bitmap.
     const BITS_PER_CODE: usize = 16;
+    // 128 KiB, which fits into the processor's cache.
     const MAX_BITS: usize = 1 << 20;
 
     fn of(codes: &[i32]) -> Self {

@@ -63,6 +63,7 @@ impl Checkpoint {
             physic_msg_timestamp: timestamp(0)?,
             logics_msg_timestamp: timestamp(8)?,
             index_msg_timestamp: timestamp(16)?,
+            // A checkpoint of 4.9.4 may end here.
             master_flushed_offset: i64_at(bytes, 24).unwrap_or(0),
             confirm_phy_offset: i64_at(bytes, 32).unwrap_or(0),
         })
@@ -74,6 +75,7 @@ impl Checkpoint {
         if page.len() < MIN_LEN {
             return Err(too_short(page));
         }
+        // `zip` ends with the page, so a short page takes the fields that fit.
         let (fields, _) = page.as_chunks_mut::<8>();
         for (field, value) in fields.iter_mut().zip(self.fields()) {
             *field = value.to_be_bytes();
@@ -94,6 +96,7 @@ impl Checkpoint {
     pub fn flushed_end(&self, page: &[u8]) -> Option<FlushedEnd> {
         let bytes = page.get(END_AT..END_AT + END_LEN)?;
         let is_whole = page.get(END_AT + END_LEN..)?.first_chunk() == Some(&crc32fast::hash(bytes).to_be_bytes());
+        // RocketMQ changes only its own time, so a difference to the copy shows that it has written since.
         let is_own = bytes.starts_with(&END_MAGIC) && i64_at(bytes, 12)? == self.physic_msg_timestamp;
         let (offset, file_size) = (u64::try_from(i64_at(bytes, 4)?).ok()?, u32::try_from(i32_at(bytes, 20)?).ok()?);
         Some(FlushedEnd { offset, file_size }).filter(|_| is_whole && is_own)
@@ -105,6 +108,7 @@ impl Checkpoint {
         if let Some(end) = end {
             bytes[..4].copy_from_slice(&END_MAGIC);
             bytes[4..12].copy_from_slice(&end.offset.to_be_bytes());
+            // The copy of RocketMQ's time, which makes the flushed end invalid once RocketMQ writes.
             bytes[12..20].copy_from_slice(&self.physic_msg_timestamp.to_be_bytes());
             bytes[20..24].copy_from_slice(&end.file_size.to_be_bytes());
             let crc = crc32fast::hash(&bytes[..END_LEN]);
@@ -115,6 +119,7 @@ impl Checkpoint {
 
     /// Returns the store time before which both the commit log and the consume queues are flushed, in milliseconds; at least 0.
     pub fn min_timestamp(&self) -> i64 {
+        // Like `StoreCheckpoint.getMinTimestamp`, which ignores the time of the index.
         self.physic_msg_timestamp.min(self.logics_msg_timestamp).saturating_sub(SAFETY_MS).max(0)
     }
 

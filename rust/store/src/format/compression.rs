@@ -86,6 +86,7 @@ pub fn compress(kind: Compression, input: &[u8], level: i32) -> Vec<u8> {
     match kind {
         Compression::Zlib => zlib_compress(input, level.clamp(0, 9).unsigned_abs()),
         Compression::Lz4 => lz4::compress(input),
+        // Fails only without memory, since the level is in range.
         Compression::Zstd => zstd::bulk::compress(input, level.clamp(1, 22)).expect("memory for a zstd frame"),
     }
 }
@@ -113,11 +114,13 @@ fn zlib(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
 
 fn zlib_compress(input: &[u8], level: u32) -> Vec<u8> {
     let mut encoder = Compress::new(flate2::Compression::new(level), true);
+    // Expect half of the input. The vector grows if that is not enough.
     let mut out = Vec::with_capacity(input.len() / 2 + 64);
     loop {
         let read = encoder.total_in() as usize;
         match encoder.compress_vec(&input[read..], &mut out, FlushCompress::Finish).expect("memory for a zlib stream") {
             Status::StreamEnd => return out,
+            // The vector is full: make room and continue.
             Status::Ok | Status::BufError => out.reserve(out.len().max(64)),
         }
     }
@@ -137,6 +140,7 @@ fn zstd(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
         })?;
         // A frame without its end makes no more progress once the input is used up.
         match (frame_rest == 0, stored.pos() == input.len()) {
+            // The last frame ends with the input. Otherwise another frame follows.
             (true, true) => return Ok(()),
             (false, true) if !filled => {
                 return Err(broken(input.len(), "a zstd frame with its end", input.len() as i64));

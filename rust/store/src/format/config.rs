@@ -85,6 +85,7 @@ fn quote_integer_keys(text: &[u8]) -> Cow<'_, [u8]> {
         }
         before = byte;
     }
+    // Without bare keys the text needs no copy.
     if copied == 0 {
         return Cow::Borrowed(text);
     }

@@ -151,6 +151,7 @@ impl<'a> Message<'a> {
 
     #[inline]
     fn i32_at(&self, at: usize) -> i32 {
+        // The layout was checked against the record's length, so the field exists.
         i32_at(self.record, at).unwrap_or_default()
     }
     #[inline]

@@ -26,6 +26,7 @@ use super::host::Host;
 use std::fmt;
 use std::net::IpAddr;
 
+/// Bytes behind the address in a unique id.
 const TAIL: usize = 12;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +110,7 @@ impl UniqKey {
             IpAddr::V6(ip) => write_hex_u128(ip.to_bits(), out),
         }
         let hash = self.class_loader_hash.cast_unsigned();
+        // Join the parts to words, since a word is formatted faster than single bytes.
         write_hex_u64(u64::from(self.pid) << 48 | u64::from(hash) << 16 | u64::from(self.time_diff_ms >> 16), out);
         write_hex_u32(self.time_diff_ms << 16 | u32::from(self.counter), out);
     }

@@ -41,6 +41,7 @@ pub fn iter(properties: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     });
     parts.filter_map(|part| {
         let name_end = memchr(NAME_END, part)?;
+        // Java skips a property with an empty name or value.
         (name_end >= 1 && name_end + 1 < part.len()).then(|| (&part[..name_end], &part[name_end + 1..]))
     })
 }
@@ -67,6 +68,7 @@ pub fn push(out: &mut Vec<u8>, name: &str, value: &str) {
 
 /// Appends the bytes reserved for the 5.x property CRC. [`seal_crc`] fills in the digits once the record is final.
 pub fn reserve_crc(out: &mut Vec<u8>) {
+    // The property before must end with its separator.
     if out.last().is_some_and(|b| *b != PROPERTY_END) {
         out.push(PROPERTY_END);
     }

@@ -24,6 +24,7 @@ pub fn builder(column: Column, request: &ScanRequest) -> Box<dyn ColumnBuilder> 
         Column::BornHost => Box::new(Runs::new(born_host, write_host)),
         Column::StoreHost => Box::new(Runs::new(store_host, write_host)),
         Column::BrokerName => Box::new(Constant { value: request.broker_name.clone(), rows: 0 }),
+        // The positions of fixed fields are those in the table of `format::message`.
         Column::QueueId => ints(|bytes, row| i32_at(bytes, row.at as usize + 12)),
         Column::QueueOffset => longs(|bytes, row| i64_at(bytes, row.at as usize + 20)),
         Column::PhysicalOffset => longs(|bytes, row| i64_at(bytes, row.at as usize + 28)),
@@ -66,6 +67,7 @@ fn timestamps(unit: i64, get: Long) -> Box<dyn ColumnBuilder> {
     match unit {
         1 => Box::new(Numbers::<TimestampMillisecondType, _> { values: Vec::new(), get }),
         _ => {
+            // Saturates, since a damaged time may be close to the limits of i64.
             let get = move |bytes: &[u8], row: &Row| get(bytes, row).map(|ms| ms.saturating_mul(unit));
             Box::new(Numbers::<TimestampMicrosecondType, _> { values: Vec::new(), get })
         }
@@ -103,6 +105,7 @@ impl<T: ArrowPrimitiveType, F: Fn(&[u8], &Row) -> Option<T::Native> + Send> Colu
     }
     fn finish(&mut self) -> ArrayRef {
         let capacity = self.values.len();
+        // Reserve for the next batch, which is probably as large.
         let values = std::mem::replace(&mut self.values, Vec::with_capacity(capacity));
         // No null bitmap, since every record has these fields.
         let array = PrimitiveArray::<T>::new(values.into(), None);

@@ -57,6 +57,7 @@ impl Plan {
         // Samples of the largest queues are enough to find the cuts.
         ranges.truncate(QUEUES);
         let sampled: i64 = ranges.iter().map(|(units, _, _)| units).sum();
+        // Eight samples per part keep the parts about equal.
         let step = (sampled / (parts * 8)).max(1);
         let mut samples = Vec::new();
         for (units, first, queue) in ranges {
@@ -65,6 +66,7 @@ impl Plan {
                 samples.extend(reader.unit(first + n)?.filter(Unit::is_message).map(|u| u.physical_offset as u64));
             }
         }
+        // Each queue is in the order of the log, but the queues together are not.
         samples.sort_unstable();
         Ok((1..parts as usize).filter_map(|i| samples.get(i * samples.len() / parts as usize).copied()).collect())
     }
@@ -73,6 +75,7 @@ impl Plan {
         let Some((units, first, queue)) = ranges.first() else { return Ok(1) };
         let mut reader = UnitReader::new(queue);
         let (mut sum, mut count) = (0, 0);
+        // About 32 units of the largest queue are a sufficient sample.
         for n in (0..*units).step_by((*units as usize / 32).max(1)) {
             if let Some(unit) = reader.unit(first + n)?.filter(Unit::is_message) {
                 sum += unit.size as u64;

@@ -43,6 +43,7 @@ impl Estimate {
         let mut reader = UnitReader::new(queue);
         let (mut seen, mut hits, mut bytes) = (0.0, 0.0, 0.0);
         for sample in 0..SAMPLES {
+            // Samples are spread evenly over the queue.
             let at = first + (last - first) * sample / SAMPLES;
             let count = SAMPLE_UNITS.min((last - at) as usize);
             for unit in reader.units(at, count)?.chunks_exact(UNIT_SIZE).filter_map(Unit::decode) {
@@ -65,6 +66,7 @@ impl Estimate {
     }
 
     fn log_cost(&self, log_bytes: u64) -> f64 {
+        // At least the size of a small record, in case that no sample was a message.
         let mean = (self.bytes / self.units.max(1.0)).max(100.0);
         let bytes = log_bytes as f64;
         bytes * NS_PER_LOG_BYTE + bytes / mean * NS_PER_LOG_RECORD

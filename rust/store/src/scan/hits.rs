@@ -101,6 +101,7 @@ impl HitCollector {
             let units = reader.units(next, UNITS.min((last - next) as usize))?;
             let read = units.len() / UNIT_SIZE;
             if read == 0 {
+                // A file of the queue is missing. Report its units and continue with the next file.
                 let after = next_file(&self.queues[index], next).min(last);
                 let reason = format!("queue offset {next}: expected a file of the consume queue, got none");
                 damage.push(unit_damage(&self.queues[index], next, after - next, reason));
@@ -117,6 +118,7 @@ impl HitCollector {
                 let place = Place { queue: &self.queues[index], index, queue_offset: next + n as i64 };
                 is_live |= take_unit(range, is_live, &place, unit, hits, damage);
             };
+            // A separate loop for each kind of filter, so that the compiler optimizes each hot loop.
             match self.request.tags.codes() {
                 _ if !self.by_hash => pick(units, |_| true, &mut take),
                 [code] => pick(units, |tags| tags == i64::from(*code) || is_ext_address(tags), &mut take),
@@ -124,6 +126,7 @@ impl HitCollector {
             }
             let is_live = is_live || (within > 0 && points_behind(units, within - 1, self.from));
             self.cursors[index] = Cursor { next: next + within as i64, end: last, is_live };
+            // The next unit belongs to a later stretch.
             if within < read {
                 return Ok(());
             }
@@ -227,6 +230,7 @@ impl Cursor {
         let reaches_on = end < log.segments().end() && queue.max_physical_offset()? > end;
         let last = if reaches_on { queue.lower_bound(end, max)? } else { max };
         let (next, last) = request.within_bounds(queue.queue_id(), (first, last));
+        // A range behind the beginning of the log begins behind all units of removed records.
         Ok(Self { next, end: last, is_live: from > log.min_offset() })
     }
 }

@@ -25,6 +25,7 @@ pub fn start_of_last(
     // Reopen the store, since messages may have been appended meanwhile.
     let store = store.reopen(Io::Pread)?;
     let plan = Plan::new(&store, request, None)?;
+    // Only offsets are needed, so no columns.
     let request = Arc::new(ScanRequest { columns: Vec::new(), ..request.clone() });
     let (mut missing, mut first, mut behind, mut stretch) = (count, end, end, FIRST_STRETCH);
     let begin = store.log().min_offset();
@@ -32,6 +33,7 @@ pub fn start_of_last(
         let target = behind.saturating_sub(stretch);
         stretch = (2 * stretch).min(MAX_STRETCH);
         let from = if target <= begin { begin } else { record_at_or_behind(&store, target)? };
+        // No earlier record in this stretch. The next stretch is longer.
         if from >= behind {
             continue;
         }

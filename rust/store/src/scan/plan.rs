@@ -41,6 +41,7 @@ impl Plan {
             reason: reason.to_owned(),
         };
         let Some(topic) = &request.topic else {
+            // Only check that the topics exist. Several topics are always read by log.
             for topic in request.among.iter().flatten() {
                 if store.queues(topic)?.is_empty() {
                     Self::without_queues(store, request, topic, straight(""))?;
@@ -54,6 +55,7 @@ impl Plan {
         if let Some(fault) = find_fault(store, request, &sources.queues)? {
             return Ok(straight(&fault));
         }
+        // Consume queues list the log only up to here.
         let listed_to = store.dispatched_to()?.clamp(from, end);
         let estimate = Estimate::of(&sources.queues, request, (from, listed_to))?;
         let way = way.unwrap_or_else(|| estimate.cheaper(listed_to - from));
@@ -124,6 +126,7 @@ pub(super) fn time_range(store: &MessageStore, request: &ScanRequest) -> Result<
     let (mut from, mut end) = (segments.start(), segments.end().min(store.end()).max(lost_end));
     for (index, file) in segments.files().iter().enumerate() {
         let has_times = request.start_time.is_some() || request.end_time.is_some();
+        // A file without a readable first record gives no bound.
         let Some(first) = has_times.then(|| store.first_store_timestamp(index)).transpose()?.flatten() else {
             continue;
         };

@@ -35,6 +35,7 @@ pub fn distinct(block: &[u8], row: &Row, chosen: Option<&PropertyNames>, pairs: 
         let earlier = match pairs.len() {
             0..FEW => pairs.iter().position(|(n, _)| same(block, *n, name)),
             n => {
+                // Too many names to compare one by one: move them into a table.
                 if table.is_empty() {
                     table.extend(pairs.iter().enumerate().map(|(i, (n, _))| (n.of(block), i)));
                 }

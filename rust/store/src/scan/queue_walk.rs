@@ -89,6 +89,7 @@ impl QueueWalk {
     fn fetch(&mut self, damage: &mut DamageLog) -> Result<()> {
         let Some(first) = self.hits.get(self.next_hit).copied() else { return Ok(()) };
         let Some(base) = self.open_segment(first.physical_offset)? else {
+            // The file is missing. Report this record and continue with the next hit.
             let file = self.log.segments().find(first.physical_offset);
             let reason = file.map_or_else(|| NO_FILE.to_owned(), |index| self.log.reason_of_absence(index));
             damage.push(self.damage(first, u64::from(first.size), &reason));
@@ -115,6 +116,7 @@ impl QueueWalk {
             let to =
                 hits.iter().map(|hit| hit.physical_offset + u64::from(hit.size)).max().unwrap_or(from).min(file_end);
             let start = match segment.map() {
+                // A mapped record is used in place.
                 Some(_) => (from - base) as usize,
                 None => {
                     let start = self.bytes.len();
@@ -159,6 +161,7 @@ impl QueueWalk {
     fn open_segment(&mut self, offset: u64) -> Result<Option<u64>> {
         let Some(index) = self.log.segments().find(offset) else { return Ok(None) };
         let base = self.log.segments().files()[index].base;
+        // Keep the file open, since the next hits are usually in the same file.
         if self.segment.as_ref().is_none_or(|(open, _)| *open != index) {
             self.segment = match self.log.open(index) {
                 Ok(segment) => Some((index, segment)),

@@ -76,6 +76,7 @@ pub fn each_property(block: &[u8], properties: Span, mut visit: impl FnMut(Span,
             // Only the first mark ends the name, since a value may contain further ones.
             name_end.get_or_insert(mark);
         }
+        // The last property may lack its end mark, so the end of the string counts as a mark.
         Some(&PROPERTY_END) | None => {
             if let Some(name_end) = name_end.take()
                 && name_end > part
@@ -107,6 +108,7 @@ fn each_mark(bytes: &[u8], mut at_mark: impl FnMut(usize)) -> bool {
         }
         while marks != 0 {
             at_mark(64 * block + marks.trailing_zeros() as usize);
+            // Clear the lowest bit, which belongs to the mark just visited.
             marks &= marks - 1;
         }
     }

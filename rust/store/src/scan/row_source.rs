@@ -87,6 +87,7 @@ impl RowSource {
     pub fn advance(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
         self.rows.clear();
         loop {
+            // Before each block, so that Ctrl-C also stops a scan without matching messages.
             interrupt()?;
             if self.walk.is_none() {
                 let Some(piece) = self.pieces.pop_front() else { return Ok(false) };
@@ -141,6 +142,7 @@ impl RowSource {
         let verify_crc = piece.verify_crc || self.request.verify_crc;
         match piece.way {
             Way::Log => {
+                // The walk checks bodies from this offset on: all or none.
                 let verify_from = if verify_crc { 0 } else { u64::MAX };
                 let walk = LogWalk::new(log, piece.from, piece.end, verify_from);
                 Ok(Walk::Log(walk.with_block_len(self.block_len)))

@@ -86,6 +86,7 @@ impl Selector {
             && request.keys_match(row.uniq_key.of(bytes), row.keys.of(bytes))
             && request.sql.as_ref().is_none_or(|sql| {
                 let properties = row.message(bytes).map_or(&[][..], |m| m.properties());
+                // A value that is not UTF-8 counts as missing.
                 sql.matches(|name| std::str::from_utf8(properties::get(properties, name)?).ok())
             })
     }

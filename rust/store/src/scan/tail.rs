@@ -38,6 +38,7 @@ pub struct Tail {
 impl Tail {
     /// Follows `store` from `start` on, including files created after the store was opened.
     pub fn new(store: &MessageStore, request: &ScanRequest, start: Start) -> Result<Self> {
+        // Not mapped, since another process writes to the files and may truncate them.
         let store = store.reopen(Io::Pread)?;
         check_topic(&store, request)?;
         let mut request = request.clone();

@@ -22,6 +22,7 @@ impl Text {
             None if !valid => self.first_null(),
             None => {}
         }
+        // Fits into 32 bits, since the size of a batch is limited.
         self.ends.push(self.bytes.len() as i32);
     }
 

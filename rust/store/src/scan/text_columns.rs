@@ -135,6 +135,7 @@ impl IdPrefix {
             self.change(host);
         }
         match self.hex.first_chunk::<16>() {
+            // An IPv4 host. A copy of fixed length needs no call of `memcpy`.
             Some(hex) if self.hex.len() == 16 => out.extend_from_slice(hex),
             _ => out.extend_from_slice(&self.hex),
         }
@@ -145,6 +146,7 @@ impl IdPrefix {
     fn change(&mut self, host: &[u8]) {
         self.host = host.to_vec();
         self.hex.clear();
+        // A host has 8 or 20 bytes, which is always a multiple of 4.
         for word in host.chunks_exact(4) {
             write_hex_u32(u32::from_be_bytes(*word.first_chunk().unwrap_or(&[0; 4])), &mut self.hex);
         }
@@ -164,6 +166,7 @@ impl ColumnBuilder for Ids {
             if self.unique && row.uniq_key.len > 0 {
                 self.text.push_span(chunk.bytes, row.uniq_key, row.ascii);
             } else {
+                // 28 is the position of PHYSICALOFFSET in a record.
                 let offset = i64_at(chunk.bytes, row.at as usize + 28).unwrap_or_default();
                 self.prefix.write(store_host(chunk.bytes, row), offset as u64, &mut self.text.bytes);
                 self.text.end(true);

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 /// Number of finished batches, per thread, that may wait for the caller.
 const WAITING: usize = 2;
+/// Interval between calls of `interrupt` while no batch arrives.
 const ASK_INTERVAL: Duration = Duration::from_millis(50);
 
 pub enum Scan {
@@ -70,6 +71,7 @@ struct Shared {
 
 impl Shared {
     fn next_piece(&self) -> Option<Piece> {
+        // A panic in another thread leaves the pieces intact, and `join` reports the panic.
         self.pieces.lock().unwrap_or_else(PoisonError::into_inner).next()
     }
 
@@ -107,6 +109,7 @@ impl Workers {
             match batches.recv_timeout(ASK_INTERVAL) {
                 Ok(batch) => return batch.map(Some),
                 Err(RecvTimeoutError::Timeout) => {}
+                // All threads have ended.
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
@@ -127,6 +130,7 @@ impl Workers {
 
 impl Drop for Workers {
     fn drop(&mut self) {
+        // Running threads stop at their next block.
         self.shared.stop.store(true, Ordering::Relaxed);
         // Without a receiver a blocked send fails at once, so the threads end.
         self.batches = None;

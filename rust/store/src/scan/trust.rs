@@ -26,6 +26,7 @@ pub fn find_fault(store: &MessageStore, request: &ScanRequest, queues: &[Consume
     }
     for queue in queues {
         let max = queue.max_offset()?;
+        // Units before `first` point to records that retention has removed.
         let first = queue.lower_bound(log.min_offset(), max)?;
         let mut reader = UnitReader::new(queue);
         if let Some(gap) = queue.segments().files().windows(2).find(|pair| pair[0].end() != pair[1].base) {
@@ -90,6 +91,7 @@ fn check_unit(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: Uni
     let head = match store.log().record_head(unit.physical_offset as u64, (unit.size as usize).min(MAX_HEAD)) {
         Ok(head) => head,
         Err(Error::Invalid { expected, got, .. }) => return Ok(Some(format!("expected {expected}, got {got}"))),
+        // The log itself is damaged there, which the scan reports.
         Err(Error::Corrupt { .. }) => return Ok(None),
         // Retention has removed the file since the log was listed.
         Err(error) if error.is_not_found() => return Ok(None),
@@ -103,6 +105,7 @@ fn check_unit(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: Uni
     let ours = Message::new(&head, layout).is_some_and(|m| {
         m.topic() == queue.topic().as_bytes() && m.queue_id() == queue.queue_id() && m.queue_offset() == offset
     });
+    // Multi-dispatch queues (LMQ) list records of other topics.
     let lmq = queue.topic().starts_with(LMQ);
     Ok((!ours && !lmq).then(|| format!("the record at {} is another's", unit.physical_offset)))
 }

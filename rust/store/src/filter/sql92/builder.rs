@@ -37,6 +37,7 @@ impl<'t> Builder<'t> {
 
     pub(super) fn property(&mut self, name: &'t str, at: usize) -> Result<NodeId, Fault> {
         let names = &mut self.tree.names;
+        // A name that occurs several times shares one slot.
         let slot = *self.slots.entry(name).or_insert_with(|| {
             names.push(name.into());
             names.len() as u32 - 1

@@ -52,6 +52,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
             Node::Constant(Value::Bool(value)) => Ok(Some(*value)),
             // A property by itself is a string, and a string is never TRUE.
             Node::Constant(_) | Node::Property(_) | Node::Negate(_) => Ok(None),
+            // `a AND TRUE` with a property `a` is never TRUE, as in RocketMQ.
             Node::Cast(operand) => Ok(if self.value(*operand)? == Value::Null { None } else { Some(false) }),
             Node::Not(operand) => Ok(self.condition(*operand)?.map(|value| !value)),
             Node::And(operands) => self.decide(operands, false),
@@ -101,6 +102,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
         let (first, second) =
             if not { (Order::Less, Order::Greater) } else { (Order::GreaterOrEqual, Order::LessOrEqual) };
         let first = self.compare_order(first, value, low)?;
+        // The first comparison decides, so the second is not evaluated and cannot fail.
         if first == Some(not) {
             return Ok(first);
         }
@@ -112,6 +114,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
 
     /// Evaluates CONTAINS, STARTSWITH and ENDSWITH. For a null both the plain form and the form with NOT are false.
     fn matching(&self, not: bool, part: Part, value: NodeId, search: &str) -> Evaluated<Option<bool>> {
+        // As in RocketMQ an empty search string matches no message, with or without NOT.
         if search.is_empty() {
             return Ok(Some(false));
         }
@@ -194,6 +197,7 @@ fn negate(value: Value<&str>) -> Value<&str> {
 
 fn is_in(list: &[Box<str>], text: &str) -> bool {
     const FEW: usize = 8;
+    // A few strings are compared faster one by one.
     if list.len() <= FEW {
         list.iter().any(|element| **element == *text)
     } else {

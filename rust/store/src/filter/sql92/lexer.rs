@@ -161,6 +161,7 @@ fn word(rest: &str, dialect: Dialect) -> (Kind<'_>, usize) {
 
 fn keyword(name: &str, dialect: Dialect) -> Option<Kind<'static>> {
     let words = if dialect == Dialect::V5 { &WORDS[..] } else { &WORDS[WORDS_OF_V5..] };
+    // Keywords ignore case, as in RocketMQ's grammar.
     words.iter().find(|(word, _)| word.eq_ignore_ascii_case(name)).map(|(_, kind)| *kind)
 }
 
@@ -190,6 +191,7 @@ fn exponent_len(rest: &str) -> Option<usize> {
     let after = rest.strip_prefix(['e', 'E'])?;
     let digits = after.strip_prefix(['+', '-']).unwrap_or(after);
     let len = prefix_len(digits, |b| b.is_ascii_digit());
+    // Without digits the `e` is not part of the number.
     (len > 0).then(|| rest.len() - digits.len() + len)
 }
 
@@ -210,6 +212,7 @@ fn string(rest: &str) -> Option<(Kind<'_>, usize)> {
     while let Some(quote) = memchr::memchr(b'\'', &bytes[from..]) {
         let end = from + quote;
         closed = Some(end);
+        // A single quote ends the string. After a doubled quote a later quote may end it.
         if bytes.get(end + 1) != Some(&b'\'') {
             break;
         }
@@ -219,6 +222,7 @@ fn string(rest: &str) -> Option<(Kind<'_>, usize)> {
 }
 
 fn symbol(rest: &str) -> Option<(Kind<'_>, usize)> {
+    // Finds symbols only, since `rest` does not begin with a letter here.
     WORDS.iter().find(|(word, _)| rest.starts_with(word)).map(|(word, kind)| (*kind, word.len()))
 }
 

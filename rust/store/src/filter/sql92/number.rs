@@ -40,6 +40,7 @@ fn ascii_digit(c: char) -> Option<char> {
 
 /// Parses like `Double.valueOf`, which accepts blanks at both ends, NaN, Infinity, hexadecimal digits, and a trailing `f` or `d`.
 pub(super) fn java_double(text: &str) -> Option<f64> {
+    // The characters that Java's `String.trim` removes.
     let text = text.trim_matches(|c| c <= ' ');
     let (negative, rest) = match text.as_bytes().first()? {
         b'-' => (true, &text[1..]),
@@ -60,6 +61,7 @@ fn decimal(text: &str) -> Option<f64> {
     // Rust also parses "inf", "nan" and the like, which Java does not.
     let legal = number.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
     let has_sign = matches!(number.as_bytes().first()?, b'+' | b'-');
+    // The sign was read before. A second sign is an error.
     if legal && !has_sign { number.parse().ok() } else { None }
 }
 
@@ -90,6 +92,7 @@ fn scale(digits: impl Iterator<Item = u8>, mut exponent: i64) -> f64 {
             bits = bits << 4 | u64::from(digit);
         } else {
             exponent += 4;
+            // Digits that do not fit into 64 bits matter only for rounding.
             has_more |= digit != 0;
         }
     }
@@ -103,6 +106,7 @@ fn scale(digits: impl Iterator<Item = u8>, mut exponent: i64) -> f64 {
     if top > 1023 {
         return f64::INFINITY;
     }
+    // The number of bits that the result can hold: 53, or fewer for subnormal numbers.
     let precision = (top + 1075).clamp(-1, 53);
     if precision < 0 {
         return 0.0;

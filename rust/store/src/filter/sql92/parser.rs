@@ -13,6 +13,7 @@ pub(super) fn parse(text: &str, dialect: Dialect) -> Result<Tree, Fault> {
     let token = lexer.token()?;
     let mut parser = Parser { lexer, token, builder: Builder::default(), nesting: 0 };
     let root = parser.or()?;
+    // The whole expression must be a condition, not a value.
     parser.builder.condition(root, 0)?;
     Ok(parser.builder.tree)
 }
@@ -56,6 +57,7 @@ impl<'t> Parser<'t> {
     }
 
     fn equality(&mut self) -> Result<NodeId, Fault> {
+        // Left-associative: `a = b = c` compares the result of `a = b` with `c`.
         let mut operand = self.comparison()?;
         loop {
             let Token { kind, at } = self.token;
@@ -141,6 +143,7 @@ impl<'t> Parser<'t> {
             self.advance()?;
         }
         let mut operand = self.primary()?;
+        // The prefix next to the operand applies first.
         for Token { kind, at } in prefixes.into_iter().rev() {
             operand = match kind {
                 Kind::Minus => self.builder.push(Node::Negate(operand), at)?,
@@ -172,6 +175,7 @@ impl<'t> Parser<'t> {
     }
 
     fn parenthesis(&mut self) -> Result<NodeId, Fault> {
+        // Limits the recursion, so that parentheses cannot overflow the stack.
         if self.nesting >= MAX_DEPTH {
             return Err(Builder::too_deep(self.token.at));
         }

@@ -28,6 +28,7 @@ impl<'a> Body<'a> {
     /// Appends `want` zero bytes and returns their position. Reserves memory itself, since the doubling of a `Vec` could exceed the cap.
     pub(super) fn extend(&mut self, want: usize) -> usize {
         let at = self.out.len();
+        // Double the capacity, but exceed the cap by at most the length of the bodies before.
         let limit = (2 * self.start).max(self.start.saturating_add(self.cap));
         let capacity = (2 * self.out.capacity()).min(limit).max(at + want);
         if at + want > self.out.capacity() {

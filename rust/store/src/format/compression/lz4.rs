@@ -12,6 +12,7 @@ const PLAIN: [u8; 2] = [0x60, 0x68];
 
 pub(super) fn decompress(input: &[u8], body: &mut Body) -> Result<(), Malformed> {
     let mut rest = input;
+    // Frames may follow each other. Up to 3 bytes behind the last frame are ignored, as in Java.
     while let Some((magic, after)) = rest.split_first_chunk() {
         let at = input.len() - rest.len();
         let magic = u32::from_le_bytes(*magic);
@@ -42,6 +43,7 @@ fn plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
     let header = if frame[0] & 0x08 == 0 { 2 } else { 10 };
     let (described, rest) = frame.split_at_checked(header).ok_or_else(cut_off)?;
     let (check, mut rest) = rest.split_first().ok_or_else(cut_off)?;
+    // The checksum of the header is the second byte of its hash.
     let block_max = match (described[1], (xxh32_short(described) >> 8) as u8 == *check) {
         // The upper four bits are 4 to 7, for blocks of 64 KiB to 4 MiB.
         (size @ (0x40 | 0x50 | 0x60 | 0x70), true) => 1_usize << (8 + 2 * (size >> 4)),
@@ -62,6 +64,7 @@ fn plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
         rest = after;
     }
     match described[2..].first_chunk().map(|size| u64::from_le_bytes(*size)) {
+        // The header announces the size of the content.
         Some(size) if size != (body.len() - start) as u64 => {
             Err(broken(2, "the content size of the frame", size as i64))
         }
@@ -73,6 +76,7 @@ fn plain<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
 fn block_into(block: &[u8], compressed: bool, block_max: usize, body: &mut Body) -> Result<(), Malformed> {
     let unsound = || broken(0, "a sound lz4 block", block.len() as i64);
     let len = if compressed { block_len(block).ok_or_else(unsound)? } else { block.len() };
+    // The header limits the size of a block, stored and decompressed.
     if len > block_max || block.len() > block_max {
         return Err(unsound());
     }
@@ -93,6 +97,7 @@ fn block_len(block: &[u8]) -> Option<usize> {
     let (mut at, mut len) = (0, 0_usize);
     let extended = |short: u8, at: &mut usize| {
         let mut total = usize::from(short);
+        // A length of 15 continues in further bytes, up to the first byte below 255.
         let mut more = short == 15;
         while more {
             let byte = *block.get(*at)?;

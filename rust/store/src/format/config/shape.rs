@@ -123,8 +123,10 @@ impl Shape {
     fn check_members(&self, map: &Map<String, Value>) -> Result<(), String> {
         for (key, value) in map {
             let shape = match self {
+                // Queue ids and delay levels are ints in Java.
                 ByNumber(_) if key.parse::<i32>().is_err() => return Err(format!(".{key}: expected a number as key")),
                 ByName(shape) | ByNumber(shape) => shape,
+                // Unknown members may have any type, and null stands for a missing member.
                 Object(fields) => match fields.iter().find(|(name, _)| name == key) {
                     Some((_, shape)) if !value.is_null() => shape,
                     _ => continue,

@@ -18,6 +18,7 @@ pub fn guess_geometry(file_len: u64, bytes: &[u8]) -> Option<(u32, u32)> {
     let bytes = bytes.get(..usize::try_from(file_len).ok()?)?;
     let words = bytes.len().checked_sub(HEADER_SIZE).filter(|rest| rest % SLOT_SIZE == 0)? / SLOT_SIZE;
     let header = IndexHeader::decode(bytes).filter(|header| header.index_count > 1)?;
+    // An entry is as long as 5 slots, so each number of entries leaves a whole number of slots.
     let views = (header.index_count.cast_unsigned() as usize..=words / 5).filter_map(|entries| {
         let (slots, entries) = ((words - 5 * entries).try_into().ok()?, entries.try_into().ok()?);
         Some((IndexView::new(bytes, slots, entries).ok()?, entries))

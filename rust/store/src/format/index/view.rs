@@ -36,6 +36,7 @@ impl<'a> IndexView<'a> {
     /// Returns the number of the newest entry in a slot's chain.
     pub fn newest(&self, slot: u32) -> Option<u32> {
         let number = i32_at(self.bytes, slot_position(slot)).filter(|_| slot < self.slot_count)?;
+        // Like Java, treats a slot with any other number as empty.
         (number > 0 && number <= self.header.index_count).then(|| number.cast_unsigned())
     }
 
@@ -59,6 +60,7 @@ impl<'a> IndexView<'a> {
         let newest = self.newest(slot_of(hash, self.slot_count)).filter(|_| self.header.index_count > 1);
         let mut next = newest;
         while let Some(n) = next.filter(|_| out.len() < max) {
+            // Java stops at a negative time, too.
             let Some(entry) = self.entry(n).filter(|entry| entry.time_diff_seconds >= 0) else { break };
             let time = self.header.begin_timestamp.wrapping_add(i64::from(entry.time_diff_seconds) * 1000);
             if entry.key_hash == hash && (begin_ms..=end_ms).contains(&time) {
@@ -73,6 +75,7 @@ impl<'a> IndexView<'a> {
     /// Returns the number of the entry before entry `n` in its chain, or `None` at the chain's end.
     fn before(&self, n: u32, previous: i32) -> Result<Option<u32>, Malformed> {
         let number = previous.cast_unsigned();
+        // At these numbers Java ends the chain as well.
         if previous <= 0 || previous > self.header.index_count || number == n {
             return Ok(None);
         }
@@ -100,6 +103,7 @@ pub fn put(
     let Ok(view) = IndexView::new(bytes, slot_count, entry_count) else { return false };
     let (mut header, slot) = (view.header, slot_of(hash, slot_count));
     let n = header.index_count.cast_unsigned();
+    // Entry number 0 is never used, so a file holds one entry less than `entry_count`.
     if n >= entry_count {
         return false;
     }
@@ -114,6 +118,7 @@ pub fn put(
         header.begin_phy_offset = physical_offset;
         header.begin_timestamp = store_ms;
     }
+    // The first entry of a chain takes a new slot.
     header.hash_slot_count = header.hash_slot_count.wrapping_add(i32::from(previous == 0));
     header.end_phy_offset = physical_offset;
     header.end_timestamp = store_ms;

@@ -61,10 +61,12 @@ impl Layout {
     /// bit could cause a read of a gigabyte.
     fn of_head(head: &[u8], total: usize, topic_width: usize) -> Result<Item, Malformed> {
         let sys_flag = i32_at(head, SYS_FLAG_AT).unwrap_or(0);
+        // 72 bytes of fixed fields, plus the two hosts: see the table in `message`.
         let body = 72 + host_len(sys_flag, BORN_HOST_V6) + host_len(sys_flag, STORE_HOST_V6);
         let Some(body_len) = i32_at(head, body - 4).map(i64::from) else { return Ok(Item::Partial(total)) };
         let most = total as i64 - (body + topic_width + 2) as i64;
         let topic_most = if topic_width == 1 { i64::from(i8::MAX) } else { i64::from(i16::MAX) };
+        // Topic and properties have maximum lengths, so the body must fill the rest of the record.
         let least = (most - topic_most - properties::MAX_LEN as i64).max(0);
         match body_len {
             n if n < least => {

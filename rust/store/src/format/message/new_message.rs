@@ -37,6 +37,7 @@ impl NewMessage<'_> {
     #[inline]
     pub fn encoded_len(&self) -> usize {
         let hosts = self.born_host.encoded_len() + self.store_host.encoded_len();
+        // `MIN_LEN` includes two IPv4 hosts of 8 bytes each, and one byte for the topic's length.
         MIN_LEN - 16 + hosts + self.body.len() + self.topic_width() - 1 + self.topic.len() + self.properties.len()
     }
 
