@@ -2,8 +2,8 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// From the checkpoint on, after a crash.
+    /// The log from the checkpoint on. Used after a crash.
     Checkpoint,
-    /// The whole log, after an unexpected disagreement.
+    /// The whole log. Used when log, queues and index disagree unexpectedly.
     Whole,
 }

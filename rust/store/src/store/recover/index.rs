@@ -1,6 +1,7 @@
-//! Recovers the index: keeps full files that were flushed by the checkpoint, and rebuilds the others from the log.
+//! Recovers the index. Keeps full files that were flushed before the checkpoint, and rebuilds the others from the log.
 //!
-//! Source: `IndexService.load`, which deletes the others and indexes only records that recovery dispatches; `IndexService.buildIndex`.
+//! Source: `IndexService.load`, `IndexService.buildIndex`. RocketMQ deletes the other files and indexes only records that
+//! recovery dispatches.
 use super::extent::Extent;
 use crate::file::disk::{self, sync_directory};
 use crate::file::permission::create_directories;
@@ -18,9 +19,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// The directory of new files until they replace the old ones.
+/// The directory of new files until they replace the old files.
 const REBUILT: &str = "index.rebuilt";
-/// Maximum number of keys of one message.
+/// Maximum number of keys of one message that are counted.
 const MAX_KEYS: u32 = 1 << 14;
 
 #[derive(Debug)]
@@ -28,18 +29,22 @@ pub struct IndexRepair {
     writer: IndexWriter,
     directory: PathBuf,
     rebuilt: PathBuf,
+    /// Old files that the rebuilt files replace at the end.
     replaced: Vec<PathBuf>,
+    /// Offset of the first record whose entries may be missing.
     from: u64,
-    /// Keys of the record at `from` that a full file has already.
+    /// Number of keys of the record at `from` that a full file has already.
     skip: usize,
     topic_hash: TopicHash,
     store_ms: i64,
     local_ms: i64,
+    /// Number of entries written by this recovery.
     written: u64,
 }
 
 impl IndexRepair {
-    /// Keeps the flushed files, unless everything is to be rebuilt. New files are named after `local_ms` and replace the others at the end.
+    /// Keeps the flushed files, unless everything is to be rebuilt. New files are named after `local_ms` and replace the other
+    /// files at the end.
     pub fn open(store: &MessageStore, options: &AppendOptions, extent: Extent, local_ms: i64) -> Result<Self> {
         let (directory, rebuilt) = (store.root().join("index"), store.root().join(REBUILT));
         let _ = fs::remove_dir_all(&rebuilt); // of an interrupted recovery
@@ -60,7 +65,7 @@ impl IndexRepair {
         Ok(Self { writer, directory, rebuilt, replaced, from, skip, topic_hash, store_ms: 0, local_ms, written: 0 })
     }
 
-    /// Offset of the first record whose entries may be missing.
+    /// Returns the offset of the first record whose entries may be missing.
     pub fn from(&self) -> u64 {
         self.from
     }
@@ -71,7 +76,7 @@ impl IndexRepair {
 
     pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
         let offset = message.physical_offset();
-        // A broker indexes half messages, but not rolled back ones.
+        // As in a broker, half messages are indexed, but rolled back messages are not.
         let is_rolled_back = message.layout().sys_flag & TRANSACTION_MASK == TRANSACTION_ROLLBACK;
         if (offset as u64) < self.from || is_rolled_back {
             return Ok(());
@@ -81,7 +86,7 @@ impl IndexRepair {
             self.write()?;
             self.store_ms = message.store_timestamp();
         }
-        // The keys of one record may be in two files.
+        // The keys of the first record may be spread over two files.
         let skip = if offset as u64 == self.from { std::mem::take(&mut self.skip) } else { 0 };
         let topic_hash = self.topic_hash.of(message.topic());
         let keys = KnownProperties::of(message.properties()).index_keys();
@@ -104,13 +109,13 @@ impl IndexRepair {
         self.writer.write(self.store_ms, self.local_ms)
     }
 
-    /// Flushes the new files and moves them in place. Returns the store time up to which full files hold the keys.
+    /// Flushes the new files and moves them into place. Returns the store time up to which full files hold the keys.
     pub fn finish(&mut self) -> Result<i64> {
         self.write()?;
         let mut unsynced = SyncList::default();
         let indexed_until = self.writer.take_unsynced(&mut unsynced);
         unsynced.sync()?;
-        // Only now: a recovery interrupted before leaves the old files.
+        // Old files are removed last, so that they survive an interrupted recovery.
         for path in self.replaced.drain(..) {
             disk::remove_file(&path)?;
         }
@@ -124,14 +129,14 @@ impl IndexRepair {
     }
 }
 
-/// Removes the files that will be rebuilt, if the disk has no room for both.
+/// Removes the files that will be rebuilt. Called when the disk has no room for both old and new files.
 pub fn remove_replaced(store: &MessageStore, extent: Extent) -> Result<()> {
     let _ = fs::remove_dir_all(store.root().join(REBUILT));
     let files = IndexFile::list(&store.root().join("index"))?;
     files[count_flushed(store, &files, extent)?..].iter().try_for_each(|file| disk::remove_file(&file.path))
 }
 
-/// Slots and entries of most files, since a damaged one may have any length.
+/// Returns the slots and entries of most files, because a damaged file may have any length.
 fn geometry_of(files: &[IndexFile], fallback: (u32, u32)) -> (u32, u32) {
     let mut counts = BTreeMap::new();
     for geometry in files.iter().filter_map(|file| file.geometry) {
@@ -141,12 +146,12 @@ fn geometry_of(files: &[IndexFile], fallback: (u32, u32)) -> (u32, u32) {
     most.map_or(fallback, |(geometry, _)| geometry)
 }
 
-/// The number of leading files that are full and flushed; 0 if everything is to be rebuilt.
+/// Returns the number of leading files that are full and flushed; 0 if everything is to be rebuilt.
 fn count_flushed(store: &MessageStore, files: &[IndexFile], extent: Extent) -> Result<usize> {
     if extent == Extent::Whole {
         return Ok(0);
     }
-    // A broker writes this time only when a file is full.
+    // A broker writes the index time of the checkpoint only when a file is full.
     let until = store.checkpoint()?.map_or(0, |checkpoint| checkpoint.index_msg_timestamp);
     let (start, end) = (store.log().min_offset(), store.log().segments().end());
     let mut last = -1;
@@ -160,7 +165,7 @@ fn count_flushed(store: &MessageStore, files: &[IndexFile], extent: Extent) -> R
     Ok(files.iter().take_while(is_kept).count())
 }
 
-/// The number of entries at the end of a full file that belong to the same record.
+/// Returns the number of entries at the end of a full file that belong to the same record.
 fn keys_of_last(file: &IndexFile) -> Result<usize> {
     let Some(mut reader) = file.open()? else { return Ok(0) };
     let mut count = 0;

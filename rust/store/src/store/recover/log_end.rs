@@ -1,6 +1,6 @@
-//! Finds the end of the log and cuts everything behind it: half a record after a crash, or pages of later records.
+//! Finds the end of the log and cuts everything behind it, such as half a record after a crash.
 //!
-//! Source: `MappedFileQueue.truncateDirtyFiles`, which leaves the bytes behind the new end.
+//! Source: `MappedFileQueue.truncateDirtyFiles`. RocketMQ leaves the bytes behind the new end.
 use crate::file::disk::{self, sync_directory};
 use crate::file::{AllocatedFile, Place, name, place};
 use crate::format::message::{MIN_BLANK_LEN, Message, encode_blank};
@@ -12,14 +12,14 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// The first record of the walk's block.
+/// Returns the first record of the walk's block.
 pub fn first_record(walk: &LogWalk) -> Option<Message<'_>> {
     let block = walk.block();
     let first = block.records.first()?;
     Message::new(block.bytes.get(first.at as usize..)?, first.layout)
 }
 
-/// The error for a log with damage before flushed messages.
+/// Returns the error for a log with damage before messages that were flushed. `next` is the first of these messages.
 pub fn damage_error(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Error {
     let base = log.segments().find(damage.offset).map_or(0, |index| log.segments().files()[index].base);
     let reason = format!(
@@ -32,7 +32,8 @@ pub fn damage_error(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Err
     Error::Corrupt { path: damage.file.clone(), offset: damage.offset - base, reason }
 }
 
-/// End of the last record that ends at or before `at`; without one, the start of the file with `at`.
+/// Returns the end of the last record that ends at or before `at`. If its file has no such record, returns the start of the
+/// file.
 pub fn record_end(log: &Arc<CommitLog>, at: u64) -> Result<u64> {
     let Some(index) = log.segments().find(at.min(log.segments().end().saturating_sub(1))) else { return Ok(at) };
     let base = log.segments().files()[index].base;
@@ -47,15 +48,15 @@ pub fn record_end(log: &Arc<CommitLog>, at: u64) -> Result<u64> {
     Ok(end)
 }
 
-/// Start of the first record in the last `most` bytes before `end`, or of the last record if that is longer. Without one in the file of
-/// `end`, or if `most` reaches beyond it, the start of a file.
+/// Returns the start of the first record in the last `most` bytes before `end`, or of the last record if it is longer. If the
+/// file of `end` has no record there, or `most` reaches beyond the file, returns the start of a file.
 pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
     let files = log.segments().files();
     let Some(index) = end.checked_sub(1).and_then(|last| log.segments().find(last)) else { return Ok(end) };
     let (base, mut back) = (files[index].base, most.max(1));
     while end.saturating_sub(back) > base {
         match record_behind(log, index, end - back)? {
-            // A blank would prove nothing.
+            // Only a record contains an offset that can be compared; a blank would prove nothing.
             Some(at) if at < end && log.record_at(at).is_ok() => return Ok(at),
             _ => back = back.saturating_mul(4),
         }
@@ -64,8 +65,8 @@ pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
     Ok(files[holder].base.min(base))
 }
 
-/// Continues a log that ends in its first file at a later one, with blank records between, since RocketMQ takes the end of the first file
-/// for the place of lost messages. `size` is the size of its files. Returns the new end.
+/// Continues a log that ends in its first file in a later file, with blank records between. Otherwise RocketMQ would expect
+/// lost messages in the first file, because their units point to its end. `size` is the size of log files. Returns the new end.
 pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
     if end > size {
         return Ok(end);
@@ -73,13 +74,13 @@ pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
     for (base, from) in [(0, end), (size, 0)] {
         let file = open_or_create(&directory.join(name::of_offset(base)), size)?;
         let rest = u32::try_from(size - from).unwrap_or(u32::MAX);
-        // No record comes nearer to the end of its file.
+        // A record leaves room for a blank at the end of its file, so a smaller rest needs no blank.
         if rest as usize >= MIN_BLANK_LEN {
             file.write(&encode_blank(rest), from)?;
         }
         file.sync()?;
     }
-    // RocketMQ takes a blank for the end of its file only if another file follows (`CommitLog.recoverNormally`).
+    // RocketMQ expects a blank to end its file only if another file follows (`CommitLog.recoverNormally`).
     open_or_create(&directory.join(name::of_offset(2 * size)), size)?.sync()?;
     sync_directory(directory)?;
     Ok(2 * size)
@@ -90,12 +91,13 @@ fn open_or_create(path: &Path, size: u64) -> Result<AllocatedFile> {
         return AllocatedFile::create_sparse(path, size);
     }
     let file = AllocatedFile::open(path)?;
-    // A file of another length would not end with its blank.
+    // In a file of another length, the blank would not reach to the end.
     file.set_len(size)?;
     Ok(file)
 }
 
-/// Removes dead links and empty directories with names of log files from `end` on. Fails for a directory that is not empty.
+/// Removes dead links and empty directories that have names of log files from `end` on. Fails for a directory that is not
+/// empty.
 pub fn remove_in_place_of_files(directory: &Path, end: u64) -> Result<()> {
     for path in place::list(directory)? {
         let base = path.file_name().and_then(|name| name.to_str()).and_then(name::offset);
@@ -111,7 +113,7 @@ pub fn remove_in_place_of_files(directory: &Path, end: u64) -> Result<()> {
     sync_directory(directory)
 }
 
-/// Cuts the log at `end`: zeroes its file behind it and removes later files. Returns the number of bytes cut.
+/// Cuts the log at `end`. Zeroes the rest of the file of `end` and removes later files. Returns the number of bytes cut.
 pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
     let files = log.segments().files();
     let mut cut = 0;
@@ -129,11 +131,11 @@ pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
     }
     let size = log.segments().file_size().unwrap_or(u64::MAX);
     for file in files.iter().filter(|file| file.len > size) {
-        // Removed above.
+        // The file was removed above.
         if !place::exists(&file.path)? {
             continue;
         }
-        // Bytes behind the size of a file are not part of the log.
+        // Bytes behind the size of log files are not part of the log.
         if file.base.saturating_add(size) >= end || files.last() != Some(file) {
             AllocatedFile::open(&file.path)?.set_len(size)?;
         }

@@ -1,5 +1,5 @@
-//! The file `recovery.begun`, which exists while a recovery of the whole store runs or after it was interrupted: queues may then be
-//! shorter than the checkpoint tells.
+//! The file `recovery.begun`. It exists while a recovery of the whole store runs, and after an interrupted one. While it
+//! exists, queues may be shorter than the checkpoint claims.
 use crate::Result;
 use crate::file::disk::{self, Call};
 use crate::file::{permission, place};
@@ -11,7 +11,7 @@ pub fn is_begun(root: &Path) -> Result<bool> {
     place::exists(&root.join(BEGUN))
 }
 
-/// Creates the file: the next start will recover the whole store.
+/// Creates the file, so that the next start recovers the whole store.
 pub fn begin(root: &Path) -> Result<()> {
     let path = root.join(BEGUN);
     disk::call(Call::Create, &path, || permission::create(&path))?;

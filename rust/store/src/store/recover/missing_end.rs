@@ -1,8 +1,8 @@
-//! Detects a log that ends before its flushed end: its last file was emptied, truncated or removed, or is not mounted.
+//! Detects a log that ends before its flushed end, because its last file was emptied, truncated or removed, or is not mounted.
 //!
-//! The log alone cannot tell. Our checkpoint has the flushed offset. A RocketMQ broker leaves no such offset: after a clean stop its queues,
-//! its index and the times of its checkpoint tell. After a crash only the times do, since pages of queues may reach the disk before
-//! those of the log.
+//! The log alone does not show a missing end. Our checkpoint contains the flushed offset. A RocketMQ broker saves no such
+//! offset. After its clean stop, the queues, the index and the times of the checkpoint show the end. After its crash only the
+//! times do, because pages of queues may reach the disk before pages of the log.
 use super::log_end;
 use super::marker::is_begun;
 use crate::file::{name, place};
@@ -25,23 +25,24 @@ const NO_FILE: &str = "no file";
 const UNWRITTEN: &str = "bytes that were never written";
 const BLANK: &str = "the blank that ends a file";
 
-/// A missing end of the log.
+/// A log that ends before its flushed end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingEnd {
     pub root: PathBuf,
     pub log_end: u64,
     /// The least possible flushed end.
     pub expected: u64,
-    /// The source that tells the flushed end.
+    /// The source of the flushed end for error texts, such as the checkpoint.
     pub witness: String,
-    /// The file that ends too early, or is missing.
+    /// The log file that ends too early or is missing.
     pub file: PathBuf,
     pub position: u64,
     pub got: String,
 }
 
 impl MissingEnd {
-    /// Checks a store that nobody has open; `queues` are all its queues. [`Error::Corrupt`] if the log continues behind damage.
+    /// Checks a store that nobody has open. `queues` are all its queues. Fails with [`Error::Corrupt`] if the log continues
+    /// behind damage.
     pub fn find(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<Self>> {
         let log = store.log();
         if let Some(flushed) = store.flushed_end()?.map(|end| end.offset) {
@@ -54,12 +55,12 @@ impl MissingEnd {
                 return Ok(None);
             }
         }
-        // An interrupted recovery may have changed the queues.
+        // An interrupted recovery may have changed the queues, so they do not show the end.
         if is_begun(store.root())? {
             return Ok(None);
         }
         let lists = Lists::of(store, queues, !store.has_abort()?)?;
-        // Damage. Recovery can tell it from bytes that were never flushed.
+        // The log is damaged. Recovery can tell this damage from bytes that were never flushed.
         if lists.ending.continuation.is_some() {
             return Ok(None);
         }
@@ -87,7 +88,7 @@ impl MissingEnd {
         Ok(Self { root: store.root().to_path_buf(), log_end, expected, witness, file, position, got })
     }
 
-    /// The error that refuses appends to such a log.
+    /// Returns the error that refuses appends to a log with a missing end.
     pub fn to_error(&self) -> Error {
         let reason = format!(
             "{self}; nothing was changed. Bring the file back, or see what is lost, and how to go on without it: `rmqfast store repair {}`",
@@ -122,8 +123,8 @@ impl MessageStore {
         Ok(())
     }
 
-    /// Restricts the store to its present content: records appended later are not read. Includes the queues of a lost end. Retention
-    /// may remove messages nevertheless.
+    /// Restricts the store to its present content. Records appended later are not read, and the queues of a lost end are
+    /// included. Retention may remove messages nevertheless.
     pub fn snapshot(self) -> Result<Self> {
         self.check_end()?;
         let lost_end = self.log().lost_end().flatten().map_or(0, |lost| lost.end);
@@ -131,7 +132,7 @@ impl MessageStore {
     }
 }
 
-/// The flushed end of a log that ends before it, and the source that tells it.
+/// Returns the flushed end of a log that ends before it, with the source of the end; `None` for a complete log.
 fn flushed_behind(store: &MessageStore) -> Result<Option<(u64, String)>> {
     let log = store.log();
     if let Some(flushed) = store.flushed_end()?.map(|end| end.offset) {
@@ -147,17 +148,17 @@ fn flushed_behind(store: &MessageStore) -> Result<Option<(u64, String)>> {
         return Ok(None);
     }
     let queues = store.all_queues()?;
-    // There is no source, and the log need not be read.
+    // Without queues, index and checkpoint the end is unknown, so the log need not be read.
     if queues.is_empty() && store.index_files()?.is_empty() && store.checkpoint()?.is_none() {
         return Ok(None);
     }
-    // A crashed store without any log is reported to readers. A recovery continues, since a power loss may have removed
+    // A crashed store without any log file is reported to readers. A recovery continues, because a power loss may have removed
     // the name of the only file.
     let has_log = !log.segments().files().is_empty();
     let lists = Lists::of(store, &queues, !has_log || !store.has_abort()?)?;
     let end = lists.ending.position;
     let listed = lists.listed_behind(store, end)?;
-    // Times may be damaged; complete queues are the better source.
+    // Times may be damaged, so complete queues are the better source.
     if listed.is_some() || (lists.is_closed && !queues.is_empty()) {
         Ok(listed)
     } else {
@@ -165,7 +166,7 @@ fn flushed_behind(store: &MessageStore) -> Result<Option<(u64, String)>> {
     }
 }
 
-/// The last messages in queues, and the log's last records.
+/// The last messages in the queues, and the end of the log.
 struct Lists {
     is_closed: bool,
     tails: Vec<QueueTail>,
@@ -179,7 +180,7 @@ impl Lists {
         if let Some(end) = tails.iter().map(|tail| tail.end).max()
             && reaches(store.log(), end)?
         {
-            // No listed message is missing.
+            // The log reaches the end of the last listed message, so no listed message is missing.
             from = log_end::last_records(store.log(), end, LOOK_BACK)?;
             tails.clear();
         }
@@ -187,7 +188,7 @@ impl Lists {
             tails.clear();
         }
         let mut ending = Ending::of(store, &tails.iter().map(QueueTail::key).collect(), from)?;
-        // A unit whose record is in an older file is damaged itself.
+        // If the record is in an older file of the log, only the unit is damaged.
         let missing: HashSet<Key> = tails.iter().filter(|t| ending.misses(t, ending.end)).map(QueueTail::key).collect();
         if !missing.is_empty() {
             let mut walk = LogWalk::new(store.log().clone(), 0, ending.end, 0).without_waiting();
@@ -198,7 +199,8 @@ impl Lists {
         Ok(Self { is_closed, tails, ending })
     }
 
-    /// The end by queues or index, if they list more than a log that ends at `end`, and their name.
+    /// Returns the end by the queues or by the index, with the name of the source, if they list more than a log that ends at
+    /// `end`.
     fn listed_behind(&self, store: &MessageStore, end: u64) -> Result<Option<(u64, String)>> {
         let ending = &self.ending;
         if let Some(tail) = self.tails.iter().filter(|tail| ending.misses(tail, end)).max_by_key(|tail| tail.end) {
@@ -215,10 +217,10 @@ impl Lists {
         Ok(None)
     }
 
-    /// The end by the checkpoint, if its times are those of messages behind `end`.
+    /// Returns the end by the checkpoint, if its times are later than all messages before `end`.
     fn flushed_behind(&self, store: &MessageStore, end: u64) -> Result<Option<(u64, String)>> {
         let flushed_ms = store.checkpoint()?.map_or(0, |c| c.physic_msg_timestamp.min(c.logics_msg_timestamp));
-        // A time in the future is damage of the checkpoint.
+        // A time in the future means that the checkpoint is damaged.
         let is_later = flushed_ms > self.ending.last_ms && flushed_ms <= now_ms();
         if is_later && flushed_ms > last_time(store.log(), store.log().min_offset())? {
             let witness = format!("{}, of messages stored until {flushed_ms},", checkpoint_of(store));
@@ -231,24 +233,24 @@ impl Lists {
 /// The end of the sound part of a log.
 struct Ending {
     end: u64,
-    /// The end of a walk that continues behind damage.
+    /// The end of the walk, which continues behind damage.
     position: u64,
     reason: String,
-    /// Start of the blank at the end of the newest file. The flushed end is never in it.
+    /// Start of the blank at the end of the newest file. The flushed end is never inside a blank.
     blank: Option<u64>,
-    /// The error if records follow behind damage.
+    /// The error for damage that is followed by records.
     continuation: Option<Error>,
-    /// The greatest store time of the last records.
+    /// The greatest store time of the last records, in milliseconds.
     last_ms: i64,
-    /// The keys in question that have records here.
+    /// The searched keys whose records were found.
     records: HashSet<Key>,
 }
 
-/// Topic, queue and queue offset.
+/// Topic, queue id and queue offset of a message.
 type Key = (Vec<u8>, i32, i64);
 
 impl Ending {
-    /// Reads the last files, back to one with a record, or to `from`.
+    /// Reads the last files of a log backwards, up to a file with a record or to the offset `from`.
     fn of(store: &MessageStore, places: &HashSet<Key>, from: u64) -> Result<Self> {
         let log = store.log();
         let size = store.log_file_size()?.unwrap_or(0);
@@ -264,7 +266,7 @@ impl Ending {
         let mut behind = None;
         for file in log.segments().files().iter().rev() {
             let file_end = file.base + size.max(file.len);
-            // Files behind a missing one are not part of the log.
+            // Files behind a missing file are not part of the log.
             if behind != Some(file_end) {
                 (ending.end, ending.reason) = (file_end, NO_FILE.to_owned());
             }
@@ -301,7 +303,7 @@ impl Ending {
         Ok(ending)
     }
 
-    /// The end of a log that should reach `expected`, and the item there.
+    /// Returns the end of a log that should reach `expected`, and the reason that the log ends there.
     fn before(&self, expected: u64) -> (u64, &str) {
         match self.blank.filter(|_| expected < self.end) {
             Some(blank) => (blank, BLANK),
@@ -309,12 +311,12 @@ impl Ending {
         }
     }
 
-    /// Whether a log that ends at `end` does not have the record. If it has, only the unit is damaged.
+    /// Tells whether a log that ends at `end` lacks the record of a tail. If the log has the record, only the unit is damaged.
     fn misses(&self, tail: &QueueTail, end: u64) -> bool {
         tail.end > self.blank.unwrap_or(end) && !self.records.contains(&tail.key())
     }
 
-    /// Reads records; returns the end of the last one.
+    /// Reads the records of a block. Returns the end of the last record.
     fn read(&mut self, block: Block<'_>, places: &HashSet<Key>) -> Option<u64> {
         let mut end = None;
         for record in block.records {
@@ -363,7 +365,7 @@ fn tails_of(queues: &[ConsumeQueue]) -> Result<Vec<QueueTail>> {
     Ok(tails)
 }
 
-/// Whether a sound record, or a blank behind one, ends at `end`.
+/// Tells whether a sound record, or a blank behind it, ends at `end`.
 fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let Some(last) = end.checked_sub(1) else { return Ok(true) };
     if log.segments().find(last).is_none() {
@@ -374,17 +376,17 @@ fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let mut damage = DamageLog::default();
     while walk.advance(&mut damage)? {}
     let is_sound = damage.entries().iter().all(|damage| damage.offset.saturating_add(damage.length) < end);
-    // No record extends beyond the flushed end.
+    // If the log is complete, no record extends beyond the flushed end.
     Ok(is_sound && walk.position() == end)
 }
 
-/// Whether no complete record follows.
+/// Tells whether no complete record begins at or behind `end`.
 fn ends_at(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let mut walk = LogWalk::new(log.clone(), end, u64::MAX, u64::MAX).without_waiting();
     Ok(!walk.advance(&mut DamageLog::default())?)
 }
 
-/// The greatest store time of the log's records from `from` on.
+/// Returns the greatest store time of the log's records from offset `from` on.
 fn last_time(log: &Arc<CommitLog>, from: u64) -> Result<i64> {
     let mut walk = LogWalk::new(log.clone(), from, u64::MAX, u64::MAX).without_waiting();
     let mut last = 0;

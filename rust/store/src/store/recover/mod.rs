@@ -1,6 +1,6 @@
-//! Recovery of a store after a killed process or a power loss.
+//! Recovery of a store after its process was killed or the machine lost power.
 //!
-//! The commit log is authoritative; queues, index and checkpoint are compared with it or rebuilt.
+//! The commit log is authoritative. Queues, index and checkpoint are compared with the log or rebuilt from it.
 //!
 //! ```text
 //! recovery     the façade: one walk over the log, from the point up to which the checkpoint says everything is flushed
@@ -10,8 +10,8 @@
 //! index        keeps full, flushed files and rebuilds the others
 //! ```
 //!
-//! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`. Unlike these it loses nothing: bytes
-//! behind the new end are set to zero, and a queue that lags is listed again, as is the index.
+//! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`. Unlike RocketMQ, this
+//! recovery loses nothing: bytes behind the new end are set to zero, and queues and index that lag are built again.
 pub mod extent;
 pub mod index;
 pub mod log_end;

@@ -1,7 +1,8 @@
-//! Recovers the consume queues: afterwards every record of the walk has its unit, and there are no other units.
+//! Recovers the consume queues. Afterwards every record of the walk has its unit, and there are no other units.
 //!
-//! A unit missing at the end of its queue is appended. A wrong one is cut off with all behind it, whose records come later in the walk. A
-//! queue that misses units before the walk's start lags, and is listed again from the begin of the log.
+//! A missing unit at the end of its queue is appended. A wrong unit is cut off with all units behind it, because their records
+//! come later in the walk. A queue that misses units before the start of the walk lags: it is listed again from the begin of
+//! the log.
 //!
 //! Source: `ConsumeQueue.recover`, `ConsumeQueue.truncateDirtyLogicFiles`, `ConsumeQueue.putMessagePositionInfo`.
 use super::log_end;
@@ -25,43 +26,50 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Units read at a time.
+/// Number of units read at a time.
 const WINDOW: usize = 1024;
 /// Bytes before an offset that are searched for a record.
 const LOOK_BACK: u64 = 64 << 10;
 
-/// Topic and queue id.
 pub type QueueName = (String, i32);
 
+/// The recovery of the queues in one walk over the log.
 #[derive(Debug)]
 pub struct QueueRepair {
     log: Arc<CommitLog>,
     table: QueueTable,
     states: Vec<State>,
+    /// If set, only these queues are listed, from the begin of the log.
     only: Option<HashSet<QueueName>>,
     delay_levels: DelayLevels,
     removed: Arc<RemovedTopics>,
+    /// Number of units written.
     written: u64,
+    /// Number of records without a unit, because other records have their offsets.
     unlisted: u64,
+    /// Former ends of queues that may end earlier now.
     ends: Vec<(QueueName, i64)>,
 }
 
 /// The state of one queue.
 #[derive(Debug, Default)]
 struct State {
-    /// Its files before the recovery.
+    /// The files of the queue before the recovery.
     queue: Option<ConsumeQueue>,
+    /// Units that were read last, with the queue offset of the first.
     window: (i64, Vec<u8>),
-    /// Units from this queue offset on were written by this recovery.
+    /// This recovery has written all units from this queue offset on.
     written_from: Option<i64>,
+    /// The last unit of the queue.
     last: Option<Unit>,
-    /// Behind the last record of the walk that has its unit.
+    /// Queue offset behind the last record of the walk that has its unit.
     matched_to: Option<i64>,
+    /// Whether the queue must be listed again from the begin of the log.
     lags: bool,
 }
 
 impl QueueRepair {
-    /// Repairs all `queues`, through an empty `table`. A queue with files of another size than `file_size` lags.
+    /// Repairs all `queues`, with an empty `table`. A queue with a file of another size than `file_size` lags.
     pub fn new(log: Arc<CommitLog>, mut table: QueueTable, queues: Vec<ConsumeQueue>, file_size: u64) -> Result<Self> {
         let mut states = Vec::with_capacity(queues.len());
         for queue in queues {
@@ -78,7 +86,7 @@ impl QueueRepair {
         Ok(Self { log, table, states, only: None, delay_levels, removed, written: 0, unlisted: 0, ends: Vec::new() })
     }
 
-    /// Removes the files of `lagging` queues and lists only these again. The walk must start at the begin of the log.
+    /// Removes the files of `lagging` queues and lists only these queues again. The walk must start at the begin of the log.
     pub fn list_again(
         log: Arc<CommitLog>,
         table: QueueTable,
@@ -105,7 +113,7 @@ impl QueueRepair {
         })
     }
 
-    /// Sets the broker's delay levels.
+    /// Sets the delay levels of the broker.
     pub fn with_delay_levels(self, delay_levels: DelayLevels) -> Self {
         Self { delay_levels, ..self }
     }
@@ -119,12 +127,13 @@ impl QueueRepair {
         self.written
     }
 
-    /// Records without a unit, since others have their offsets.
+    /// Returns the number of records without a unit, because other records have their offsets.
     pub fn unlisted_records(&self) -> u64 {
         self.unlisted
     }
 
-    /// Whether a record may belong to its queue: its unit points to it, or does not exist yet. Half messages belong to none.
+    /// Tells whether a record may belong to its queue. Its unit points to the record, or does not exist yet. A half message
+    /// belongs to no queue, so the answer is true.
     pub fn has_place(&mut self, message: &Message<'_>) -> Result<bool> {
         if !message.layout().is_dispatched() {
             return Ok(true);
@@ -139,10 +148,10 @@ impl QueueRepair {
         Ok(!is_written && state.unit(offset)?.physical_offset == message.physical_offset())
     }
 
-    /// Compares the record's unit with the one on disk, and lists the record in its additional queues.
+    /// Compares the unit of a record with the unit on disk, and lists the record in its additional queues.
     pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
         let Some(topic) = topic_with_place(message) else {
-            // One flipped bit makes a number negative: no checksum covers it.
+            // One flipped bit makes a number negative, and no checksum covers these numbers.
             self.unlisted += u64::from(self.only.is_none() && message.layout().is_dispatched());
             return Ok(());
         };
@@ -165,14 +174,14 @@ impl QueueRepair {
         Ok(())
     }
 
-    /// Appends a unit to an additional queue. Existing units stay, since a 4.9.4 broker assigns offsets twice there.
+    /// Appends a unit to an additional queue. Existing units stay, because a 4.9.4 broker assigns offsets twice in such queues.
     fn list_extra(&mut self, name: &str, queue_id: i32, offset: i64, unit: Unit) -> Result<()> {
         let name = Some(name).filter(|name| is_directory_name(name) && queue_id >= 0 && offset >= 0);
         let Some(number) = name.and_then(|name| self.number_to_repair(name, queue_id)) else { return Ok(()) };
         if offset < self.table.queue(number).next_offset() { Ok(()) } else { self.append(number, offset, unit) }
     }
 
-    /// The number of a queue, unless it is not to be repaired now.
+    /// Returns the number of a queue; `None` if the queue is not repaired in this walk.
     fn number_to_repair(&mut self, topic: &str, queue_id: i32) -> Option<u32> {
         if self.only.as_ref().is_some_and(|only| !only.contains(&(topic.to_owned(), queue_id))) {
             return None;
@@ -193,7 +202,7 @@ impl QueueRepair {
     fn compare(&mut self, number: u32, message: &Message<'_>, unit: Unit) -> Result<()> {
         let offset = message.queue_offset();
         let state = &mut self.states[number as usize];
-        // The queue lists it at the next offset, so the offset in the record is damaged: no checksum covers it.
+        // The queue lists the record at the next offset, so the offset in the record is damaged. No checksum covers it.
         if state.lists_next(unit)? && state.matched_to != Some(offset) {
             self.unlisted += 1;
             return Ok(());
@@ -202,7 +211,7 @@ impl QueueRepair {
             return self.restart(number, offset, unit);
         }
         let mut existing = state.unit(offset)?;
-        // The broker may have other delay levels than the defaults.
+        // The broker may have other delay levels than ours, so any time of delivery after the store time is accepted.
         if existing.tags_code >= message.store_timestamp() && message.topic() == DELAY_TOPIC.as_bytes() {
             existing.tags_code = unit.tags_code;
         }
@@ -211,7 +220,7 @@ impl QueueRepair {
                 state.matched_to = Some(offset + 1);
                 Ok(())
             }
-            // Its record comes later or is stale: only a walk from the begin can tell.
+            // The record of the unit comes later, or the unit is stale. Only a walk from the begin of the log can tell.
             Ordering::Greater if existing.is_message() => {
                 state.lags = true;
                 Ok(())
@@ -221,8 +230,8 @@ impl QueueRepair {
         }
     }
 
-    /// An earlier record has the same offset. At offset 0 the topic was created again and the queue restarts; otherwise the record stays
-    /// unlisted.
+    /// Handles a record whose queue offset an earlier record has. At offset 0 the topic was created again, so the queue
+    /// restarts. Otherwise the record stays without a unit.
     fn restart(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
         if offset == 0 {
             return self.replace(number, offset, unit);
@@ -253,7 +262,7 @@ impl QueueRepair {
             return Ok(());
         }
         if offset > next {
-            // Units before it are missing: only a walk from the begin of the log has their messages.
+            // Units before this unit are missing. Only a walk from the begin of the log has their messages.
             if self.only.is_none() {
                 state.lags = true;
                 return Ok(());
@@ -264,7 +273,7 @@ impl QueueRepair {
             }
             let segments = self.log.segments();
             let log_file = segments.find(unit.physical_offset as u64).map_or(0, |index| segments.files()[index].base);
-            // The messages between are removed from the log; blank units keep the offsets as consumers know them.
+            // The log no longer has the messages in between. Blank units keep the offsets as consumers know them.
             self.table.fill(number, offset, log_file as i64)?;
         }
         let state = &mut self.states[number as usize];
@@ -274,12 +283,12 @@ impl QueueRepair {
         self.table.append(number, unit)
     }
 
-    /// Queues that may end earlier than before, although their last offset was assigned, and their former ends.
+    /// Returns queues that may end earlier than before, although their last offset was assigned, with their former ends.
     pub fn ends(&self) -> &[(QueueName, i64)] {
         &self.ends
     }
 
-    /// Records the former end of a queue that may end earlier from now on, if a message had its last offset.
+    /// Records the former end of a queue that may end earlier from now on, if a message had the last offset.
     fn note_end(&mut self, number: u32, keep: i64, end: u64) -> Result<()> {
         let Some(queue) = &self.states[number as usize].queue else { return Ok(()) };
         if let Some((offset, unit)) =
@@ -291,12 +300,12 @@ impl QueueRepair {
         Ok(())
     }
 
-    /// The end of a queue without wrong or unwritten units before `next`.
+    /// Returns the end of a queue without the wrong or unwritten units before `next`.
     fn valid_end(&self, number: u32, first: i64, mut next: i64, end: u64) -> Result<i64> {
         let Some(queue) = &self.states[number as usize].queue else { return Ok(next) };
         let mut reader = UnitReader::new(queue);
         while next > first {
-            // In a missing file there is no unit.
+            // A missing file has no units.
             let unit = reader.unit(next - 1)?.unwrap_or_default();
             if unit.is_message() && !self.is_astray(queue, next - 1, unit, end)? {
                 break;
@@ -306,7 +315,7 @@ impl QueueRepair {
         Ok(next)
     }
 
-    /// Whether a unit points to a wrong place. One that points to before the log is not wrong.
+    /// Tells whether a unit points to a wrong place. A unit that points before the log's begin is not wrong.
     fn is_astray(&self, queue: &ConsumeQueue, offset: i64, unit: Unit, end: u64) -> Result<bool> {
         let reaches_over = unit.physical_offset.saturating_add(unit.size.into()) as u64 > end;
         let is_gone = unit.physical_offset < self.log.min_offset() as i64;
@@ -335,7 +344,7 @@ impl QueueRepair {
                     Some(matched_to) => matched_to,
                     None => end_before(&self.log, queue, next, end)?,
                 };
-                // A unit before the walk is wrong: its message may be in the log.
+                // A unit before the walk is wrong. Its message may be in the log, so the queue is listed again.
                 if state.matched_to.is_none() && self.valid_end(number, queue.first_offset(), keep, end)? < keep {
                     self.note_end(number, 0, end)?;
                     lagging.insert((topic, queue_id));
@@ -352,21 +361,21 @@ impl QueueRepair {
         }
         let mut unsynced = SyncList::default();
         self.table.take_unsynced(&mut unsynced);
-        // Before the caller records that the recovery is complete.
+        // Flushed before the caller records that the recovery is complete.
         unsynced.sync()?;
         Ok(lagging)
     }
 }
 
 impl State {
-    /// Whether an unwritten unit is before `offset`, at which a reader would see the end of the queue.
+    /// Tells whether the unit before `offset` is unwritten. A reader would see the end of the queue there.
     fn is_hole_before(&mut self, offset: i64) -> Result<bool> {
         let is_first = self.queue.as_ref().is_none_or(|queue| offset <= queue.first_offset());
         let is_written = self.written_from.is_some_and(|from| offset > from);
         Ok(!is_first && !is_written && !self.unit(offset - 1)?.is_message())
     }
 
-    /// Whether the unit behind the last matched one points to the same record as `unit`.
+    /// Tells whether the unit behind the last matched unit points to the same record as `unit`.
     fn lists_next(&mut self, unit: Unit) -> Result<bool> {
         let Some(next) = self.matched_to.filter(|next| self.written_from.is_none_or(|from| *next < from)) else {
             return Ok(false);
@@ -379,7 +388,7 @@ impl State {
         self.queue.as_ref().map_or(Ok(false), |queue| queue.is_own(log, offset, unit))
     }
 
-    /// The unit on disk at `offset`, or zeroes.
+    /// Returns the unit on disk at `offset`, or a unit of zeroes.
     fn unit(&mut self, offset: i64) -> Result<Unit> {
         let Some(queue) = &self.queue else { return Ok(Unit::default()) };
         let (first, units) = &mut self.window;
@@ -392,7 +401,8 @@ impl State {
     }
 }
 
-/// Whether a message had the offset of a unit: the unit points to a complete record, whatever its fields, or to damage or a removed record.
+/// Tells whether a message had the offset of a unit. This is so if the unit points to a complete record, to damage, or to a
+/// removed record.
 fn was_assigned(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
     let Ok(at) = u64::try_from(unit.physical_offset) else { return Ok(false) };
     if unit.end() <= log.min_offset() {
@@ -401,7 +411,7 @@ fn was_assigned(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
     if let Ok(record) = RecordReader::new(log).try_record(at)? {
         return Ok(Message::decode(&record).is_some_and(|message| message.layout().total.cast_signed() == unit.size));
     }
-    // If it points into the middle of a record, the unit itself is damaged.
+    // If the unit points into the middle of a record, the unit itself is damaged.
     let from = log_end::last_records(log, at.saturating_add(1), LOOK_BACK)?;
     let (mut walk, mut damage) =
         (LogWalk::new(log.clone(), from, at.saturating_add(1), 0).without_waiting(), DamageLog::default());
@@ -409,17 +419,18 @@ fn was_assigned(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
     Ok(damage.entries().iter().any(|damage| (damage.offset..damage.offset.saturating_add(damage.length)).contains(&at)))
 }
 
-/// The end of the units that point to records before `end`, in a queue without appended units.
+/// Returns the end of the units that point to records before `end`, in a queue without appended units.
 fn end_before(log: &CommitLog, queue: &ConsumeQueue, next: i64, end: u64) -> Result<i64> {
     let bound = queue.lower_bound(end, next)?;
     let last = UnitReader::new(queue).unit(bound - 1)?.filter(Unit::is_message);
     let Some(last) = last.filter(|last| last.end() > end) else { return Ok(bound) };
-    // The record was cut in two. If it is complete, the size in the unit is damaged.
+    // The record was cut in two. If the record is complete, only the size in the unit is damaged.
     let is_cut = RecordReader::new(log).try_record(last.physical_offset as u64)?.is_err();
     Ok(if is_cut { bound - 1 } else { bound })
 }
 
-/// The topic of a message that can be in a queue. No checksum covers topic, queue id and offset.
+/// Returns the topic of a message that can be in a queue. No checksum covers topic, queue id and offset, so they may be
+/// invalid.
 fn topic_with_place<'a>(message: &Message<'a>) -> Option<&'a str> {
     let has_place = message.layout().is_dispatched() && message.queue_id() >= 0 && message.queue_offset() >= 0;
     std::str::from_utf8(message.topic()).ok().filter(|name| has_place && is_directory_name(name))

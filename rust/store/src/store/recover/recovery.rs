@@ -1,4 +1,4 @@
-//! Recovers a store in one walk over the log, from the point up to which the checkpoint says everything is flushed.
+//! Recovers a store in one walk over the log. The walk starts where the checkpoint claims that everything before is flushed.
 use super::extent::Extent;
 use super::index::{self, IndexRepair};
 use super::log_end;
@@ -28,7 +28,7 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of lost messages of a queue, for which blank units are written.
+/// Maximum number of lost messages of a queue. Each of them gets a blank unit.
 const MAX_LEFT_OUT: i64 = 1 << 26;
 const BLOCK_LEN: usize = 1 << 20;
 
@@ -36,25 +36,25 @@ const BLOCK_LEN: usize = 1 << 20;
 pub struct RecoveryReport {
     /// Offset behind the last complete record of the log.
     pub log_end: u64,
-    /// Bytes cut off behind it.
+    /// Bytes that were cut off behind the log's end.
     pub cut_bytes: u64,
     pub records: u64,
     pub units: u64,
-    /// Records without a unit, since others have their offsets.
+    /// Records without a unit, because other records have their offsets.
     pub unlisted: u64,
     pub index_entries: u64,
-    /// Queue offsets of lost messages, which are not assigned again.
+    /// Number of queue offsets of lost messages, which are not assigned again.
     pub left_out: u64,
 }
 
 /// Recovers a store that this process has locked. An interrupted recovery can be repeated.
 ///
-/// A log that ends before its flushed end is cut there only if `cut_at` is its end; its queues then continue behind the lost messages.
-/// The log of a copy is always cut, since its master has the rest.
+/// A log that ends before its flushed end is cut there only if `cut_at` is its end. Its queues then continue behind the lost
+/// messages. The log of a copy is always cut, because its master has the rest.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a log that is damaged before flushed messages, or ends before its flushed end; nothing is changed then.
-/// [`Error::Invalid`] for a wrong `cut_at`.
+/// [`Error::Corrupt`] for a log that is damaged before flushed messages, or ends before its flushed end; nothing is changed
+/// then. [`Error::Invalid`] for a wrong `cut_at`.
 pub fn recover(
     root: &Path,
     options: &AppendOptions,
@@ -65,7 +65,7 @@ pub fn recover(
     let copy_flushed = accept_missing_end(root, options, cut_at)?;
     let extent = if cut_at.is_some() { Extent::Whole } else { extent };
     match recover_once(root, options, extent, copy_flushed, watch) {
-        // The old index stays beside the new one until the end, if there is room for both.
+        // The old index stays beside the new index until the end, but only if the disk has room for both.
         Err(error) if error.is_disk_full() => {
             let extent = if is_begun(root)? { Extent::Whole } else { extent };
             index::remove_replaced(&MessageStore::open(root, &OpenOptions::default())?, extent)?;
@@ -75,8 +75,8 @@ pub fn recover(
     }
 }
 
-/// Refuses a log that ends before its flushed end, unless its end is `cut_at`, or it is a copy's: then returns the flushed end. Saves the
-/// lost messages of the queues before anything is cut.
+/// Refuses a log that ends before its flushed end, unless `cut_at` is its end. The log of a copy is accepted, and its flushed
+/// end is returned. Saves the lost messages of the queues before anything is cut.
 fn accept_missing_end(root: &Path, options: &AppendOptions, cut_at: Option<u64>) -> Result<Option<u64>> {
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
@@ -90,7 +90,7 @@ fn accept_missing_end(root: &Path, options: &AppendOptions, cut_at: Option<u64>)
             permission::create_directories(&directory)?;
             log_end::remove_in_place_of_files(&directory, at)?;
             save_losses(&store, &queues, at)?;
-            // The cut is decided now, even if the recovery is interrupted.
+            // From here on the cut is decided, even if the recovery is interrupted.
             begin(root)?;
             CheckpointWriter::open(root)?.lower_end(at)?;
             Ok(None)
@@ -108,7 +108,7 @@ fn save_losses(store: &MessageStore, queues: &[ConsumeQueue], log_end: u64) -> R
     for queue in queues {
         let max = queue.max_offset()?;
         let begin = queue.lower_bound(log_end, max)?;
-        // A file far behind the others does not belong to the queue.
+        // A file far behind the other files does not belong to the queue.
         let units = queue.segments().files().iter().map(|file| file.len / UNIT_SIZE as u64).sum::<u64>();
         let end = max.min(begin.saturating_add_unsigned(units).saturating_add(MAX_GAP));
         losses.add(queue.topic(), queue.queue_id(), Loss { begin, end, at_ms });
@@ -134,12 +134,12 @@ fn recover_once(
     let mut recovery = Recovery::new(&store, options, queues, extent)?;
     recovery.copy_flushed = copy_flushed;
     let end = recovery.walk(watch)?;
-    // Messages before the checkpoint are gone, so its time for the queues cannot be trusted either.
+    // Messages before the checkpoint are lost, so its time for the queues cannot be trusted either.
     if extent == Extent::Checkpoint && recovery.lacks_flushed_messages()? {
         drop(recovery);
         return recover_once(root, options, Extent::Whole, copy_flushed, watch);
     }
-    // Before the queues are finished: no unit may point to bytes that are about to be cut.
+    // The log is cut before the queues are finished, because no unit may point to bytes that are about to be cut.
     recovery.report.cut_bytes = log_end::cut(store.log(), end)?;
     log_end::remove_in_place_of_files(&root.join("commitlog"), end)?;
     recovery.list_lagging(end, watch)?;
@@ -156,20 +156,20 @@ struct Recovery<'a> {
     removed: Arc<RemovedTopics>,
     queues: QueueRepair,
     index: IndexRepair,
-    /// Records before this are flushed and listed.
+    /// All records before this offset are flushed and listed.
     checked_from: u64,
-    /// Messages stored until then are flushed.
+    /// Messages with a store time before this are flushed.
     flushed_until: i64,
-    /// The flushed end of the log.
+    /// The flushed end of the log, or 0 if it is unknown.
     flushed_end: u64,
     /// The flushed end of a copy that ends before it.
     copy_flushed: Option<u64>,
     last_store_ms: i64,
-    /// Store times of the last two records. Two, since no checksum covers a time.
+    /// Store times of the last two records. There are two, because no checksum covers a time.
     recent_ms: [Option<i64>; 2],
-    /// Behind the last record that counts.
+    /// Offset behind the last record that counts.
     end: u64,
-    /// A record that may be torn, until another one follows.
+    /// A record that may be torn. It counts once another record follows.
     pending: Option<Vec<u8>>,
     report: RecoveryReport,
 }
@@ -209,10 +209,10 @@ impl<'a> Recovery<'a> {
         })
     }
 
-    /// Compares record by record; returns the end of the log.
+    /// Compares the log record by record with queues and index. Returns the end of the log.
     fn walk(&mut self, watch: Watch<'_>) -> Result<u64> {
         let log = self.store.log();
-        // The index may have to begin earlier than the queues.
+        // The index may have to start earlier than the queues.
         let from = self.checked_from.min(self.index.from());
         let walk = LogWalk::new(log.clone(), from, u64::MAX, self.checked_from);
         let mut walk = walk.without_waiting().with_block_len(BLOCK_LEN);
@@ -221,7 +221,7 @@ impl<'a> Recovery<'a> {
         loop {
             let more = walk.advance(&mut damage)?;
             if let Some(first) = damage.entries().iter().find(|damage| damage.offset >= self.checked_from) {
-                // A cut here would lose messages that were acknowledged as flushed: a person has to decide.
+                // A cut here would lose messages that were acknowledged as flushed, so a person has to decide.
                 let refusal = if more { self.flushed_behind(&mut walk, first, watch)? } else { None };
                 let end = self.pending.as_ref().map_or(first.offset, |_| self.end);
                 return refusal.map_or(Ok(end), Err);
@@ -242,8 +242,8 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Dispatches a record. One whose topic or properties end in zero may be torn, since no checksum covers them and they never end so: it
-    /// counts only when another record follows.
+    /// Dispatches a record. A record whose topic or properties end in zero may be torn: no checksum covers them, and a whole
+    /// one never ends so. Such a record counts only when another record follows.
     fn read(&mut self, message: &Message<'_>) -> Result<()> {
         if let Some(pending) = self.pending.take() {
             Message::decode(&pending).map_or(Ok(()), |pending| self.dispatch(&pending))?;
@@ -270,7 +270,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// An error if a record in the block behind damage, or further behind, was flushed before the crash.
+    /// Returns an error if a record behind damage was flushed before the crash, which the walk searches up to its end.
     fn flushed_behind(&mut self, walk: &mut LogWalk, damage: &Damage, watch: Watch<'_>) -> Result<Option<Error>> {
         let log = self.store.log();
         loop {
@@ -289,7 +289,8 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Whether a record behind damage was flushed before the crash, and is not an old one whose place was used again.
+    /// Tells whether a record behind damage was flushed before the crash. An old record whose place was used again does not
+    /// count.
     fn was_flushed(&mut self, next: &Message<'_>) -> Result<bool> {
         let end = next.physical_offset().cast_unsigned() + u64::from(next.layout().total);
         let since = self.recent_ms.into_iter().flatten().min().unwrap_or(0);
@@ -297,19 +298,20 @@ impl<'a> Recovery<'a> {
         Ok((end <= self.flushed_end || is_in_time) && self.queues.has_place(next)?)
     }
 
-    /// Whether the checkpoint's time is later than the last message, so that flushed messages are missing.
+    /// Tells whether the checkpoint's time is later than the last message, which means that flushed messages are missing.
     fn lacks_flushed_messages(&self) -> Result<bool> {
         Ok(self.store.checkpoint()?.is_some_and(|checkpoint| checkpoint.min_timestamp() > self.last_store_ms))
     }
 
-    /// Finishes the queues, and lists those that lag again from the begin of the log.
+    /// Finishes the queues, and lists lagging queues again from the begin of the log.
     fn list_lagging(&mut self, end: u64, watch: Watch<'_>) -> Result<()> {
         let lagging = self.queues.finish(end)?;
         (self.report.units, self.report.unlisted) = (self.queues.units_written(), self.queues.unlisted_records());
         if lagging.is_empty() {
             return Ok(());
         }
-        // Files of queues are removed before they are written again: if interrupted here, only a whole recovery helps.
+        // Files of queues are removed before they are written again. After an interruption here, only a recovery of the whole
+        // store helps.
         begin(self.store.root())?;
         let (log, directory) = (self.store.log(), self.store.consume_queue_dir());
         let table = table(self.store, self.queue_file_size);
@@ -348,7 +350,7 @@ impl<'a> Recovery<'a> {
         if short.is_empty() {
             return Ok(end);
         }
-        // Before the queues are written, which tell the losses until then.
+        // Saved before the queues are written, because until then only the queues show the losses.
         losses.save(self.store.root())?;
         let end = log_end::pass_first_file(&self.store.root().join("commitlog"), end, self.file_size)?;
         let log_file = ((end - 1) / self.file_size * self.file_size) as i64;
@@ -362,8 +364,8 @@ impl<'a> Recovery<'a> {
         unsynced.sync().map(|()| end)
     }
 
-    /// Losses saved before, losses at the ends of queues in this recovery, and ends of queues that have lost their files. A copy has only the
-    /// first, from its master.
+    /// Returns the losses saved before, the losses at the ends of queues in this recovery, and the ends of queues that have
+    /// lost their files. For a copy returns only the saved losses, which come from its master.
     fn find_losses(&self) -> Result<LostMessages> {
         let mut losses = LostMessages::load(self.store.root())?;
         for ((topic, queue_id), end) in self.queues.ends().iter().filter(|_| !self.is_copy) {
@@ -388,10 +390,10 @@ impl<'a> Recovery<'a> {
     fn finish(mut self) -> Result<RecoveryReport> {
         let indexed_until = self.index.finish()?;
         self.report.index_entries = self.index.entries_written();
-        // Before the checkpoint, which states that all of it is flushed.
+        // Flushed before the checkpoint is written, because the checkpoint claims that everything is flushed.
         self.sync_all()?;
         let root = self.store.root();
-        // Replaces the former value, since the log may end earlier now.
+        // Replaces the former end, because the log may end earlier now.
         let log_end = Some(self.report.log_end).filter(|end| *end > self.store.log().min_offset());
         let offset = log_end.max(self.copy_flushed);
         let file_size = u32::try_from(self.file_size).unwrap_or(u32::MAX);
@@ -406,7 +408,8 @@ impl<'a> Recovery<'a> {
         Ok(self.report)
     }
 
-    /// Flushes also what the last owner wrote but did not flush, since the checkpoint will state that everything is flushed.
+    /// Flushes the files, including data that the last owner wrote but did not flush. The checkpoint will claim that everything
+    /// is flushed.
     fn sync_all(&self) -> Result<()> {
         let mut unsynced = SyncList::default();
         let log = Segments::list(&[self.store.root().join("commitlog")])?;
@@ -422,16 +425,16 @@ impl<'a> Recovery<'a> {
     }
 }
 
-/// The store time before which messages were flushed when the last owner left.
+/// Returns the store time before which messages were flushed when the last owner left.
 fn flushed_until(store: &MessageStore) -> Result<i64> {
     if !store.has_abort()? {
         return Ok(i64::MAX);
     }
-    // Only the log's time: that of the queues does not tell about records.
+    // Only the time of the log counts, because the time of the queues says nothing about records.
     Ok(store.checkpoint()?.map_or(0, |checkpoint| checkpoint.physic_msg_timestamp))
 }
 
-/// Refuses more lost offsets than a loss can have: somebody has changed the file.
+/// Refuses more lost offsets than a loss can have. Such a number means that somebody has changed the file.
 fn check_left_out(root: &Path, (topic, queue_id): (&str, i32), present_end: i64, next: i64) -> Result<()> {
     if can_follow(0, next) && (present_end == 0 || next - present_end <= MAX_LEFT_OUT) {
         return Ok(());
@@ -446,7 +449,7 @@ fn table(store: &MessageStore, file_size: u64) -> QueueTable {
     QueueTable::new(store.consume_queue_dir(), file_size)
 }
 
-/// Log files that were created but not flushed are short after a power loss: sets their length.
+/// Sets the length of short log files. After a power loss, a file that was created but not flushed is short.
 fn complete_files(store: &MessageStore, options: &AppendOptions) -> Result<()> {
     let size = store.log_file_size()?.unwrap_or(options.file_size);
     let mut short = store.log().segments().files().iter().filter(|file| file.len < size && !file.is_missing);
