@@ -22,6 +22,7 @@ pub struct Bound {
     to: u64,
     by_queues: bool,
     consume_queue_dir: PathBuf,
+    /// Listings of queues, by topic and queue id.
     queues: HashMap<(String, i32), ConsumeQueue>,
 }
 
@@ -34,12 +35,13 @@ impl Bound {
         self.to
     }
 
-    /// Whether the store has consume queues; then only they confirm records.
+    /// Tells whether the store has consume queues. If so, only these confirm records.
     pub fn by_queues(&self) -> bool {
         self.by_queues
     }
 
-    /// Raises the bound to the end of the last record in any queue. Without queues a file is complete once the next one has begun.
+    /// Raises the bound to the end of the last record in any queue. Without queues, a file is complete once the next file has
+    /// begun.
     pub fn refresh(&mut self, store: &MessageStore) -> Result<()> {
         let store = store.reopen(Io::Pread)?;
         self.by_queues = store.queue_kind() == QueueKind::Files;
@@ -53,13 +55,13 @@ impl Bound {
                 ends.push((last, queue));
             }
         }
-        // The furthest first: a valid one confirms all records before it.
+        // The furthest unit is checked first, because a valid unit confirms all records before its own.
         ends.sort_by_key(|((_, unit), _)| Reverse(end_of(*unit)));
         for ((offset, unit), queue) in ends {
             if end_of(unit) <= self.to {
                 break;
             }
-            // Read twice, since a unit may be half written.
+            // The unit is read twice, because it may be half written.
             let again = UnitReader::new(&queue).unit(offset)?;
             if again == Some(unit) && queue.is_own(store.log(), offset, unit)? {
                 self.to = end_of(unit);
@@ -69,14 +71,14 @@ impl Bound {
         Ok(())
     }
 
-    /// Raises the bound to the last of `records`, which begin at `start`, that its queue lists.
+    /// Raises the bound to the last of `records` that its queue lists. The positions of `records` count from offset `start`.
     pub fn raise(&mut self, bytes: &[u8], records: &[RecordAt], start: u64) -> Result<()> {
         let end = |record: &RecordAt| start + u64::from(record.at) + u64::from(record.layout.total);
         let to = self.to;
         let listable: Vec<_> = records.iter().filter(|r| end(r) > to && r.layout.is_dispatched()).collect();
         let (mut low, mut high) = (0, listable.len());
         while low < high {
-            // The last one first: usually it is listed already.
+            // The last record is tried first, because its queue usually lists it already.
             let middle = if high == listable.len() { high - 1 } else { low + (high - low) / 2 };
             let record = listable[middle];
             let message = bytes.get(record.at as usize..).and_then(|bytes| Message::new(bytes, record.layout));
@@ -97,7 +99,7 @@ impl Bound {
         let key = (topic.to_owned(), message.queue_id());
         let unit = match self.queues.get(&key).map_or(Ok(None), |queue| unit_at(queue, message))? {
             Some(unit) => Some(unit),
-            // A file created since the listing may have it.
+            // A queue file that was created since the listing may have the unit.
             None => self.list_again(key, message)?,
         };
         let size = message.layout().total as i32;
@@ -108,7 +110,7 @@ impl Bound {
         let directory = self.consume_queue_dir.join(&key.0).join(key.1.to_string());
         let Some(queue) = if_present(ConsumeQueue::list(&key.0, key.1, &directory))? else { return Ok(None) };
         let unit = unit_at(&queue, message)?;
-        // All at once: those still in use are listed again soon.
+        // All listings are dropped at once. Queues still in use are listed again soon.
         if self.queues.len() >= LISTED {
             self.queues.clear();
         }
@@ -117,7 +119,7 @@ impl Bound {
     }
 }
 
-/// `None` if the file was just removed or is a dead link.
+/// Returns `None` if the file was just removed or is a dead link.
 fn if_present<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => Ok(None),
@@ -133,7 +135,7 @@ fn end_of(unit: Unit) -> u64 {
     (unit.physical_offset as u64).saturating_add(unit.size as u64)
 }
 
-/// Start of the last file that begins with a complete record.
+/// Returns the start of the last file that begins with a complete record.
 fn last_file_with_record(log: &CommitLog) -> Result<u64> {
     for (index, file) in log.segments().files().iter().enumerate().rev() {
         let Some(segment) = if_present(log.open(index))? else { continue };

@@ -1,4 +1,4 @@
-//! Follows a log that another process writes to: reads it block by block to its end, then new records as they come.
+//! Follows a log that another process writes. Reads the log block by block to its end, then new records as they come.
 use super::log_place::{LogPlace, RemovedRange, Waits};
 use super::settling::{SettlingBytes, may_be_unwritten};
 
@@ -9,27 +9,30 @@ use crate::store::damage::DamageLog;
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt, Stop, parse};
 use crate::store::message_store::MessageStore;
 
-/// The walk: call [`advance`](Self::advance), then [`block`](Self::block).
+/// The walk of a follower. Call [`advance`](Self::advance), then [`block`](Self::block).
 #[derive(Debug)]
 pub struct LogFollow {
     place: LogPlace,
     end: u64,
     block_start: u64,
+    /// Position in the file and length of the bytes that were read last.
     window: (u64, usize),
     records: Vec<RecordAt>,
+    /// Bytes of the first of two reads, which must be equal.
     first_read: Vec<u8>,
     settling: SettlingBytes,
+    /// Whether the last step stopped at records that may still be written.
     is_settling: bool,
     last_timestamp: i64,
 }
 
-/// The item at the position.
+/// The content of the log at the position.
 enum ItemHere {
     Records,
     /// Records that look complete, but may still be written.
     Settling,
     Blank(usize),
-    /// Something else, in words.
+    /// No record, for this reason.
     Nothing(String),
 }
 
@@ -69,12 +72,12 @@ impl LogFollow {
             }
             std::thread::sleep(self.place.waits.settle);
         }
-        // Ranges removed before the start do not count.
+        // Ranges that were removed before the start do not count.
         self.place.removed.clear();
         Ok(self)
     }
 
-    /// Sets the end: records that start at or behind it are left out.
+    /// Sets the end of the walk. Records that start at or behind `end` are left out.
     #[must_use]
     pub fn until(mut self, end: u64) -> Self {
         self.end = end;
@@ -87,7 +90,7 @@ impl LogFollow {
         self
     }
 
-    /// The offset of the next record.
+    /// Returns the offset of the next record.
     pub fn position(&self) -> u64 {
         self.place.position
     }
@@ -100,17 +103,17 @@ impl LogFollow {
         self.end
     }
 
-    /// The log, as of the last listing.
+    /// Returns the log as of the last listing.
     pub fn log(&self) -> &CommitLog {
         &self.place.log
     }
 
-    /// Ranges that retention removed before they were read.
+    /// Returns the ranges that retention removed before they were read.
     pub fn removed_ranges(&self) -> &[RemovedRange] {
         &self.place.removed
     }
 
-    /// Reads the next block; `false` if there is nothing new.
+    /// Reads the next block; returns `false` if there is nothing new.
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         self.is_settling = false;
@@ -127,12 +130,12 @@ impl LogFollow {
         Block { bytes, records: &self.records }
     }
 
-    /// Physical offset of the block's first byte.
+    /// Returns the physical offset of the block's first byte.
     pub fn block_start(&self) -> u64 {
         self.block_start
     }
 
-    /// Reads once; returns whether the next step may succeed at once.
+    /// Reads once. Returns whether the next step may succeed at once.
     fn step(&mut self, damage: &mut DamageLog) -> Result<bool> {
         if self.place.pass_missing_file(damage) {
             return Ok(true);
@@ -149,7 +152,7 @@ impl LogFollow {
     fn read(&mut self, at: u64) -> Result<ItemHere> {
         let Some((_, segment)) = &mut self.place.open else { return Ok(ItemHere::Settling) };
         let word = segment.window(at, 8)?;
-        // An idle tail reads only these eight bytes.
+        // While the log is idle, only these eight bytes are read.
         if word.len() < 8 || word == [0; 8] {
             let what = if word.len() < 8 { "the end of the file" } else { "bytes that were never written" };
             return Ok(ItemHere::Nothing(format!("expected a record, got {what}")));
@@ -165,7 +168,8 @@ impl LogFollow {
                 return self.settle(len);
             }
             return Ok(match stop {
-                // Memory is reserved only if the record is valid so far.
+                // A larger window is read only if the record contains the right offset, so that garbage does not allocate
+                // memory.
                 Stop::Needs(_, size) if is_own && size > want && at + size as u64 <= segment.file_len()? => {
                     want = size;
                     continue;
@@ -178,7 +182,7 @@ impl LogFollow {
         }
     }
 
-    /// Keeps those of the records, `len` bytes, that are surely complete.
+    /// Keeps the leading records that are surely complete. `len` is the length of all records read.
     fn settle(&mut self, mut len: usize) -> Result<ItemHere> {
         if self.place.position + len as u64 > self.place.bound.to() {
             self.read_again(len)?;
@@ -200,13 +204,13 @@ impl LogFollow {
         Ok(ItemHere::Records)
     }
 
-    /// Reads a second time, after the queues: records that they list are complete in it.
+    /// Reads the records a second time, after the queues. Records that the queues list are complete in the second read.
     fn read_again(&mut self, len: usize) -> Result<()> {
         let Some((_, segment)) = &mut self.place.open else { return Ok(()) };
         let bytes = segment.last_window(self.window.0, self.window.1);
         self.place.bound.raise(bytes, &self.records, self.place.position)?;
         self.first_read.clear();
-        // With the word behind them, which tells whether the writer has continued.
+        // The word behind the records is kept, too. It shows whether the writer has continued.
         self.first_read.extend_from_slice(&bytes[..bytes.len().min(len + 8)]);
         self.records.clear();
         let bytes = segment.window(self.window.0, self.window.1)?;
@@ -215,7 +219,7 @@ impl LogFollow {
         Ok(())
     }
 
-    /// Number of leading records that are complete.
+    /// Returns the number of leading records that are complete.
     fn count_ripe(&self) -> usize {
         let block = self.block();
         let mut timestamp = self.last_timestamp;
@@ -231,8 +235,9 @@ impl LogFollow {
         block.records.iter().take_while(is_ripe).count()
     }
 
-    /// Whether a record that no queue lists is the same as in an earlier read. If there are queues, it gets some time to be listed; without
-    /// queues it is complete once something follows. A store time that goes back marks an old record behind a truncated log.
+    /// Tells whether a record that no queue lists is the same as in an earlier read. If the store has queues, the record gets
+    /// some time to be listed. Without queues it is complete once something follows. A store time that goes back marks an old
+    /// record behind a truncated log.
     fn is_settled(&self, message: &Message<'_>, record: RecordAt, is_late: bool) -> bool {
         let (at, bytes) = (record.at as usize, message.record());
         if self.first_read.get(at..at + bytes.len()) != Some(bytes) || (is_late && self.place.bound.by_queues()) {

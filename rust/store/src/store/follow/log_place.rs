@@ -1,4 +1,5 @@
-//! The position of a log's follower, and what it does without a record there: wait, go to the next file, or skip damaged or removed bytes.
+//! The position of a follower in the log. If there is no record, the follower waits, goes to the next file, or skips damaged or
+//! removed bytes.
 use super::bound::Bound;
 use crate::file::{Io, Segment};
 use crate::store::commit_log::CommitLog;
@@ -10,10 +11,10 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest time between two reads of all queues.
+/// Maximum time between two reads of all queues.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// A position at which nothing came, and the time of the next read of all queues.
+/// A position at which no record came, and the time of the next read of all queues.
 #[derive(Debug)]
 struct Standstill {
     position: u64,
@@ -31,9 +32,10 @@ pub struct RemovedRange {
 /// Waiting times for incomplete data.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
-    /// Between the two reads of the last record, if no queue lists it.
+    /// Time between two reads of the last record, if no queue lists it.
     pub settle: Duration,
-    /// Until invalid bytes count as damage, and a record with a possibly unwritten part as complete.
+    /// Time after which invalid bytes count as damage, and after which a record with a possibly unwritten part counts as
+    /// complete.
     pub patience: Duration,
 }
 
@@ -50,7 +52,7 @@ pub struct LogPlace {
     pub(super) position: u64,
     /// The file of the position, with its base offset.
     pub(super) open: Option<(u64, Segment)>,
-    /// Whether a file was read. Until then a removed one does not count.
+    /// Whether a file was read. Before that, a removed file does not count as a loss.
     pub(super) has_read: bool,
     pub(super) bound: Bound,
     standstill: Option<Standstill>,
@@ -81,14 +83,14 @@ impl LogPlace {
         self.standstill = None;
     }
 
-    /// Opens the file of the position and returns the position in it; `None` if there is none.
+    /// Opens the file of the position. Returns the position in the file, or `None` if there is no file.
     pub(super) fn open_file(&mut self) -> Result<Option<u64>> {
         if self.open.is_none() {
             let files = self.log.segments().files();
             let Some(index) = files.partition_point(|f| f.base <= self.position).checked_sub(1) else {
                 return Ok(None);
             };
-            // Behind a dead link, which was skipped, there is no file yet.
+            // The position is behind a dead link that was skipped, where no file exists yet.
             if files[index].is_missing && self.position >= files[index].end() {
                 return Ok(None);
             }
@@ -102,7 +104,7 @@ impl LogPlace {
         Ok(self.open.as_ref().map(|(base, _)| self.position - base))
     }
 
-    /// Skips a file that is a dead link; returns whether it did.
+    /// Skips a file that is a dead link. Returns whether there was a dead link.
     pub(super) fn pass_missing_file(&mut self, damage: &mut DamageLog) -> bool {
         let index = self.log.segments().find(self.position).filter(|_| self.open.is_none());
         let Some(file) = index.map(|index| &self.log.segments().files()[index]).filter(|file| file.is_missing) else {
@@ -119,7 +121,7 @@ impl LogPlace {
     pub(super) fn roll(&mut self, at: u64, size: usize, damage: &mut DamageLog) -> Result<bool> {
         let Some((base, segment)) = &self.open else { return Ok(false) };
         let (base, len) = (*base, segment.file_len()?);
-        // A blank reaches to the end of its file. One with another size is invalid, or half written.
+        // A blank reaches to the end of its file. A blank of another size is invalid, or half written.
         if at + size as u64 != len {
             let reason = format!("blank size at +0: expected {}, got {size}", len.saturating_sub(at));
             return self.wait_or_skip(reason, damage);
@@ -132,7 +134,7 @@ impl LogPlace {
         Ok(true)
     }
 
-    /// Waits for bytes not written yet; records and skips damage.
+    /// Waits for bytes that are not written yet. Records and skips damage.
     pub(super) fn wait_or_skip(&mut self, reason: String, damage: &mut DamageLog) -> Result<bool> {
         if self.find_file_again()? {
             return Ok(true);
@@ -141,7 +143,7 @@ impl LogPlace {
             return Ok(false);
         }
         let Some(next) = self.find_next()? else { return Ok(false) };
-        // No queue lists what follows: it may be an old record, or one being written.
+        // No queue lists the next record, so it may be an old record, or a record being written.
         if self.bound.by_queues() && next >= self.bound.to() || self.is_complete_now()? {
             return Ok(false);
         }
@@ -150,7 +152,7 @@ impl LogPlace {
         Ok(true)
     }
 
-    /// Whether a queue lists a record behind the position.
+    /// Reads the queues again, if it is time to. Returns whether a queue lists a record behind the position.
     pub(super) fn ask_queues(&mut self) -> Result<bool> {
         if self.is_time_to_ask() {
             self.bound.refresh(&self.store)?;
@@ -180,7 +182,7 @@ impl LogPlace {
         self.standstill = None;
     }
 
-    /// Lists the directory again if the open file no longer holds the position.
+    /// Lists the directory again if the open file no longer holds the position. Returns whether another file may hold it.
     fn find_file_again(&mut self) -> Result<bool> {
         let Some((base, segment)) = &self.open else { return Ok(false) };
         let is_replaced = segment.is_replaced();
@@ -197,7 +199,8 @@ impl LogPlace {
         Ok(true)
     }
 
-    /// Whether to read all queues: at once at a position below the bound, else after a while, and then less and less often.
+    /// Tells whether to read all queues. At a position below the bound this is so at once, at other positions after a while,
+    /// and then at growing intervals.
     fn is_time_to_ask(&mut self) -> bool {
         let (now, position) = (Instant::now(), self.position);
         let earlier = self.standstill.take().filter(|earlier| earlier.position == position);
@@ -207,7 +210,7 @@ impl LogPlace {
         });
         let is_time = now >= here.ask_at;
         if is_time {
-            // This reads a file of each queue.
+            // The interval grows, because this reads a file of each queue.
             here.wait = (2 * here.wait).min(MAX_WAIT);
             here.ask_at = now + here.wait;
         }
@@ -215,7 +218,8 @@ impl LogPlace {
         is_time
     }
 
-    /// Whether the log surely continues behind the position. Without queues only a complete record behind it can tell.
+    /// Tells whether the log surely continues behind the position. Without queues only a complete record behind the position
+    /// shows this, so the answer is true.
     fn is_passed_by_bound(&mut self) -> Result<bool> {
         self.log = self.store.log_now()?;
         if self.position >= self.bound.to() {
@@ -224,7 +228,7 @@ impl LogPlace {
         Ok(self.position < self.bound.to() || !self.bound.by_queues())
     }
 
-    /// The next sound record, or the next file if there is data behind.
+    /// Returns the offset of the next sound record, or of the next file if a later file has data.
     fn find_next(&self) -> Result<Option<u64>> {
         let files = self.log.segments().files();
         let Some(index) = files.partition_point(|f| f.base <= self.position).checked_sub(1) else { return Ok(None) };

@@ -1,8 +1,8 @@
-//! Remembers the bytes at the end of the log, to see whether they still change.
+//! Remembers the bytes at the end of the log, to detect whether they still change.
 use crate::format::message::Message;
 use std::time::{Duration, Instant};
 
-/// The bytes of an earlier read, and its time.
+/// The bytes of an earlier read, and the time of that read.
 #[derive(Debug, Default)]
 pub struct SettlingBytes {
     from: u64,
@@ -11,7 +11,7 @@ pub struct SettlingBytes {
 }
 
 impl SettlingBytes {
-    /// The time since which `record` at `offset` is unchanged; `None` if it was different or missing.
+    /// Returns the time since which `record` at `offset` is unchanged; `None` if the bytes were different or missing.
     pub fn age(&self, offset: u64, record: &[u8]) -> Option<Duration> {
         let at = usize::try_from(offset.checked_sub(self.from)?).ok()?;
         let seen = self.bytes.get(at..at.checked_add(record.len())?)?;
@@ -26,7 +26,7 @@ impl SettlingBytes {
     }
 }
 
-/// Whether topic or properties, which no checksum covers, may be incomplete: unwritten bytes are zero.
+/// Tells whether topic or properties may be incomplete. Unwritten bytes are zero, and no checksum covers these fields.
 pub fn may_be_unwritten(message: &Message<'_>) -> bool {
     message.topic().contains(&0) || message.properties().contains(&0)
 }

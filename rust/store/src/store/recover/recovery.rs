@@ -270,7 +270,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Returns an error if a record behind damage was flushed before the crash, which the walk searches up to its end.
+    /// Walks on behind damage. Returns an error if a record there was flushed before the crash.
     fn flushed_behind(&mut self, walk: &mut LogWalk, damage: &Damage, watch: Watch<'_>) -> Result<Option<Error>> {
         let log = self.store.log();
         loop {

@@ -1,4 +1,4 @@
-//! Plans the files to remove: those of the log by the decision, then those of queues and index that list only removed messages.
+//! Plans the files to remove: log files by the decision, then queue and index files that list only removed messages.
 //!
 //! Source: `MappedFileQueue.deleteExpiredFileByTime`, `MappedFileQueue.deleteExpiredFileByOffset`, `IndexService.deleteExpiredFile`.
 use super::decision::{self, Situation};
@@ -13,7 +13,7 @@ use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Units read at a time.
+/// Number of units read at a time.
 const WINDOW: u64 = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,32 +22,32 @@ pub struct Removable {
     pub bytes: u64,
 }
 
-/// The files to remove; each list is in the order of removal.
+/// The files to remove. Each list is in the order of removal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CleanPlan {
     pub log: Vec<Removable>,
     pub queues: Vec<Removable>,
     pub index: Vec<Removable>,
-    /// The begin of the log afterwards.
+    /// The begin of the log after the removal.
     pub min_offset: u64,
 }
 
-/// The files being written, which stay.
+/// The files that are being written, which must stay.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InUse {
-    /// Offset of the next record. The file of the byte before it stays, and so do all later ones.
+    /// Offset of the next record. The file of the byte before this offset stays, and so do all later files.
     pub position: u64,
-    /// Name of the index file being written.
+    /// Name of the index file that is being written.
     pub index_file: Option<String>,
 }
 
 impl CleanPlan {
-    /// Plans a run. `count` gets the modification times of the removable log files and returns the number to remove. Queues and index are
-    /// only examined if the log then begins behind `cleaned_to`.
+    /// Plans a run. `count` gets the modification times of the removable log files, and returns the number of files to remove.
+    /// Queues and index are examined only if the log then begins behind `cleaned_to`.
     pub fn new(root: &Path, in_use: &InUse, cleaned_to: u64, mut count: impl FnMut(&[i64]) -> usize) -> Result<Self> {
         let segments = Segments::list(&[root.join("commitlog")])?;
         let written_files = segments.files().partition_point(|file| file.base < in_use.position);
-        // Never the file being written.
+        // The file being written is never a candidate.
         let candidates = &segments.files()[..written_files.saturating_sub(1)];
         let modified = candidates.iter().map(|file| modified_ms(&file.path)).collect::<Result<Vec<_>>>()?;
         let count = count(&modified).min(candidates.len());
@@ -65,13 +65,14 @@ impl CleanPlan {
         self.log.is_empty() && self.queues.is_empty() && self.index.is_empty()
     }
 
-    /// All files in the order of removal: the log first, so that an interrupted run leaves queues that list too much, never too little.
+    /// Returns all files in the order of removal. The log comes first, so that an interrupted run leaves queues that list too
+    /// much, but never too little.
     pub fn files(&self) -> impl Iterator<Item = &Removable> {
         self.log.iter().chain(&self.queues).chain(&self.index)
     }
 }
 
-/// The files that manual runs would remove. Changes nothing, and does not need to own the store.
+/// Returns the files that manual runs would remove. Changes nothing, and does not need to own the store.
 pub fn preview(root: &Path, options: &RetainOptions, now_ms: i64) -> Result<CleanPlan> {
     let options = options.check()?;
     place::require_directory(root)?;
@@ -80,12 +81,12 @@ pub fn preview(root: &Path, options: &RetainOptions, now_ms: i64) -> Result<Clea
     let used_percent = disk_usage::used_percent(&[root]);
     let decision = decision::decide(&options, &Situation { clock, used_percent, manual: true }, 0, true);
     let segments = Segments::list(&[root.join("commitlog")])?;
-    // A byte behind its start: the last file with data counts as the one being written.
+    // The position is a byte behind the file's start, so that the last file with data counts as the file being written.
     let in_use = InUse { position: last_written(&segments)?.map_or(0, |file| file.base + 1), index_file: None };
     CleanPlan::new(root, &in_use, 0, |modified| decision.count_expired(modified, now_ms, options.reserved_ms()))
 }
 
-/// The last file with data: later ones were created ahead.
+/// Returns the last file with data. Later files were created ahead.
 fn last_written(segments: &Segments) -> Result<Option<&SegmentFile>> {
     for file in segments.files().iter().rev() {
         if Segment::open(&file.path, Io::Pread)?.window(0, 8)?.iter().any(|byte| *byte != 0) {
@@ -104,7 +105,8 @@ fn modified_ms(path: &Path) -> Result<i64> {
     })
 }
 
-/// The leading files of each queue whose messages are all before `min_offset`, but never the last file, which tells the next offset.
+/// Returns the leading files of each queue whose messages are all before `min_offset`. The last file of a queue always stays,
+/// because it shows the next offset.
 fn queue_files(directory: &Path, min_offset: u64) -> Result<Vec<Removable>> {
     let mut removable = Vec::new();
     for topic in directory_names(directory)? {
@@ -121,8 +123,8 @@ fn queue_files(directory: &Path, min_offset: u64) -> Result<Vec<Removable>> {
     Ok(removable)
 }
 
-/// Whether a queue's file is full and lists only messages before `min_offset`. Its last unit of a message decides, since blank units
-/// point to offset 0. A file that is not full may still be written.
+/// Tells whether a queue file is full and lists only messages before `min_offset`. The last unit with a message decides,
+/// because blank units point to offset 0. A file that is not full may still be written.
 fn is_gone(file: &SegmentFile, min_offset: u64) -> Result<bool> {
     let mut segment = Segment::open(&file.path, Io::Pread)?;
     let mut end = file.len / UNIT_SIZE as u64;
@@ -144,7 +146,8 @@ fn is_gone(file: &SegmentFile, min_offset: u64) -> Result<bool> {
     Ok(!is_last)
 }
 
-/// The leading index files whose last message is before `min_offset`, but never the last one, nor the one being written.
+/// Returns the leading index files whose last message is before `min_offset`. The last file and the file being written always
+/// stay.
 fn index_files(directory: &Path, min_offset: u64, in_use: Option<&str>) -> Result<Vec<Removable>> {
     let mut names = Vec::new();
     for name in place::names(directory)?.into_iter().filter(|name| name.bytes().all(|b| b.is_ascii_digit())) {
@@ -153,13 +156,13 @@ fn index_files(directory: &Path, min_offset: u64, in_use: Option<&str>) -> Resul
         }
     }
     names.sort_unstable();
-    // The newest stays, as in `IndexService.deleteExpiredFile`.
+    // The newest file stays, as in `IndexService.deleteExpiredFile`.
     names.pop();
     let mut removable = Vec::new();
     for name in names.iter().take_while(|name| in_use.is_none_or(|in_use| name.as_str() < in_use)) {
         let path = directory.join(name);
         let header = IndexHeader::decode(Segment::open(&path, Io::Pread)?.window(0, HEADER_SIZE)?);
-        // Files behind it list later messages.
+        // Later files list later messages, so they stay, too.
         let end = header.and_then(|header| u64::try_from(header.end_phy_offset).ok());
         if end.is_none_or(|end| end >= min_offset) {
             break;

@@ -1,24 +1,24 @@
-//! Decides whether the time of day can be trusted: files expire by age, and a clock that jumps would expire all of them.
+//! Decides whether the time of day can be trusted. Files expire by age, so a clock that jumps would expire all of them.
 //!
-//! The time at the first run is trusted. While the time of day differs by more than a day from it, measured by the steady clock, nothing
-//! is removed by age. That ends as soon as the time is right again, when the runs of a day have agreed on the new time, or with a run
-//! that a person starts.
+//! The time of day at the first run is trusted. The steady clock measures how far the time of day differs from it later. While
+//! the difference is more than a day, nothing is removed by age. This state ends when the time is right again, when the runs of
+//! a day have agreed on the new time, or with a run that a person starts.
 use rmqfast_os::clock::steady_ms;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 const HOUR_MS: i64 = 3_600_000;
 const TRUSTED_MS: i64 = 24 * HOUR_MS;
-/// Runs agree on a new time if they differ by at most this.
+/// Maximum difference of runs that agree on a new time.
 const AGREED_MS: i64 = HOUR_MS;
-/// The time for which they must agree.
+/// Duration for which runs must agree.
 const AGREED_FOR_MS: i64 = 24 * HOUR_MS;
 
-/// Two clocks, read together.
+/// The readings of two clocks at the same moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// Milliseconds since 1970, which anybody may set.
+    /// Milliseconds since 1970, of a clock that anybody may set.
     pub wall_ms: i64,
-    /// Milliseconds of a clock that nobody sets, including the time that the machine slept.
+    /// Milliseconds of a clock that nobody can set. The clock also counts while the machine sleeps.
     pub steady_ms: i64,
 }
 
@@ -28,12 +28,12 @@ impl Clock {
     }
 }
 
-/// The time of day in milliseconds since 1970, which each append reads.
+/// Returns the time of day in milliseconds since 1970, which each append reads; 0 before 1970.
 pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
-/// [`now_ms`], but negative before 1970: a jump like any other, though not a time to store.
+/// Returns the time of day like [`now_ms`], but negative before 1970, so that such a jump is noticed.
 fn wall_ms() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => since.as_millis() as i64,
@@ -41,17 +41,18 @@ fn wall_ms() -> i64 {
     }
 }
 
-/// The state from run to run.
+/// The state of the clocks from run to run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClockWatch {
-    /// Difference of the two clocks.
+    /// Difference of the two clocks that is trusted.
     trusted: Option<i64>,
     /// A new difference, and the steady time since which runs have agreed on it.
     candidate: Option<(i64, i64)>,
 }
 
 impl ClockWatch {
-    /// The milliseconds by which the time of day has jumped; 0 if it is trusted, as it always is if `confirmed` by a person.
+    /// Returns the milliseconds by which the time of day has jumped, or 0 if the time is trusted. A time `confirmed` by a
+    /// person is always trusted.
     pub fn jump(&mut self, clock: Clock, confirmed: bool) -> i64 {
         let ahead = clock.wall_ms.saturating_sub(clock.steady_ms);
         let Some(trusted) = self.trusted.filter(|_| !confirmed) else { return self.trust(ahead) };

@@ -11,41 +11,42 @@ pub const MAX_FILES: usize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Situation {
     pub clock: Clock,
-    /// Used part of the disk in percent, if known.
+    /// Used part of the disk in percent; `None` if it is unknown.
     pub used_percent: Option<u8>,
-    /// Whether a person started the run: files expire at any hour then, and the time of day is trusted.
+    /// Whether a person started the run. Files expire at any hour then, and the time of day is trusted.
     pub manual: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     pub by_age: bool,
-    /// Remove the oldest, however young.
+    /// Whether the oldest files are removed, however young they are.
     pub forced: bool,
 }
 
-/// Decides for a run; `is_time_trusted` comes from the [`ClockWatch`](super::clock::ClockWatch).
+/// Decides for a run. `is_time_trusted` comes from the [`ClockWatch`](super::clock::ClockWatch).
 pub fn decide(options: &RetainOptions, situation: &Situation, zone_offset_ms: i64, is_time_trusted: bool) -> Decision {
     let used = situation.used_percent;
     let is_hour = options.delete_when.contains(situation.clock.wall_ms, zone_offset_ms);
-    // An unknown disk counts as full enough to remove expired files, but not to force removal.
+    // An unknown usage counts as full enough to remove expired files, but not to force a removal.
     let needs_space = used.is_none_or(|used| used > options.disk_max_used_percent);
-    // Both ratios force, as in Java, where the higher one also refuses messages.
+    // Both ratios force a removal, as in Java. The higher ratio also refuses messages.
     let is_forced = used.is_some_and(|used| used > options.force_percent.min(options.warning_percent));
     let is_run = is_hour || needs_space || situation.manual;
     Decision { by_age: is_run && is_time_trusted, forced: is_run && is_forced && options.clean_forcibly }
 }
 
-/// Whether a disk with this usage still takes messages.
+/// Tells whether messages can be appended to a disk with this usage.
 pub fn is_writable(options: &RetainOptions, used_percent: Option<u8>) -> bool {
     used_percent.is_none_or(|used| used <= options.warning_percent)
 }
 
 impl Decision {
-    /// The number of log files to remove, oldest first; `modified_ms` are the files' modification times, without the last one.
+    /// Returns the number of log files to remove, oldest first. `modified_ms` holds the modification times of all files but the
+    /// last.
     pub fn count_expired(self, modified_ms: &[i64], now_ms: i64, reserved_ms: i64) -> usize {
         let is_old = |modified: &i64| self.by_age && now_ms >= modified.saturating_add(reserved_ms);
-        // The first file that stays ends the count: a log has no holes.
+        // The first file that stays ends the count, because a log has no holes.
         modified_ms.iter().take_while(|modified| self.forced || is_old(modified)).count()
     }
 }

@@ -1,12 +1,12 @@
 //! The hours of the day at which expired files are removed.
 //!
-//! Source: `UtilAll.isItTimeToDo`, where an invalid number skips the whole run, and an hour above 23 never comes.
+//! Source: `UtilAll.isItTimeToDo`. In Java an invalid number skips the whole run, and an hour above 23 never comes.
 use crate::{Error, Result};
 
 const HOUR_MS: i64 = 3_600_000;
 const HOURS: u32 = 24;
 
-/// A set of hours (`deleteWhen`), as bits.
+/// A set of hours (`deleteWhen`), one bit for each hour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeleteWhen(u32);
 
@@ -17,7 +17,7 @@ impl Default for DeleteWhen {
 }
 
 impl DeleteWhen {
-    /// Parses hours separated by `;`, as `04` or `04;16`.
+    /// Parses hours separated by `;`, such as `04` or `04;16`.
     pub fn parse(text: &str) -> Result<Self> {
         let refused = || Error::invalid("delete_when", "hours from 00 to 23, with ';' between several", text);
         // Java's `split` drops an empty last part.
@@ -27,7 +27,7 @@ impl DeleteWhen {
         Ok(Self(all.into_iter().fold(0, |set, bit| set | bit)))
     }
 
-    /// Whether the local time is in one of the hours.
+    /// Tells whether the local time is in one of the hours.
     pub fn contains(self, now_ms: i64, zone_offset_ms: i64) -> bool {
         let hour = now_ms.saturating_add(zone_offset_ms).div_euclid(HOUR_MS).rem_euclid(i64::from(HOURS));
         self.0 & (1 << hour) != 0

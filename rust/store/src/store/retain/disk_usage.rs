@@ -4,7 +4,7 @@
 use rmqfast_os::disk::space;
 use std::path::Path;
 
-/// The usage in percent of the fullest disk of these directories, rounded up; `None` if one of them is unknown.
+/// Returns the usage in percent of the fullest disk of these directories, rounded up; `None` if a usage is unknown.
 pub fn used_percent(directories: &[&Path]) -> Option<u8> {
     let each: Option<Vec<u8>> = directories.iter().map(|directory| percent_of(directory)).collect();
     each?.into_iter().max()
@@ -12,11 +12,11 @@ pub fn used_percent(directories: &[&Path]) -> Option<u8> {
 
 fn percent_of(directory: &Path) -> Option<u8> {
     let space = space(directory).ok()?;
-    // As `df` counts.
+    // Counts as `df` does.
     percent(space.total.saturating_sub(space.free), space.usable)
 }
 
-/// Relative to the usable space, without that reserved for root.
+/// Returns the percentage of the usable space, without the space reserved for root.
 fn percent(used: u64, usable: u64) -> Option<u8> {
     let (used, all) = (u128::from(used), u128::from(used) + u128::from(usable));
     (all > 0).then(|| (used * 100).div_ceil(all) as u8)

@@ -1,24 +1,25 @@
 //! The options of retention: limits of age and disk usage.
 //!
-//! Source: `MessageStoreConfig`; `CleanCommitLogService` for the ratios that are properties of the JVM.
+//! Source: `MessageStoreConfig`, and `CleanCommitLogService` for the ratios that are properties of the JVM.
 use super::delete_when::DeleteWhen;
 use crate::{Error, Result};
 
 const HOUR_MS: i64 = 3_600_000;
 const MAX_USED: std::ops::RangeInclusive<u8> = 10..=95;
 
-/// Percentages are of the disk that holds the store.
+/// The options of retention. Percentages are of the disk that holds the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetainOptions {
     /// Hours that a log file stays after its last write (`fileReservedTime`).
     pub file_reserved_hours: u32,
     /// Hours of the day for removal by age (`deleteWhen`).
     pub delete_when: DeleteWhen,
-    /// Above this, expired files are removed at any hour (`diskMaxUsedSpaceRatio`); clamped to 10 to 95.
+    /// Usage in percent above which expired files are removed at any hour (`diskMaxUsedSpaceRatio`). Clamped to 10 to 95.
     pub disk_max_used_percent: u8,
-    /// Above this, the oldest files are removed, however young (`rocketmq.broker.diskSpaceCleanForciblyRatio`).
+    /// Usage in percent above which the oldest files are removed, however young
+    /// (`rocketmq.broker.diskSpaceCleanForciblyRatio`).
     pub force_percent: u8,
-    /// Above this, nothing is appended (`rocketmq.broker.diskSpaceWarningLevelRatio`).
+    /// Usage in percent above which nothing is appended (`rocketmq.broker.diskSpaceWarningLevelRatio`).
     pub warning_percent: u8,
     /// Whether files that have not expired may be removed (`cleanFileForciblyEnable`).
     pub clean_forcibly: bool,

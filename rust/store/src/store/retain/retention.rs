@@ -1,7 +1,7 @@
-//! Retention of an open store: a run plans, flushes, and removes files, the oldest first.
+//! Retention of an open store. A run plans, flushes, and removes files, the oldest first.
 //!
-//! Everything written is flushed before the first file is removed, so that no later flush needs a removed file; messages appended
-//! meanwhile are behind the log's new begin.
+//! Everything written is flushed before the first file is removed, so that no later flush needs a removed file. Messages
+//! appended meanwhile are behind the new begin of the log.
 //!
 //! Source: `DefaultMessageStore.cleanFilesPeriodically`, `CleanCommitLogService.isSpaceFull`.
 use super::clean_plan::{CleanPlan, InUse, Removable};
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Interval of checks of the disk (`diskCheckScheduledExecutorService`).
+/// Interval of checks of the disk in milliseconds (`diskCheckScheduledExecutorService`).
 const LOOK_EVERY_MS: i64 = 10_000;
 
 /// The result of a run: numbers of removed files, and their bytes.
@@ -25,13 +25,13 @@ pub struct CleanReport {
     pub queue_files: usize,
     pub index_files: usize,
     pub bytes: u64,
-    /// The begin of the log afterwards.
+    /// The begin of the log after the run.
     pub min_offset: u64,
-    /// Usage of the disk in percent, if known.
+    /// Usage of the disk in percent; `None` if it is unknown.
     pub used_percent: Option<u8>,
-    /// False if the disk is too full for messages.
+    /// Whether messages can be appended; false if the disk is too full.
     pub is_writable: bool,
-    /// Milliseconds by which the time of day has jumped, so that nothing was removed by age; 0 if it is trusted.
+    /// Milliseconds by which the time of day has jumped; 0 if the time is trusted. After a jump nothing was removed by age.
     pub clock_jump_ms: i64,
 }
 
@@ -40,7 +40,7 @@ pub struct Retention {
     root: PathBuf,
     options: Option<RetainOptions>,
     zone_offset_ms: i64,
-    /// Usage of a disk that is too full, else 0.
+    /// Usage in percent of a disk that is too full; 0 if messages can be appended.
     too_full: AtomicU8,
     runs: AtomicU64,
     runner: Mutex<Runner>,
@@ -57,23 +57,23 @@ pub struct Runner {
     next_run_ms: i64,
 }
 
-/// The interface of a run to the store's owner.
+/// The owner of the store, as a run of retention needs it.
 pub trait Owner {
-    /// The files being written; an error if the store is closed or must not be written any more.
+    /// Returns the files that are being written. Fails if the store is closed or must not be written any more.
     fn in_use(&self) -> Result<InUse>;
     fn flush(&self) -> Result<()>;
     /// Called before each removal. From then on readers must not find the file.
     fn before_removal(&self, _path: &Path) {}
-    /// Called between two files.
+    /// Called between two removals.
     fn pause(&self) {}
-    /// Called after the removals.
+    /// Called after all removals.
     fn after_removals(&self) -> Result<()> {
         Ok(())
     }
 }
 
 impl Retention {
-    /// Without options nothing is ever removed.
+    /// Creates the state of retention. Without options no file is ever removed.
     pub fn new(root: &Path, options: Option<RetainOptions>, zone_offset_ms: i64) -> Self {
         let now = Clock::now();
         let first = options.unwrap_or_default();
@@ -112,7 +112,8 @@ impl Retention {
         Error::NotWritable { path: self.root.clone(), reason }
     }
 
-    /// A counter that changes with each run that removes files: readers opened before may know removed files.
+    /// Returns a counter that changes with each run that removes files. A reader that was opened at another count may know
+    /// removed files.
     pub fn runs(&self) -> u64 {
         self.runs.load(Ordering::Acquire)
     }
@@ -121,17 +122,17 @@ impl Retention {
         self.runner().last.clone()
     }
 
-    /// Keeps other runs from starting while it is held.
+    /// Returns a guard that keeps other runs from starting.
     pub fn runner(&self) -> MutexGuard<'_, Runner> {
         self.runner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// [`runner`](Self::runner), or `None` during a run.
+    /// Returns [`runner`](Self::runner), or `None` during a run.
     pub fn try_runner(&self) -> Option<MutexGuard<'_, Runner>> {
         self.runner.try_lock().ok()
     }
 
-    /// The circumstances of a run now, or at another time of day.
+    /// Returns the circumstances of a run now, or at another time of day.
     pub fn situation(&self, now_ms: Option<i64>, manual: bool) -> Situation {
         let clock = Clock::now();
         let wall_ms = now_ms.unwrap_or(clock.wall_ms);
@@ -142,16 +143,17 @@ impl Retention {
         disk_usage::used_percent(&[&self.root.join("commitlog"), &self.root.join("consumequeue")])
     }
 
-    /// Removes files. After an error a later run continues. [`Error::Invalid`] if the store was opened without retention.
+    /// Removes files. After an error a later run continues. Fails with [`Error::Invalid`] if the store was opened without
+    /// retention.
     pub fn run(&self, owner: &dyn Owner, situation: Situation) -> Result<CleanReport> {
         self.run_alone(&mut self.runner(), owner, situation)
     }
 
-    /// Checks the disk and runs, if due at `clock` and no other run is in progress.
+    /// Checks the disk and runs, if each is due at `clock` and no other run is in progress.
     pub fn tick(&self, owner: &dyn Owner, clock: Clock) -> Result<()> {
         let Some(options) = &self.options else { return Ok(()) };
         let Ok(mut runner) = self.runner.try_lock() else { return Ok(()) };
-        // Senders that are refused retry soon, so the disk is checked each time.
+        // Refused senders retry soon, so the disk is checked at each call then.
         let is_refused = self.too_full.load(Ordering::Relaxed) > 0;
         let is_look = is_refused || clock.steady_ms >= runner.next_look_ms;
         let is_run = clock.steady_ms >= runner.next_run_ms;
@@ -160,7 +162,7 @@ impl Retention {
         }
         let used_percent = self.used_percent();
         self.note_room(options, used_percent);
-        // By the clock that nobody sets.
+        // The schedule uses the clock that nobody can set.
         runner.next_look_ms = clock.steady_ms.saturating_add(LOOK_EVERY_MS);
         if is_run {
             runner.next_run_ms = clock.steady_ms.saturating_add(options.interval_ms);
@@ -188,12 +190,12 @@ impl Retention {
         };
         let plan = CleanPlan::new(&self.root, &owner.in_use()?, runner.cleaned_to, count)?;
         if !plan.is_empty() {
-            // FlushState before the first removal, so that a crash leaves no hole.
+            // Everything is flushed before the first removal, so that a crash leaves no hole.
             owner.flush()?;
-            // Before and after, since a reader opened in between knows removed files.
+            // Counted before and after the removals, because a reader opened in between may know removed files.
             self.runs.fetch_add(1, Ordering::Release);
             let removal = plan.files().try_for_each(|file| {
-                // First: from here on nobody opens the file.
+                // From here on no reader opens the file.
                 owner.before_removal(&file.path);
                 remove(file)?;
                 owner.pause();
@@ -219,7 +221,7 @@ impl Retention {
     }
 }
 
-/// Removes a file and flushes its directory: if the next removal came first, a power loss could leave a hole.
+/// Removes a file and flushes its directory. If the next removal reached the disk first, a power loss could leave a hole.
 fn remove(file: &Removable) -> Result<()> {
     disk::remove_file(&file.path)?;
     file.path.parent().map_or(Ok(()), sync_directory)

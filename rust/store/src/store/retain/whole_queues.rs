@@ -1,5 +1,5 @@
-//! Removes whole queues for an administrator. Their next offsets are forgotten: a later message gets offset 0, even if one with that offset
-//! was acknowledged before.
+//! Removes whole queues for an administrator. Their next offsets are forgotten: a later message gets offset 0, even if another
+//! message with that offset was acknowledged before.
 //!
 //! Source: `DefaultMessageStore.cleanExpiredConsumerQueue`, `DefaultMessageStore.cleanUnusedTopic`.
 use crate::Result;
@@ -11,15 +11,15 @@ use crate::store::unlisted::DELAY_TOPIC;
 use std::collections::BTreeSet;
 use std::fs;
 
-/// Topic and queue id.
 pub type QueueName = (String, i32);
 
 /// The topic of the operations on half messages (`TopicValidator.RMQ_SYS_TRANS_OP_HALF_TOPIC`).
 const OPERATION_TOPIC: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
 
-/// Whether all messages of a queue are removed from a log that begins at `min_offset`. A queue without messages is new and not expired.
+/// Tells whether all messages of a queue are removed from a log that begins at `min_offset`. A queue without messages is new,
+/// not expired.
 pub fn is_expired(queue: &ConsumeQueue, min_offset: u64) -> Result<bool> {
-    // `delayOffset.json` has offsets in these queues, which must not restart at 0.
+    // The file `delayOffset.json` has offsets in these queues, so they must not restart at 0.
     if queue.topic() == DELAY_TOPIC {
         return Ok(false);
     }
@@ -27,17 +27,18 @@ pub fn is_expired(queue: &ConsumeQueue, min_offset: u64) -> Result<bool> {
     Ok(last.is_some_and(|last| last.physical_offset.saturating_add(last.size.into()) < min_offset as i64))
 }
 
-/// Whether a topic is neither in `configured` nor used by the system.
+/// Tells whether a topic is neither in `configured` nor used by the system.
 pub fn is_unused(topic: &str, configured: &BTreeSet<String>) -> bool {
     !configured.contains(topic) && topic != DELAY_TOPIC && topic != OPERATION_TOPIC && !topic.starts_with(LMQ)
 }
 
-/// Removes the files of a queue, the last one last, since it tells the next offset: after an error the queue continues.
+/// Removes the files of a queue. The last file goes last, because it shows the next offset, so after an error the queue
+/// continues.
 pub fn remove_files(queue: &ConsumeQueue) -> Result<()> {
     queue.segments().files().iter().try_for_each(|file| disk::remove_file(&file.path))
 }
 
-/// Removes the directory of a queue without files, and that of its topic if it was the last queue.
+/// Removes the directory of a queue without files. Removes the directory of its topic, too, if no other queue is in it.
 pub fn remove_directory(queue: &ConsumeQueue) -> Result<()> {
     for directory in queue.directory().ancestors().take(2) {
         // A directory with a stray file stays.

@@ -7,15 +7,15 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A listener for new messages, called on the appending thread without any lock of the store.
+/// A listener for new messages. It is called on the appending thread, while no lock of the store is held.
 pub trait ArrivalListener: Send + Sync {
-    /// Whether anybody waits. Called once per append, after its messages became readable. A waiter registers first and then reads the
-    /// queue again, so that it misses no message.
+    /// Tells whether anybody waits for messages. Called once per append, after its messages became readable. A waiter registers
+    /// first and then reads the queue again, so that it misses no message.
     fn is_waiting(&self) -> bool {
         true
     }
 
-    /// Called for each message and queue.
+    /// Called for each message in each of its queues.
     fn on_arrival(&self, arrival: &Arrival<'_>);
 }
 
@@ -24,11 +24,11 @@ pub trait ArrivalListener: Send + Sync {
 pub struct Arrival<'a> {
     pub topic: &'a str,
     pub queue_id: i32,
-    /// Offset behind the message, or behind a later one.
+    /// Offset behind the message, or behind a later message.
     pub max_offset: i64,
     pub tags_code: i64,
     pub store_timestamp: i64,
-    /// Its property string: see [`properties`](crate::format::properties).
+    /// Property string of the message: see [`properties`](crate::format::properties).
     pub properties: &'a [u8],
 }
 
@@ -47,12 +47,12 @@ impl fmt::Debug for Arrivals {
 impl Arrivals {
     /// Sets or removes the listener.
     pub fn listen(&self, listener: Option<Arc<dyn ArrivalListener>>) {
-        // A flag of its own, so that appends without a listener take no lock.
+        // This flag saves appends without a listener from taking the lock.
         self.is_listening.store(listener.is_some(), Ordering::SeqCst);
         *self.listener.write().unwrap_or_else(PoisonError::into_inner) = listener;
     }
 
-    /// The listener, if somebody waits for messages published before.
+    /// Returns the listener if somebody waits for messages that were published before this call.
     #[inline]
     pub fn waiting(&self) -> Option<Arc<dyn ArrivalListener>> {
         if self.is_listening.load(Ordering::Relaxed) { self.ask() } else { None }
@@ -60,17 +60,18 @@ impl Arrivals {
 
     fn ask(&self) -> Option<Arc<dyn ArrivalListener>> {
         let listener = self.listener.read().unwrap_or_else(PoisonError::into_inner).clone()?;
-        // Published messages must be visible before this asks who waits.
+        // Published messages must be visible before the listener is asked.
         fence(Ordering::SeqCst);
         listener.is_waiting().then_some(listener)
     }
 }
 
-/// The messages of one append, collected until its lock is released.
+/// The messages of one append, collected until the append lock is released.
 #[derive(Debug, Default)]
 pub struct ArrivalBatch {
     store_timestamp: i64,
     properties: Vec<u8>,
+    /// Queue, max offset, tags code, and range of the property string in `properties`.
     entries: Vec<(Arc<LiveQueue>, i64, i64, Range<usize>)>,
 }
 
@@ -79,7 +80,7 @@ impl ArrivalBatch {
         Self { store_timestamp, ..Self::default() }
     }
 
-    /// Adds a message in its queues, each with its max offset.
+    /// Adds a message with its queues and the max offset of each queue.
     pub fn push<'a>(
         &mut self,
         queues: impl Iterator<Item = (&'a Arc<LiveQueue>, i64)>,

@@ -1,4 +1,4 @@
-//! A pull from a live queue: units and records come from maps, and records go straight to the caller.
+//! A pull from a live queue. Units and records come from maps, and records go straight to the caller.
 //!
 //! Source: `DefaultMessageStore.getMessage`.
 use super::live_log::{LiveLog, PROOF_LEN, record_in};
@@ -16,7 +16,7 @@ pub use crate::store::pull::PullResult;
 use crate::store::pull::{Pull, PullSource, PullStop, behind_file};
 use std::sync::Arc;
 
-/// Pulls from `queue`; records go to `out`.
+/// Pulls messages from `queue` and passes their records to `out`.
 pub fn get_message<F: PullFilter + ?Sized>(
     (log, queue): (&LiveLog, &LiveQueue),
     offset: i64,
@@ -25,7 +25,7 @@ pub fn get_message<F: PullFilter + ?Sized>(
     limits: GetLimits,
     out: &mut impl Records,
 ) -> Result<PullResult> {
-    // The queue first, so that the log's end is behind all of its records.
+    // The queue's bounds are read first, so that the log's end is behind all of their records.
     let bounds = queue.bounds();
     let log_end = log.end();
     let mut source = Source {
@@ -47,7 +47,7 @@ pub fn get_message<F: PullFilter + ?Sized>(
 /// Maximum cost of a filter in one pull: about 25 ms of a processor, or 800 messages with a filter of 300 parts.
 const MAX_FILTER_COST: usize = 1 << 18;
 
-/// Number of units that prefetching of records is ahead.
+/// Number of units by which prefetching of records is ahead.
 const AHEAD: i64 = 16;
 
 struct Source<'a, F: ?Sized, R> {
@@ -57,10 +57,11 @@ struct Source<'a, F: ?Sized, R> {
     log_end: u64,
     filter: &'a F,
     out: &'a mut R,
-    /// A pull reads only one file of the queue.
+    /// The map of the queue file. A pull reads only one file of a queue.
     units: Option<Arc<FileMap>>,
+    /// The map of the log file that was read last.
     records: Option<Arc<FileMap>>,
-    /// The file of `records` has its bytes up to here. CheckedBodies once a page.
+    /// The file of `records` surely has its bytes up to this offset. The check is made once per page.
     present_to: u64,
     checks_bodies: bool,
     filter_cost: usize,
@@ -109,7 +110,7 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
         if !unit.is_message() {
             self.out.skip(SkippedRange { queue_offset, messages: 1, unit, fault: Fault::NoUnit });
         } else if unit.physical_offset as u64 >= self.log.min_offset() {
-            // Before that, retention has removed the file.
+            // Before the log's begin, retention has removed the file, which is not a fault.
             self.out.skip(SkippedRange { queue_offset, messages: 1, unit, fault: Fault::NoFile });
         }
     }
@@ -122,7 +123,7 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
         }
         let (offset, len) = (unit.physical_offset as u64, unit.size as usize);
         let end = offset.saturating_add(len as u64);
-        // A stale unit: nothing was published there.
+        // The unit is stale, because nothing was published behind the log's end.
         if end > self.log_end {
             return Ok(self.gone(queue_offset, unit, Fault::BehindLog));
         }
@@ -136,10 +137,10 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
         };
         let record = record_in(file, offset, len);
         if end > self.present_to {
-            // Once a page, since each check loads from another page.
+            // Checked once per page, because each check loads from another page.
             self.present_to = file.has_to(end);
         }
-        // CheckedBodies after the record was read, since a lost page reads as zeroes.
+        // Checked after the record was read, because a lost page reads as zeroes.
         if end > self.present_to.min(file.lost_from()) {
             return Ok(self.gone(queue_offset, unit, Fault::CutOff));
         }
@@ -166,7 +167,7 @@ impl<F: ?Sized, R: Records> Source<'_, F, R> {
         PullStop::Gone(None)
     }
 
-    /// Prefetches the fields that identify the record at a queue offset, if it is in the current file.
+    /// Prefetches the fields that identify the record at a queue offset, if the record is in the current file.
     #[inline]
     fn prefetch(&self, queue_offset: i64) {
         if queue_offset >= self.bounds.1 {

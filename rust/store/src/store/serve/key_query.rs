@@ -1,4 +1,4 @@
-//! Finds messages by key as a broker does: all that the index has under the hash. The client compares the key.
+//! Finds messages by key as a broker does: all messages that the index lists under the hash. The client compares the key.
 //!
 //! Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `IndexFile.isTimeMatched`, `selectPhyOffset`.
 use super::live_log::{LiveLog, LiveRecord};
@@ -10,9 +10,9 @@ use crate::format::index::{IndexHeader, index_hash};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Maximum number of messages of one answer (`maxMsgsNumBatch`).
+/// Maximum number of messages in one answer (`maxMsgsNumBatch`).
 const MAX_MESSAGES: usize = 64;
-/// Number of times that a broker searches for earlier messages if it could read none.
+/// Number of searches. A broker searches for earlier messages if it could read none of those found.
 const ROUNDS: usize = 3;
 
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub struct KeyQueryResult {
     pub index_last_update_phy_offset: i64,
 }
 
-/// The index of an owned store. Each query lists its files again.
+/// The index of an owned store. Each query lists the index files again.
 #[derive(Debug)]
 pub struct LiveIndex {
     directory: PathBuf,
@@ -35,6 +35,7 @@ pub struct LiveIndex {
 #[derive(Default)]
 struct Offsets {
     offsets: Vec<i64>,
+    /// Store time in milliseconds and physical offset of the last entry of the index.
     last_update: (i64, i64),
 }
 
@@ -43,7 +44,7 @@ impl LiveIndex {
         Self { directory, slots, entries }
     }
 
-    /// The newest messages of a topic with a key, by store time from `begin` to `end` in milliseconds.
+    /// Returns the newest messages of a topic with a key, with a store time from `begin` to `end` in milliseconds.
     pub fn query(
         &self,
         log: &LiveLog,
@@ -80,7 +81,7 @@ impl LiveIndex {
         let mut is_last = true;
         for path in list_files(&self.directory)?.iter().rev() {
             let Some(map) = open(path)? else { continue };
-            // A file of another size is not the writer's.
+            // A file of another size is not a file of this writer.
             let Ok(view) = IndexView::new(map.bytes(), self.slots, self.entries) else { continue };
             let header = *view.header();
             if header.index_count <= 1 {
@@ -90,10 +91,10 @@ impl LiveIndex {
                 result.last_update = (header.end_timestamp, header.end_phy_offset);
             }
             if overlaps(&header, begin, end) {
-                // A damaged chain gives the offsets before the damage.
+                // At a damaged chain, the offsets before the damage are returned.
                 let _ = view.query(hash, begin, end, most, &mut result.offsets);
             }
-            // Files are in the order of time: older ones have nothing from `begin` on.
+            // Files are in the order of time, so older files have no entries from `begin` on.
             if header.begin_timestamp < begin || result.offsets.len() >= most {
                 break;
             }
@@ -107,7 +108,7 @@ fn overlaps(header: &IndexHeader, begin: i64, end: i64) -> bool {
     begin < header.begin_timestamp && end > header.end_timestamp || within.contains(&begin) || within.contains(&end)
 }
 
-/// The index files, oldest first.
+/// Returns the index files, oldest first.
 fn list_files(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut names = place::names(directory)?;
     names.retain(|name| name.bytes().all(|b| b.is_ascii_digit()));
@@ -115,7 +116,7 @@ fn list_files(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
-/// Maps a file; `None` if retention has removed it meanwhile.
+/// Maps a file; returns `None` if retention has removed it meanwhile.
 fn open(path: &Path) -> Result<Option<ReadMap>> {
     let map = |file: File| (file.metadata()?.len() > 0).then(|| ReadMap::new(&file)).transpose();
     match place::open(path, || File::open(path).and_then(map)) {

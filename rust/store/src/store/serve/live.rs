@@ -1,6 +1,6 @@
 //! The façade for reading a store while this process appends to it.
 //!
-//! Source: `DefaultMessageStore`, its methods other than appends.
+//! Source: `DefaultMessageStore`, except for its appends.
 use super::arrival::Arrivals;
 use super::get_message::{PullResult, get_message};
 use super::key_query::{KeyQueryResult, LiveIndex};
@@ -17,7 +17,7 @@ use crate::store::get_limits::GetLimits;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A store to read; clones share it. It may outlive its appender, and then shows the appender's last state.
+/// A store to read. Clones share the store. A clone may outlive its appender, and then shows the last state of the appender.
 #[derive(Clone, Debug)]
 pub struct Live {
     parts: Arc<Parts>,
@@ -38,23 +38,23 @@ impl Live {
         Self { parts: Arc::new(Parts { log, queues, index, arrivals, growth }) }
     }
 
-    /// A queue that has or had messages. The handle is valid until the queue [is removed](LiveQueue::is_removed).
+    /// Returns a queue that has or had messages. The handle is valid until the queue [is removed](LiveQueue::is_removed).
     pub fn queue(&self, topic: &str, queue_id: i32) -> Option<Arc<LiveQueue>> {
         self.parts.queues.get(topic, queue_id)
     }
 
-    /// The queues of a topic that have or had messages, by id.
+    /// Returns the queues of a topic that have or had messages, by id.
     pub fn queues_of(&self, topic: &str) -> Vec<Arc<LiveQueue>> {
         self.parts.queues.of_topic(topic)
     }
 
-    /// All queues that have or had messages.
+    /// Returns all queues that have or had messages.
     pub fn queues(&self) -> Vec<Arc<LiveQueue>> {
         self.parts.queues.all()
     }
 
-    /// Pulls messages of a queue from `offset` on by a broker's rules, and appends whole records to `out`. A removed queue is an empty
-    /// one. After an error `out` may have grown.
+    /// Pulls messages of a queue from `offset` on by a broker's rules, and passes whole records to `out`. A removed queue
+    /// counts as empty. After an error `out` may have received records.
     pub fn get_message<F: PullFilter + ?Sized>(
         &self,
         queue: &LiveQueue,
@@ -71,18 +71,18 @@ impl Live {
         self.parts.log.record(physical_offset)
     }
 
-    /// Offsets of the first byte of the log, and behind its last record.
+    /// Returns the offset of the first byte of the log, and the offset behind its last record.
     pub fn log_bounds(&self) -> (u64, u64) {
         let min_offset = self.parts.log.min_offset();
         (min_offset, self.parts.log.end().max(min_offset))
     }
 
-    /// The file with the log's byte at `offset`; `None` if it is removed.
+    /// Returns the file with the log's byte at `offset`; `None` if the file is removed.
     pub fn log_file(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         self.parts.log.file_of(offset)
     }
 
-    /// Wakes threads that wait for the log to grow.
+    /// Returns the signal for threads that wait for the log to grow.
     pub fn growth(&self) -> &LogGrowth {
         &self.parts.growth
     }
@@ -91,39 +91,41 @@ impl Live {
         self.parts.log.file_size()
     }
 
-    /// Store time of a message in milliseconds; -1 without one.
+    /// Returns the store time of a message in milliseconds; -1 if there is no message.
     pub fn store_time(&self, queue: &LiveQueue, offset: i64) -> Result<i64> {
         time::store_time(&self.parts.log, queue, offset)
     }
 
-    /// Store time of the message at the min offset of a queue, in milliseconds; -1 without one.
+    /// Returns the store time of the message at the min offset of a queue, in milliseconds; -1 if there is no message.
     pub fn earliest_in_queue(&self, queue: &LiveQueue) -> Result<i64> {
         self.store_time(queue, queue.min_offset())
     }
 
-    /// The earliest of these times over all queues of a topic; -1 without one.
+    /// Returns the least store time at the min offsets of a topic's queues, in milliseconds; -1 without messages.
     pub fn earliest_in_topic(&self, topic: &str) -> Result<i64> {
         let times =
             self.queues_of(topic).iter().map(|queue| self.earliest_in_queue(queue)).collect::<Result<Vec<_>>>()?;
         Ok(times.into_iter().filter(|time| *time >= 0).min().unwrap_or(-1))
     }
 
-    /// The offset in a queue for a store time in milliseconds, by the rule of 4.9.4.
+    /// Returns the offset in a queue for a store time in milliseconds, by the rule of 4.9.4.
     pub fn offset_for_time(&self, queue: &LiveQueue, when: i64) -> Result<i64> {
         time::offset_for_time(&self.parts.log, queue, when)
     }
 
-    /// Store time of the first message in the log, in milliseconds; -1 without one. 4.9.4 finds none in a log of less than 8 MiB; 5.x does.
+    /// Returns the store time of the first message in the log, in milliseconds; -1 without messages. A 4.9.4 broker returns -1
+    /// for a log of less than 8 MiB, too; 5.x does not.
     pub fn earliest_store_time(&self) -> Result<i64> {
         time::earliest_in_log(&self.parts.log)
     }
 
-    /// The newest messages of a topic under the hash of a key, at most 64, by store time from `begin` to `end` in milliseconds.
+    /// Returns the newest messages of a topic under the hash of a key, at most 64, with a store time from `begin` to `end` in
+    /// milliseconds.
     pub fn query(&self, topic: &str, key: &str, max_messages: usize, begin: i64, end: i64) -> Result<KeyQueryResult> {
         self.parts.index.query(&self.parts.log, (topic, key), max_messages, begin, end)
     }
 
-    /// Sets whether pulls check the body of a message against its CRC, the first time since the store was opened.
+    /// Sets whether a pull checks the body of a message against its CRC. Each body is checked once while the store is open.
     pub fn check_bodies(&self, is_asked: bool) {
         self.parts.log.check_bodies(is_asked);
     }
@@ -138,7 +140,7 @@ impl Live {
         let name = path.file_name().and_then(|name| name.to_str());
         let Some(base) = name.and_then(crate::file::name::offset) else { return };
         if path.parent() == Some(log.directory()) {
-            // Before the removal, so that nobody opens it again.
+            // Released before the removal, so that no reader opens the file again.
             log.begin_at(base + log.file_size());
         } else if let Some(queue) = self.queue_at(path.parent()) {
             queue.release_file(base);
@@ -151,7 +153,7 @@ impl Live {
         self.queue(&name(directory?.parent())?, queue_id)
     }
 
-    /// Moves the min offsets of all queues to the log's begin.
+    /// Moves the min offsets of all queues to the begin of the log.
     pub(crate) fn correct_min_offsets(&self) -> Result<()> {
         let log_start = self.parts.log.min_offset();
         self.parts.queues.all().iter().try_for_each(|queue| queue.begin_at(log_start))

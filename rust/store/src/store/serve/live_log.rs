@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Length of a record's head up to its physical offset, which identifies it.
+/// Bytes of a record up to the end of its physical offset. These fields identify the record.
 pub(super) const PROOF_LEN: usize = 36;
 
-/// The log: one thread writes, and readers see everything before its end.
+/// The live log. One thread writes, and readers see everything before the published end.
 #[derive(Debug)]
 pub struct LiveLog {
     files: MapCache,
@@ -22,7 +22,7 @@ pub struct LiveLog {
     checks_bodies: AtomicBool,
 }
 
-/// A record in the log's map.
+/// A record in a map of the log, which stays mapped while this handle exists.
 #[derive(Clone, Debug)]
 pub struct LiveRecord {
     file: Arc<FileMap>,
@@ -67,18 +67,18 @@ impl LiveLog {
         self.end.store(end, Ordering::Release);
     }
 
-    /// Releases the files that begin before `offset`.
+    /// Sets the begin of the log to `offset` and releases the files that begin before it.
     pub fn begin_at(&self, offset: u64) {
         self.min_offset.fetch_max(offset, Ordering::AcqRel);
         self.files.forget_before(offset);
     }
 
-    /// The file with the byte at `offset`; `None` if it is removed.
+    /// Returns the file with the byte at `offset`; `None` if the file is removed.
     pub fn file_of(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         self.files.file_of(offset)
     }
 
-    /// The record at `offset`, if one is published there.
+    /// Returns the published record at `offset`; `None` if no record begins there.
     pub fn record(&self, offset: u64) -> Result<Option<LiveRecord>> {
         let end = self.end();
         if offset.saturating_add(MIN_LEN as u64) > end {
@@ -87,13 +87,13 @@ impl LiveLog {
         let Some(file) = self.file_of(offset)? else { return Ok(None) };
         let len = file.slice(offset, 4).and_then(|head| i32_at(head, 0)).and_then(|len| usize::try_from(len).ok());
         let len = len.filter(|len| *len >= MIN_LEN && offset + *len as u64 <= end);
-        // The file is checked after the record: pages that another process cut off read as zeroes.
+        // The file is checked after the record was read, because pages that another process has cut off read as zeroes.
         let is_there = |len: &usize| record_in(&file, offset, *len).is_some() && file.has(offset + *len as u64);
         let Some(len) = len.filter(is_there) else { return Ok(None) };
         Ok(Some(LiveRecord { file, at: offset, len }))
     }
 
-    /// Store time of the record of `len` bytes at `offset`; -1 without one.
+    /// Returns the store time of the record of `len` bytes at `offset`, in milliseconds; -1 if there is no record.
     pub fn store_time(&self, offset: i64, len: i32) -> Result<i64> {
         let (Ok(offset), Ok(len)) = (u64::try_from(offset), usize::try_from(len)) else { return Ok(-1) };
         if offset.saturating_add(len as u64) > self.end() {
@@ -105,7 +105,7 @@ impl LiveLog {
     }
 }
 
-/// The published record of `len` bytes at `offset`, identified by its size, its magic and its offset.
+/// Returns the published record of `len` bytes at `offset`. Its size, magic code and physical offset must be right.
 #[inline]
 pub fn record_in(file: &FileMap, offset: u64, len: usize) -> Option<&[u8]> {
     let record = file.slice(offset, len).filter(|record| record.len() >= PROOF_LEN)?;
@@ -114,10 +114,10 @@ pub fn record_in(file: &FileMap, offset: u64, len: usize) -> Option<&[u8]> {
     (is_message && is_here).then_some(record)
 }
 
-/// Reads the store timestamp without parsing the record.
+/// Reads the store timestamp without parsing the whole record.
 fn store_timestamp(record: &[u8]) -> Option<i64> {
     let is_v6 = i32_at(record, 36)? & BORN_HOST_V6 != 0;
-    // The born host before it has 8 or 20 bytes.
+    // The born host before the store timestamp has 8 or 20 bytes.
     i64_at(record, if is_v6 { 68 } else { 56 })
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 const UNIT: u64 = UNIT_SIZE as u64;
 
-/// A queue, valid until it is [removed](Self::is_removed).
+/// A live queue. The handle is valid until the queue is [removed](Self::is_removed).
 #[derive(Debug)]
 pub struct LiveQueue {
     topic: Box<str>,
@@ -49,7 +49,7 @@ impl LiveQueue {
         self.queue_id
     }
 
-    /// Offset of the first unit whose record is still in the log, or the max offset.
+    /// Returns the offset of the first unit whose record is still in the log; the max offset if there is none.
     #[inline]
     pub fn min_offset(&self) -> i64 {
         self.min_offset.load(Ordering::Acquire)
@@ -60,16 +60,16 @@ impl LiveQueue {
         self.max_offset.load(Ordering::Acquire)
     }
 
-    /// Consistent min and max offset; 0 and 0 after a removal.
+    /// Returns consistent min and max offsets; both are 0 after a removal.
     #[inline]
     pub fn bounds(&self) -> (i64, i64) {
-        // A removal sets the max offset to 0 first.
+        // The min offset is read first, because a removal sets the max offset to 0 before the min offset.
         let min_offset = self.min_offset();
         let max_offset = self.max_offset();
         (min_offset.min(max_offset), max_offset)
     }
 
-    /// Whether the queue was removed. A new one with its name may exist.
+    /// Tells whether the queue was removed. A new queue of the same name may exist.
     #[inline]
     pub fn is_removed(&self) -> bool {
         self.is_removed.load(Ordering::Acquire)
@@ -80,7 +80,7 @@ impl LiveQueue {
         (self.files.file_size() / UNIT) as i64
     }
 
-    /// `None` outside of the queue and in a hole.
+    /// Returns `None` outside of the queue and in a hole.
     pub fn unit(&self, offset: i64) -> Result<Option<Unit>> {
         let (min, max) = self.bounds();
         if !(min..max).contains(&offset) {
@@ -90,7 +90,7 @@ impl LiveQueue {
         Ok(file.and_then(|file| unit_in(&file, offset)))
     }
 
-    /// The file with the unit at a queue offset, which must not be negative; `None` if it is removed.
+    /// Returns the file with the unit at a queue offset, which must not be negative; `None` if the file is removed.
     #[inline]
     pub fn file_of(&self, offset: i64) -> Result<Option<Arc<FileMap>>> {
         self.files.file_of(offset as u64 * UNIT)
@@ -101,7 +101,7 @@ impl LiveQueue {
         self.files.forget_before(base + self.files.file_size());
     }
 
-    /// Whether retention has removed the file of a queue offset.
+    /// Tells whether retention has removed the file of a queue offset.
     pub fn has_let_go(&self, offset: i64) -> bool {
         (offset as u64) * UNIT < self.files.first()
     }
@@ -110,10 +110,10 @@ impl LiveQueue {
         ConsumeQueue::list(&self.topic, self.queue_id, self.files.directory())
     }
 
-    /// Publishes the units before `max_offset`. Returns whether they are the first.
+    /// Publishes the units before `max_offset`. Returns whether these are the first units of the queue.
     #[inline]
     pub fn publish(&self, max_offset: i64) -> bool {
-        // Relaxed, since there is one writer.
+        // Relaxed is enough, because there is only one writer.
         let is_first = self.max_offset.load(Ordering::Relaxed) == 0;
         self.max_offset.store(max_offset, Ordering::Release);
         is_first && max_offset > 0
@@ -124,7 +124,7 @@ impl LiveQueue {
         self.begin_in(&self.list_files()?, log_start)
     }
 
-    /// [`begin_at`](Self::begin_at) with an existing listing of the files.
+    /// Runs [`begin_at`](Self::begin_at) with an existing listing of the files.
     pub fn begin_in(&self, files: &ConsumeQueue, log_start: u64) -> Result<()> {
         let max_offset = self.max_offset();
         let first = files.lower_bound(log_start, max_offset)?;
@@ -145,7 +145,7 @@ impl LiveQueue {
     }
 }
 
-/// The unit at a queue offset, if `file` has it.
+/// Returns the unit at a queue offset; `None` if `file` does not contain it.
 #[inline]
 pub fn unit_in(file: &FileMap, offset: i64) -> Option<Unit> {
     file.slice(offset as u64 * UNIT, UNIT_SIZE).and_then(Unit::decode)

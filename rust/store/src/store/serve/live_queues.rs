@@ -1,4 +1,4 @@
-//! The live queues of a store by name. A queue is listed here once it has a message.
+//! The live queues of a store by name. A queue becomes visible here with its first message.
 //!
 //! Source: `DefaultMessageStore.consumeQueueTable`, `findConsumeQueue`.
 use super::live_queue::LiveQueue;
@@ -22,7 +22,7 @@ impl LiveQueues {
         Self { directory, file_size, count: Arc::default(), topics: RwLock::default() }
     }
 
-    /// Creates a queue; lists it if it has messages.
+    /// Creates a queue. The queue becomes visible if it has messages.
     pub fn make(&self, topic: &str, queue_id: i32, max_offset: i64) -> Arc<LiveQueue> {
         let directory = self.directory.join(topic).join(queue_id.to_string());
         let queue = LiveQueue::new(topic, queue_id, directory, self.file_size, max_offset, self.count.clone());
@@ -57,7 +57,7 @@ impl LiveQueues {
                 }
             }
         }
-        // Without the lock, and when nobody can find it any more.
+        // The queue is emptied without the lock, when no reader can find it any more.
         queue.remove();
     }
 
@@ -65,7 +65,7 @@ impl LiveQueues {
         self.read().get(topic)?.get(&queue_id).cloned()
     }
 
-    /// The queues of a topic, by id.
+    /// Returns the queues of a topic, by id.
     pub fn of_topic(&self, topic: &str) -> Vec<Arc<LiveQueue>> {
         self.read().get(topic).into_iter().flat_map(|queues| queues.values().cloned()).collect()
     }

@@ -1,4 +1,4 @@
-//! Wakes threads that wait for the log to grow, to send it to slaves.
+//! Wakes threads that wait for the log to grow, to send new records to slaves.
 //!
 //! Source: `WaitNotifyObject`, `HAService.getWaitNotifyObject`.
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
@@ -13,10 +13,10 @@ pub struct LogGrowth {
 }
 
 impl LogGrowth {
-    /// Wakes waiting threads, if there are any, to check again.
+    /// Wakes waiting threads to check the log again.
     #[inline]
     pub fn notify(&self) {
-        // Published bytes must be visible before this asks who waits.
+        // Published bytes must be visible before the number of waiters is read.
         fence(Ordering::SeqCst);
         if self.waiting.load(Ordering::Relaxed) > 0 {
             self.wake();
@@ -25,12 +25,12 @@ impl LogGrowth {
 
     #[cold]
     fn wake(&self) {
-        // A waiter checks under the lock: it has either seen the growth, or waits now.
+        // A waiter checks under this lock. So it has either seen the growth, or waits now and is woken.
         drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
         self.grown.notify_all();
     }
 
-    /// Waits until `is_enough`, which is checked after each growth, or for `timeout`.
+    /// Waits until `is_enough` returns true, but at most for `timeout`. The condition is checked after each growth.
     pub fn wait(&self, timeout: Duration, is_enough: impl Fn() -> bool) {
         if is_enough() {
             return;

@@ -1,4 +1,4 @@
-//! The files of a log or a queue, each mapped on first use and released when it is removed.
+//! The files of a log or a queue. Each file is mapped on first use and released when it is removed.
 //!
 //! Source: `MappedFileQueue.findMappedFileByOffset`.
 use super::checked::CheckedBodies;
@@ -12,14 +12,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Maximum number of cached maps of a store, since a process may have 65,530 of them (`vm.max_map_count`).
+/// Maximum number of cached maps of a store. A process may have 65,530 maps (`vm.max_map_count`).
 const MAX_MAPS: usize = 16_384;
 
 /// The number of cached maps of a store.
 #[derive(Debug, Default)]
 pub struct MapCount(AtomicUsize);
 
-/// Contiguous files of one size.
+/// A cache of maps of contiguous files of one size.
 #[derive(Debug)]
 pub struct MapCache {
     directory: PathBuf,
@@ -30,7 +30,7 @@ pub struct MapCache {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Files that begin before this are removed.
+    /// Files that begin before this offset are removed.
     first: u64,
     maps: BTreeMap<u64, Arc<FileMap>>,
 }
@@ -41,7 +41,7 @@ pub struct FileMap {
     base: u64,
     map: ReadMap,
     checked: CheckedBodies,
-    /// `None` for a map that is not cached.
+    /// The counter of cached maps; `None` for a map that is not cached.
     count: Option<Arc<MapCount>>,
 }
 
@@ -58,12 +58,12 @@ impl MapCache {
         self.file_size
     }
 
-    /// The file with the byte at `offset`; `None` if it is removed.
+    /// Returns the file with the byte at `offset`; `None` if the file is removed.
     #[inline]
     pub fn file_of(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         let base = offset - offset % self.file_size;
         let state = self.read();
-        // A file about to be removed may still exist, but is not opened again.
+        // A file about to be removed may still exist, but must not be opened again.
         if base < state.first {
             return Ok(None);
         }
@@ -82,14 +82,14 @@ impl MapCache {
             opened => opened?,
         };
         let mut state = self.write();
-        // Removed meanwhile; a file with that name may be a new one.
+        // The file was removed meanwhile. A file of that name may be a new file.
         if base < state.first {
             return Ok(None);
         }
         if let Some(map) = state.maps.get(&base) {
             return Ok(Some(map.clone()));
         }
-        // Beyond the limit a map is dropped with its last reader.
+        // Above the limit a map is not cached, so it is dropped with its last reader.
         let map = Arc::new(FileMap { path, base, map, checked: CheckedBodies::default(), count: self.count.reserve() });
         if map.count.is_some() {
             state.maps.insert(base, map.clone());
@@ -97,7 +97,7 @@ impl MapCache {
         Ok(Some(map))
     }
 
-    /// Start of the first file that is not removed.
+    /// Returns the offset from which on files are not removed.
     pub fn first(&self) -> u64 {
         self.read().first
     }
@@ -110,7 +110,7 @@ impl MapCache {
             let remaining = state.maps.split_off(&offset);
             std::mem::replace(&mut state.maps, remaining)
         };
-        // Without the lock, since unmapping a file may take a while.
+        // Maps are dropped without the lock, because unmapping a file may take a while.
         drop(removed);
     }
 
@@ -124,7 +124,7 @@ impl MapCache {
 }
 
 impl MapCount {
-    /// Counts one more cached map, unless the limit is reached.
+    /// Counts one more cached map; returns `None` if the limit is reached.
     fn reserve(self: &Arc<Self>) -> Option<Arc<Self>> {
         let increment = |count| (count < MAX_MAPS).then_some(count + 1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, increment).is_ok().then(|| self.clone())
@@ -136,18 +136,18 @@ impl FileMap {
         self.base
     }
 
-    /// Whether the body of the record at `offset` has the right CRC; checked once.
+    /// Tells whether the body of the record at `offset` has the right CRC. A sound body is checked once.
     pub fn has_sound_body(&self, offset: u64, record: &[u8]) -> bool {
         self.checked.is_sound(offset.saturating_sub(self.base), self.map.bytes().len() as u64, record)
     }
 
-    /// Whether the file still has the bytes before `offset`, and no other process has truncated it.
+    /// Tells whether the file still has all bytes before `offset`, which is not so if another process has truncated it.
     #[inline]
     pub fn has(&self, offset: u64) -> bool {
         self.has_to(offset) >= offset
     }
 
-    /// The offset up to which the file has its bytes, at most to the end of the page of `offset`.
+    /// Returns the offset up to which the file has its bytes, but at most the end of the page of `offset`.
     #[inline]
     pub fn has_to(&self, offset: u64) -> u64 {
         let position = offset.saturating_sub(self.base);
@@ -157,20 +157,20 @@ impl FileMap {
         }
     }
 
-    /// The end of a truncated file, which may be inside a page.
+    /// Returns the end of a truncated file, which may be inside a page.
     #[cold]
     fn end_now(&self) -> u64 {
         let len = std::fs::metadata(&self.path).map_or(0, |meta| meta.len());
         self.lost_from().min(self.base + len)
     }
 
-    /// Offset of the first byte found lost, or `u64::MAX`.
+    /// Returns the offset of the first byte that was found lost; `u64::MAX` if no byte was.
     #[inline]
     pub fn lost_from(&self) -> u64 {
         self.map.lost_from().saturating_add(self.base)
     }
 
-    /// The bytes from `offset`, all of which must be published; `None` if they are not all in this file.
+    /// Returns the bytes from `offset`, all of which must be published; `None` if some of them are not in this file.
     #[inline]
     pub fn slice(&self, offset: u64, len: usize) -> Option<&[u8]> {
         self.map.slice(offset.checked_sub(self.base)?, len)

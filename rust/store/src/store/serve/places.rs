@@ -1,10 +1,11 @@
-//! The result of a pull: records copied into a buffer, or their places in the log's maps.
+//! The result of a pull: records copied into a buffer, or the places of records in the log's maps.
 use super::map_cache::FileMap;
 use super::skipped::SkippedRange;
 use crate::file::mmap::prefetch;
 use std::sync::Arc;
 
-/// Number of pieces that prefetching is ahead. It loads the first bytes; the processor itself expects the following ones.
+/// Number of pieces by which prefetching is ahead. The first bytes of a piece are prefetched; the processor itself prefetches
+/// the bytes behind.
 const AHEAD: usize = 2;
 const FETCHED: usize = 512;
 const CACHE_LINE: usize = 64;
@@ -14,7 +15,7 @@ pub trait Records {
     /// Adds the record at `offset` of the log, in `file`.
     fn take(&mut self, file: &Arc<FileMap>, offset: u64, record: &[u8]);
 
-    /// Called for listed messages that cannot be returned.
+    /// Called for listed messages that a pull cannot return.
     fn skip(&mut self, _range: SkippedRange) {}
 }
 
@@ -25,7 +26,7 @@ impl Records for Vec<u8> {
     }
 }
 
-/// Places of records. Their files stay mapped as long as this holds them.
+/// The places of the records of a pull. Their files stay mapped while this object exists.
 #[derive(Debug, Default)]
 pub struct Places {
     files: Vec<Arc<FileMap>>,
@@ -36,7 +37,7 @@ pub struct Places {
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
-    /// Index of the file.
+    /// Index of the file in `Places::files`.
     file: usize,
     offset: u64,
     len: usize,
@@ -54,10 +55,10 @@ impl Places {
         self.bytes
     }
 
-    /// A piece by number: contiguous records of one file. `None` behind the last.
+    /// Returns a piece by number: contiguous records of one file. Returns `None` behind the last piece.
     #[inline]
     pub fn piece(&self, number: usize) -> Option<&[u8]> {
-        // Copying this piece hides the latency of loading that one.
+        // Copying this piece hides the latency of loading the later piece.
         if let Some(later) = self.slice(number + AHEAD) {
             (0..FETCHED).step_by(CACHE_LINE).for_each(|at| prefetch(later, at));
         }
@@ -67,7 +68,7 @@ impl Places {
     #[inline]
     fn slice(&self, number: usize) -> Option<&[u8]> {
         let place = self.places.get(number)?;
-        // The slice existed when it was added, and mapped bytes do not go away.
+        // The slice existed when the record was added, and mapped bytes do not go away.
         Some(self.files[place.file].slice(place.offset, place.len).unwrap_or_default())
     }
 
@@ -77,12 +78,13 @@ impl Places {
         (0..).map_while(|number| self.piece(number)).for_each(|piece| out.extend_from_slice(piece));
     }
 
-    /// Whether no other process has truncated a file, which would put zeroes in the place of records.
+    /// Tells whether all records are complete. If another process has truncated a file, there are zeroes in the place of
+    /// records.
     pub fn are_complete(&self) -> bool {
         let ends = self.places.iter().map(|place| (place.file, place.offset + place.len as u64));
         let mut is_complete = true;
         let mut last: Option<(usize, u64)> = None;
-        // Records of a file are mostly in order, so checks only happen when the file changes.
+        // Records of a file are mostly in order, so only the last record before a change of the file is checked.
         for (file, end) in ends {
             match &mut last {
                 Some((same, furthest)) if *same == file => *furthest = end.max(*furthest),
@@ -96,7 +98,7 @@ impl Places {
         &self.skipped
     }
 
-    /// Removes everything, but keeps the memory.
+    /// Removes all records, but keeps the memory.
     pub fn clear(&mut self) {
         self.files.clear();
         self.places.clear();
@@ -108,7 +110,7 @@ impl Places {
 impl Records for Places {
     #[inline]
     fn take(&mut self, file: &Arc<FileMap>, offset: u64, record: &[u8]) {
-        // Once a file: a pull of a thousand messages usually has one map.
+        // A map is stored once for a run of records: a pull of a thousand messages usually has one map.
         if self.files.last().is_none_or(|last| !Arc::ptr_eq(last, file)) {
             self.files.push(file.clone());
         }

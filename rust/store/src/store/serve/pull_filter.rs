@@ -1,4 +1,4 @@
-//! Filters of pulls: by the tags code of a unit, then by the message. The client compares the text of a tag.
+//! Filters of pulls, first by the tags code of a unit, then by the message. The client compares the tag itself.
 //!
 //! Source: `MessageFilter`, `ExpressionMessageFilter.isMatchedByConsumeQueue`, `isMatchedByCommitLog`.
 use crate::filter::TagExpression;
@@ -6,13 +6,13 @@ use crate::filter::sql92::Sql92;
 use crate::format::message::Message;
 
 pub trait PullFilter {
-    /// Whether a message with this tags code may match.
+    /// Tells whether a message with this tags code may match.
     #[inline]
     fn matches_code(&self, _tags_code: i64) -> bool {
         true
     }
 
-    /// Whether [`matches_message`](Self::matches_message) must be called, too.
+    /// Tells whether [`matches_message`](Self::matches_message) must be called, too.
     #[inline]
     fn reads_messages(&self) -> bool {
         false
@@ -22,8 +22,8 @@ pub trait PullFilter {
         true
     }
 
-    /// The cost of [`matches_message`](Self::matches_message) for a message with this many bytes of properties. The unit is the evaluation
-    /// of a part of an expression on a short message.
+    /// Returns the cost of [`matches_message`](Self::matches_message) for a message with `properties` bytes of properties. One
+    /// unit of cost is the evaluation of one part of an expression on a short message.
     fn cost(&self, _properties: usize) -> usize {
         0
     }
@@ -34,7 +34,7 @@ pub struct Every;
 
 impl PullFilter for Every {}
 
-/// Matches messages whose tag has one of these hashes, like the `codeSet` of a subscription.
+/// A filter for messages whose tag has one of these hashes, like the `codeSet` of a subscription.
 #[derive(Clone, Debug, Default)]
 pub struct TagCodes(Box<[i32]>);
 
@@ -51,7 +51,7 @@ impl PullFilter for TagCodes {
     #[inline]
     fn matches_code(&self, tags_code: i64) -> bool {
         match &*self.0 {
-            // A broker compares only the lower half (`tagsCode.intValue()`).
+            // A broker compares only the lower half of the code (`tagsCode.intValue()`).
             [only] => *only == tags_code as i32,
             codes => codes.binary_search(&(tags_code as i32)).is_ok(),
         }

@@ -5,17 +5,17 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     NoUnit,
-    /// The file of the queue is missing, with all messages that it listed.
+    /// The queue file is missing, and all units in it.
     NoQueueFile,
-    /// The unit points behind the log's end.
+    /// The unit points behind the end of the log.
     BehindLog,
-    /// The file of the log is missing.
+    /// The log file is missing.
     NoFile,
-    /// The file of the log has lost bytes of the record.
+    /// The log file was truncated and has lost bytes of the record.
     CutOff,
-    /// The bytes there are not the record.
+    /// The bytes at the offset are not the record.
     NoRecord,
-    /// The body does not have the record's CRC.
+    /// The body does not match the CRC in the record.
     Body,
 }
 
@@ -33,10 +33,10 @@ impl fmt::Display for Fault {
     }
 }
 
-/// One or several messages skipped for the same reason.
+/// A range of messages that were skipped for the same reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SkippedRange {
-    /// Offset of the first one.
+    /// Queue offset of the first message.
     pub queue_offset: i64,
     pub messages: u64,
     pub unit: Unit,

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::store::time_search::{TimedQueue, file_by_time, nearest};
 
-/// Milliseconds; -1 without such a message.
+/// Returns the store time in milliseconds of the message at a queue offset; -1 if there is no message.
 pub fn store_time(log: &LiveLog, queue: &LiveQueue, offset: i64) -> Result<i64> {
     match queue.unit(offset)?.filter(Unit::is_message) {
         Some(unit) => log.store_time(unit.physical_offset, unit.size),
@@ -15,12 +15,12 @@ pub fn store_time(log: &LiveLog, queue: &LiveQueue, offset: i64) -> Result<i64> 
     }
 }
 
-/// The offset of the message nearest to a time in milliseconds, in the file chosen by modification time.
+/// Returns the offset of the message nearest to a time in milliseconds, in the file chosen by modification time.
 pub fn offset_for_time(log: &LiveLog, queue: &LiveQueue, when: i64) -> Result<i64> {
     nearest(&mut Search { log, queue, bounds: queue.bounds() }, when, log.min_offset() as i64)
 }
 
-/// Store time of the first message in the log, in milliseconds; -1 without one.
+/// Returns the store time of the first message in the log, in milliseconds; -1 without messages.
 pub fn earliest_in_log(log: &LiveLog) -> Result<i64> {
     let record = log.record(log.min_offset())?;
     Ok(record.as_ref().and_then(|record| record.message()).map_or(-1, |message| message.store_timestamp()))
@@ -47,7 +47,7 @@ impl TimedQueue for Search<'_> {
     }
 
     fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>> {
-        // A new listing, since the present modification times count.
+        // The files are listed again, because their present modification times count.
         let files = self.queue.list_files()?;
         file_by_time(files.segments().files(), when, |_| None)
     }

@@ -1,7 +1,7 @@
-//! Checks the checkpoint against the log and the index: it must not be ahead of them.
+//! Checks that the checkpoint is not ahead of the log and the index.
 //!
-//! Recovery starts at the older of its first two times (`min_timestamp`). If that is too late, some records are never listed. A single
-//! time that is too late does no harm by itself.
+//! Recovery starts at the older of the checkpoint's first two times (`min_timestamp`). If that time is too late, some records
+//! are never listed. A single time that is too late does no harm.
 //!
 //! Source: `StoreCheckpoint`, `CommitLog.isMappedFileMatchedRecover`, `IndexService.load`.
 use super::report::VerifyReport;
@@ -15,10 +15,10 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The content of the file, or its fault; `None` without a file.
+/// The content of the checkpoint file, or its fault; `None` without a file.
 pub(super) type Content = Option<Result<Checkpoint, String>>;
 
-/// Reads it. This must come before the log is read, since a running broker continues with both.
+/// Reads the checkpoint. This must come before the log is read, because a running broker continues to write both.
 pub(super) fn read(store: &MessageStore) -> Result<Content> {
     match place::read(&store.root().join(NAME), FILE_SIZE as u64) {
         Ok(page) => Ok(page.map(|page| Checkpoint::decode(&page).map_err(|malformed| malformed.to_string()))),
@@ -27,7 +27,7 @@ pub(super) fn read(store: &MessageStore) -> Result<Content> {
     }
 }
 
-/// Checks it; `last_time` is the greatest store timestamp in the log, if known.
+/// Checks the checkpoint. `last_time` is the greatest store timestamp in the log; `None` if it is unknown.
 pub(super) fn verify(
     store: &MessageStore,
     content: Content,
@@ -57,7 +57,7 @@ pub(super) fn verify(
     report.damage.push(Damage { offset: 0, length: 0, reason, file: path });
 }
 
-/// Notes about wrong times that do not harm recovery.
+/// Returns notes about wrong times that do not harm recovery.
 fn notes(path: &Path, checkpoint: Checkpoint, (limit, words): &(i64, String), index: &[IndexFile]) -> Vec<String> {
     let times = [
         ("physicMsgTimestamp", checkpoint.physic_msg_timestamp),

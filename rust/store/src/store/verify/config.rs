@@ -1,6 +1,7 @@
 //! Checks the files in `config/`: whether they are readable, and whether topics and offsets agree with the queues.
 //!
-//! A fault that RocketMQ or a consumer corrects by itself is a note; one that makes it skip messages silently is damage.
+//! A fault that RocketMQ or a consumer corrects by itself is a note. A fault that makes a consumer skip messages silently is
+//! damage.
 //!
 //! Source: `ConfigManager.load`, `ConsumerOffsetManager`, `ScheduleMessageService.correctDelayOffset`.
 use super::report::VerifyReport;
@@ -28,12 +29,12 @@ pub(super) fn verify(store: &MessageStore, report: &mut VerifyReport) -> Result<
         verify_readable(&file, &name, report);
         files.insert(name, file);
     }
-    // Without queues there is nothing to compare offsets with.
+    // Without queue files there is nothing to compare offsets with.
     if store.queue_kind() == QueueKind::RocksDb {
         return Ok(());
     }
     let queues = match store.topics() {
-        // A queue with a dead link is damage already.
+        // A queue with a dead link was reported as damage before.
         Err(Error::Corrupt { path, .. }) if path.starts_with(store.consume_queue_dir()) => return Ok(()),
         Err(Error::Corrupt { path, offset, reason }) => {
             report.damage.push(Damage { offset, length: 0, reason, file: path });
@@ -62,7 +63,7 @@ fn table<'a>(file: &'a ConfigFile, member: &str) -> Option<&'a Map<String, Value
 
 fn verify_readable(file: &ConfigFile, name: &str, report: &mut VerifyReport) {
     report.config_files += u64::from(file.value.is_some());
-    // The store's notes include the one of the topics already.
+    // The store's notes already include the note about the topics.
     report.notes.extend(file.note.clone().filter(|_| name != TOPICS));
     let backup = file.path.with_file_name(format!("{name}.bak"));
     match (&file.fault, &file.backup_fault) {
@@ -74,7 +75,7 @@ fn verify_readable(file: &ConfigFile, name: &str, report: &mut VerifyReport) {
         (Some(fault), Some(other)) => {
             report.damage.push(damage(file, format!("{fault}; {name}.bak: {other}; a broker starts without it")));
         }
-        // A missing file is not damage: a broker killed while saving leaves only the backup, and reads it.
+        // A missing file is not damage. A broker killed while saving leaves only the backup, and reads it at the next start.
         (Some(fault), None) if fault != MISSING => {
             report.damage.push(damage(file, format!("{fault}; {name}.bak was read instead")));
         }
@@ -82,7 +83,7 @@ fn verify_readable(file: &ConfigFile, name: &str, report: &mut VerifyReport) {
     }
 }
 
-/// Compares topics with queues to the configured ones.
+/// Compares topics that have queues with the configured topics.
 fn verify_topics((file, configured): Table<'_>, queues: &Topics, report: &mut VerifyReport) {
     let (mut unknown, mut unseen) = (Vec::new(), Vec::new());
     let is_configured = |topic: &str| !UNCONFIGURED.iter().any(|name| topic.starts_with(name));
@@ -91,7 +92,7 @@ fn verify_topics((file, configured): Table<'_>, queues: &Topics, report: &mut Ve
             unknown.push(topic.clone());
             continue;
         };
-        // 16 is the default of Java's class.
+        // Java's class has 16 queues by default.
         let nums = |field| config.get(field).and_then(Value::as_i64).unwrap_or(16);
         let (readable, writable) = (nums("readQueueNums"), nums("writeQueueNums"));
         let hidden = ids.iter().filter(|(id, (min, max))| i64::from(**id) >= readable && min < max);
@@ -106,7 +107,7 @@ fn verify_topics((file, configured): Table<'_>, queues: &Topics, report: &mut Ve
     );
 }
 
-/// Compares consumer offsets to the queues.
+/// Compares consumer offsets with the queues.
 fn verify_offsets(
     (file, offsets): Table<'_>,
     queues: &Topics,
@@ -148,7 +149,7 @@ fn verify_group(
             continue;
         }
         let reason = format!("offsetTable {key} queue {id}: expected 0 to {max}, the queue's max offset, got {offset}");
-        // A running broker continues during the check; after a crash queues may be shorter than the consumed offsets.
+        // A running broker continues during the check. After a crash, queues may be shorter than the consumed offsets.
         if report.aborted && offset > max {
             report.notes.push(format!("{}: {reason}", file.path.display()));
         } else {
@@ -157,7 +158,7 @@ fn verify_group(
     }
 }
 
-/// Compares offsets of delay levels to their queues. A broker moves them into the queue's range, so wrong ones are a note.
+/// Compares offsets of delay levels with their queues. A broker moves wrong offsets into the queue's range, so they are a note.
 fn verify_delays((file, offsets): Table<'_>, queues: &Topics, report: &mut VerifyReport) {
     let mut astray = Vec::new();
     for (level, offset) in offsets {
@@ -184,7 +185,7 @@ fn note(report: &mut VerifyReport, names: &[String], words: &str) {
     }
 }
 
-/// Names of the `.json` files, including those with only a `.bak`.
+/// Returns the names of the `.json` files, including files with only a `.bak`.
 fn config_names(store: &MessageStore) -> Result<Vec<String>> {
     let names = place::names(&store.root().join("config"))?;
     let mut names: Vec<String> = names.into_iter().map(|name| name.trim_end_matches(".bak").to_owned()).collect();

@@ -10,19 +10,19 @@ use crate::store::damage::Damage;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::unlisted::{DELAY_TOPIC, code_of};
 
-/// Units read at a time. Small, since each of maybe ten thousand queues keeps a buffer.
+/// Number of units read at a time. The number is small, because there may be ten thousand queues with a buffer each.
 const UNITS: usize = 256;
 /// Smaller codes are addresses in `consumequeue_ext` (`ConsumeQueueExt.MAX_ADDR`).
 const SMALLEST_HASH: i64 = i32::MIN as i64;
 
-/// The result for a record.
+/// The result of comparing a record with its queue.
 pub(super) enum Outcome {
-    /// Its unit points to it.
+    /// The unit of the record points to the record.
     Listed,
     Misled(Damage),
-    /// It has no unit, for this reason.
+    /// The record has no unit, for this reason.
     Unlisted(String),
-    /// It belongs to a deleted topic.
+    /// The record belongs to a deleted topic.
     Forgotten,
 }
 
@@ -31,7 +31,8 @@ pub(super) struct Cursor {
     log_start: u64,
     next: i64,
     max: i64,
-    /// Queue offset and physical offset of the first unit, if valid. Records before it are of an earlier generation of the topic.
+    /// Queue offset and physical offset of the first unit, if the unit is valid. Earlier records are of an earlier generation
+    /// of the topic.
     first: Option<(i64, i64)>,
     buffer: Vec<u8>,
     buffer_at: i64,
@@ -64,22 +65,22 @@ impl Cursor {
         }
         let at = |cursor: &Self| usize::try_from(offset - cursor.buffer_at).ok().map(|n| n * UNIT_SIZE);
         if at(self).is_none_or(|at| at >= self.buffer.len()) {
-            // The file is not kept open: there may be more queues than a process may open files.
+            // The file is not kept open, because there may be more queues than a process may open files.
             self.buffer = UnitReader::new(&self.queue).units(offset, UNITS)?.to_vec();
             self.buffer_at = offset;
         }
         Ok(at(self).and_then(|at| self.buffer.get(at..)).and_then(Unit::decode))
     }
 
-    /// Compares a record of this queue; records must come in the order of the log.
+    /// Compares a record of this queue with its unit. Records must come in the order of the log.
     pub(super) fn meet(&mut self, message: &Message<'_>, topic: &str, report: &mut VerifyReport) -> Result<Outcome> {
         let (number, offset) = (message.queue_offset(), message.physical_offset());
-        // A topic deleted and created again: the unit with that offset belongs to a later message.
+        // The topic was deleted and created again, so the unit with this offset belongs to a later message.
         if self.first.is_some_and(|(first, at)| offset < at && number >= first) {
             return Ok(Outcome::Forgotten);
         }
         let leads_here = |unit: Option<Unit>| unit.is_some_and(|u| u.is_message() && u.physical_offset == offset);
-        // At the record's own offset first: behind damage the queue continues there.
+        // The record's own offset is tried first, because behind damage the queue continues there.
         if leads_here(self.unit(number)?) {
             self.pass(number, report)?;
             self.next = self.next.max(number + 1);
@@ -109,7 +110,7 @@ impl Cursor {
         if unit.size != size {
             return Outcome::Misled(self.damage(number, format!("size: expected {size}, got {}", unit.size)));
         }
-        // The delays of the levels depend on the broker's configuration.
+        // The delays of the levels depend on the broker's configuration, so times of delivery are not compared.
         if topic != DELAY_TOPIC && unit.tags_code >= SMALLEST_HASH && unit.tags_code != code {
             return Outcome::Misled(self.damage(number, format!("tags code: expected {code}, got {}", unit.tags_code)));
         }
@@ -128,7 +129,7 @@ impl Cursor {
             if unit.is_left_out() {
                 continue;
             }
-            // Removed by retention, or damage of the log that is reported already.
+            // Retention has removed the record, or the damage of the log is already reported.
             let is_gone = |at: i64| (at as u64) < self.log_start || is_known(&report.damage, at);
             if !unit.is_message() || !is_gone(unit.physical_offset) {
                 let reason = format!("expected a unit that leads to a message of the queue, got {}", describe(unit));
@@ -138,7 +139,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Skips units that are in no file.
+    /// Skips units whose file is missing.
     fn pass_gap(&mut self, at: i64, report: &mut VerifyReport) {
         let unit = UNIT_SIZE as u64;
         let behind = self.queue.segments().files().iter().map(|f| (f.base / unit) as i64).find(|base| *base > at);
@@ -147,7 +148,7 @@ impl Cursor {
         report.damage.push(gap);
     }
 
-    /// Checks a queue whose records belong to other topics: each unit must point to a record of its size.
+    /// Checks a queue whose records belong to other topics. Each unit must point to a record of its size.
     pub(super) fn follow(&mut self, log: &mut RecordReader<'_>, report: &mut VerifyReport) -> Result<()> {
         while self.next < self.max {
             let unit = self.unit(self.next)?.unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Checks an index file against the log: every entry is in its chain and points to a message with a key of its hash.
+//! Checks an index file against the log. Every entry must be in its chain and point to a message that has a key with the
+//! entry's hash.
 use super::report::{VerifyReport, is_known};
 use crate::file::Place;
 use crate::format::index::{ENTRY_SIZE, IndexEntry, SLOT_SIZE, entry_position, index_hash, slot_of, slot_position};
@@ -10,11 +11,11 @@ use crate::store::index_files::{IndexFile, IndexReader};
 use crate::store::message_store::MessageStore;
 use crate::{Error, Result};
 
-/// Entries or slots read at a time.
+/// Number of entries or slots read at a time.
 const STEP: u32 = 4096;
-/// With this many entries a sound file fits only one geometry.
+/// Minimum number of entries with which a sound file fits only one geometry.
 const TELLING: u32 = 100;
-/// 5.4 indexes the tag, too, as a key with this prefix (`MessageConst.INDEX_TAG_TYPE`).
+/// 5.4 also indexes the tag, as a key with this prefix (`MessageConst.INDEX_TAG_TYPE`).
 const TAG_PREFIX: &str = "T#";
 
 pub(super) fn bytes_of(file: &IndexFile) -> u64 {
@@ -57,7 +58,7 @@ struct Check<'a> {
     reader: IndexReader<'a>,
     log: RecordReader<'a>,
     log_start: u64,
-    /// The number of the last entry read, by slot.
+    /// For each slot, the number of the last entry read.
     newest: Vec<u32>,
     /// Offset of the last record, and the hashes of its keys.
     hashes: (i64, Vec<i32>),
@@ -82,15 +83,15 @@ impl Check<'_> {
     fn find_fault(&mut self, n: u32, entry: IndexEntry, report: &mut VerifyReport) -> Result<Option<String>> {
         let slot = slot_of(entry.key_hash, self.reader.slot_count()) as usize;
         let before = std::mem::replace(&mut self.newest[slot], n);
-        // The entries of a slot form a chain, each with the number of the one before it.
+        // The entries of a slot form a chain. Each entry contains the number of the entry before it.
         if entry.key_hash < 0 || entry.previous != before.cast_signed() {
             return Ok(Some(format!("previous entry: expected {before}, got {}", entry.previous)));
         }
-        // Retention removes an index file only when all of its messages are gone.
+        // Retention removes an index file only when all of its messages are removed, so this entry is no damage.
         if u64::try_from(entry.physical_offset).is_ok_and(|offset| offset < self.log_start) {
             return Ok(None);
         }
-        // The keys of one record are next to each other, so it is read once.
+        // Entries of one record are next to each other, so the record is read once.
         if self.hashes.0 != entry.physical_offset {
             self.hashes = (entry.physical_offset, self.hashes_at(entry.physical_offset)?);
         }
@@ -113,7 +114,7 @@ impl Check<'_> {
         Ok(keys.split(' ').chain([unique.as_ref(), &tag]).map(|key| index_hash(&topic, key)).collect())
     }
 
-    /// Checks that each slot has the last entry of its chain, and the header the number of used slots.
+    /// Checks that each slot has the number of the last entry of its chain, and the header the number of used slots.
     fn slots(&mut self, report: &mut VerifyReport) -> Result<()> {
         let count = self.reader.slot_count();
         for start in (0..count).step_by(STEP as usize) {

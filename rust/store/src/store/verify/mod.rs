@@ -1,5 +1,5 @@
-//! Checks a whole store: every record, unit and index entry, and the small files. It repairs nothing; memory is bounded by the number of
-//! queues.
+//! Checks a whole store: every record, unit and index entry, and the small files. The check repairs nothing. Its memory is
+//! bounded by the number of queues.
 //!
 //! Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexFile.putKey`, `ConfigManager.load`.
 mod checkpoint;
@@ -19,15 +19,15 @@ use crate::format::properties;
 use queues::Queues;
 pub use report::VerifyReport;
 
-/// Called with the bytes done and in all; an error ends the check.
+/// Called with the bytes checked so far and the bytes of the whole check. An error ends the check.
 pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> Result<()>;
 
 impl MessageStore {
-    /// Checks the store; with `crc` also every body.
+    /// Checks the store. With `crc` also checks the body of each message.
     pub fn verify(&self, crc: bool, watch: Watch<'_>) -> Result<VerifyReport> {
         let mut report = VerifyReport { aborted: self.has_abort()?, notes: self.notes(), ..VerifyReport::default() };
         let index = self.index_files()?;
-        // Before the log is read: a running broker writes a later one meanwhile.
+        // Read before the log, because a running broker writes later times meanwhile.
         let checkpoint = checkpoint::read(self)?;
         let log_bytes = self.log().segments().end() - self.log().min_offset();
         let total = log_bytes + index.iter().map(index::bytes_of).sum::<u64>();
@@ -45,7 +45,7 @@ impl MessageStore {
         Ok(report)
     }
 
-    /// Walks the log and the queues in step; returns the greatest store timestamp.
+    /// Walks the log and the queues in step. Returns the greatest store timestamp, or `None` if it is unknown.
     fn verify_log(&self, crc: bool, total: u64, report: &mut VerifyReport, watch: Watch<'_>) -> Result<Option<i64>> {
         self.check_end()?;
         let start = self.log().min_offset();
@@ -69,7 +69,7 @@ impl MessageStore {
             }
         }
         report.log_bytes = end - start;
-        // The last time in a damaged log is unknown.
+        // In a damaged log, the last store time is unknown.
         last_time = last_time.filter(|_| report.is_ok());
         queues.finish(report)?;
         match self.queue_kind() {

@@ -1,4 +1,4 @@
-//! Checks consume queues and the log against each other in one pass: each record must have its unit, and each unit its record.
+//! Checks consume queues and the log against each other in one pass. Each record must have its unit, and each unit its record.
 use super::cursor::{Cursor, Outcome};
 use super::report::VerifyReport;
 use crate::file::place;
@@ -16,13 +16,15 @@ pub(super) struct Queues<'a> {
     cursors: HashMap<String, BTreeMap<i32, Cursor>>,
     /// Queues with a missing file, which are not compared.
     unknown: BTreeSet<(String, i32)>,
+    /// Records behind this offset may be unlisted, because a broker lists them at its next start.
     listed_to: u64,
+    /// Topics whose records are in the log, although the topic was deleted.
     forgotten: BTreeSet<String>,
     removed: RemovedTopics,
 }
 
 impl<'a> Queues<'a> {
-    /// Reports queues with a dead link as damage.
+    /// Opens all queues. Reports queues with a dead link as damage.
     pub(super) fn new(store: &'a MessageStore, report: &mut VerifyReport) -> Result<Self> {
         let mut log = RecordReader::new(store.log());
         let mut unknown = BTreeSet::new();
@@ -41,12 +43,12 @@ impl<'a> Queues<'a> {
             }
         }
         cursors.retain(|_, queues| !queues.is_empty());
-        // The check of the configuration reports an unreadable file.
+        // The check of the configuration reports an unreadable list of removed topics.
         let removed = RemovedTopics::load(store.root()).unwrap_or_default();
         Ok(Self { store, cursors, unknown, listed_to: store.dispatched_to()?, forgotten: BTreeSet::new(), removed })
     }
 
-    /// Compares a record of the log to its queue.
+    /// Compares a record of the log with its queue.
     pub(super) fn meet(&mut self, message: &Message<'_>, report: &mut VerifyReport) -> Result<()> {
         let topic = String::from_utf8_lossy(message.topic());
         let offset = message.physical_offset() as u64;
@@ -63,7 +65,7 @@ impl<'a> Queues<'a> {
         };
         match outcome {
             Outcome::Listed => report.units += 1,
-            // The queues of a topic created again begin at 0.
+            // The queues of a topic that was created again begin at 0.
             Outcome::Misled(_) | Outcome::Unlisted(_) if self.removed.has(&topic, message) => report.forgotten += 1,
             Outcome::Misled(_) | Outcome::Unlisted(_) if offset >= self.listed_to => report.unlisted += 1,
             Outcome::Misled(damage) => report.damage.push(damage),
@@ -79,7 +81,7 @@ impl<'a> Queues<'a> {
         for (topic, queues) in &mut self.cursors {
             for cursor in queues.values_mut() {
                 report.queues += 1;
-                // Records name a light queue only in a property, so its units are checked one by one.
+                // The records of a light queue name it only in a property, so its units are checked one by one.
                 if topic.starts_with(LMQ) { cursor.follow(&mut log, report)? } else { cursor.pass(i64::MAX, report)? }
             }
         }
@@ -88,7 +90,8 @@ impl<'a> Queues<'a> {
         Ok(())
     }
 
-    /// A topic without queues: deleted if the configuration exists and does not have it. Topics with batch queues do not count.
+    /// Judges a record of a topic without queues. The topic was deleted if there is a configuration without the topic. Topics
+    /// with batch queues do not count.
     fn without_queues(&mut self, topic: &str) -> Result<Outcome> {
         let config = self.store.topics_config();
         let is_configured = config.is_missing() || config.topics().any(|name| name == topic);

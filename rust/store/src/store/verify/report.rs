@@ -1,4 +1,4 @@
-//! The report of a store's check.
+//! The report of the check of a store.
 use crate::store::damage::{Damage, DamageLog};
 
 #[derive(Clone, Debug, Default)]
@@ -8,9 +8,9 @@ pub struct VerifyReport {
     pub queues: u64,
     /// Units that point to their record.
     pub units: u64,
-    /// Records at the end of the log that are not listed yet; a broker lists them when it starts.
+    /// Records at the end of the log that are not listed yet. A broker lists them when it starts.
     pub unlisted: u64,
-    /// Records of a deleted topic or of an earlier generation, which are no longer listed.
+    /// Records of a deleted topic or of an earlier generation of a topic, which are no longer listed.
     pub forgotten: u64,
     pub index_files: u64,
     /// Index entries that point to a message with their key.
@@ -22,13 +22,13 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// Whether there is no damage. An aborted store can be sound: recovery does the rest.
+    /// Tells whether there is no damage. A store with `abort` can be sound, because a recovery lists the rest.
     pub fn is_ok(&self) -> bool {
         self.damage.is_empty()
     }
 }
 
-/// Whether earlier damage of the log covers `offset`, so that entries pointing there are not reported again.
+/// Tells whether damage found earlier covers `offset`. Entries that point there are not reported again.
 pub(super) fn is_known(damage: &DamageLog, offset: i64) -> bool {
     let covers = |d: &Damage| (d.offset..d.offset + d.length).contains(&(offset as u64));
     damage.entries().iter().rev().any(covers)
