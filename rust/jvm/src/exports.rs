@@ -1,8 +1,9 @@
-//! Native methods of `org.rmqfast.spark.Native` and `NativeSink`: each converts arguments, calls, and throws errors.
+//! Native methods of `org.rmqfast.spark.Native` and `NativeSink`. Each converts its arguments, calls Rust code and
+//! throws errors as Java exceptions.
 mod frame;
 mod handle;
 
-/// Exports functions as static methods of a Java class. Each body runs in the [`frame`](frame::run_framed).
+/// Exports functions as static native methods of a Java class. Each body runs in [`run_framed`](frame::run_framed).
 macro_rules! exports {
     ($class:literal
     $($(#[$doc:meta])* fn $name:ident($env:pat $(, $argument:pat => $type:ty)*) $(-> $value:ty)? $body:block)*) => {$(

@@ -1,4 +1,4 @@
-//! Errors for Java's `SourceException`: name of the Python error class, then its text.
+//! Errors for Java's `SourceException`: the name of the Python error class and the text.
 use rmqfast_spark::request::text::quote;
 use rmqfast_store::Error;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::path::Path;
 
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// A failure of which nothing but its words crosses to Java.
+/// An error that Java gets as text only.
 #[derive(Debug)]
 pub struct Failure {
     /// Name of the class in `rmqfast.errors`.
@@ -17,12 +17,10 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// An option or an argument that cannot be.
     pub fn argument(text: impl Into<String>) -> Self {
         Self { kind: "ArgumentError", text: text.into() }
     }
 
-    /// Bytes of the store that cannot be used.
     pub fn corrupt(text: impl Into<String>) -> Self {
         Self { kind: "CorruptError", text: text.into() }
     }
@@ -63,14 +61,14 @@ impl From<Error> for Failure {
     }
 }
 
-/// The text of Python's `OSError`.
+/// Formats an I/O error like Python's `OSError`.
 fn os_error_text(path: &Path, source: &std::io::Error) -> String {
     let text = source.to_string();
-    // `OSError` shows the number in front, and its words in lower case
+    // `OSError` shows the errno first, and its text in lower case
     let words = text.split(" (os error").next().unwrap_or(&text).to_lowercase();
     let path = path.to_string_lossy();
     match source.raw_os_error() {
-        // Rust makes some of these itself, without a number
+        // Rust's own NotFound has no errno
         _ if source.kind() == ErrorKind::NotFound => format!("[Errno 2] no such file or directory: {}", quote(&path)),
         Some(errno) => format!("[Errno {errno}] {words}: {}", quote(&path)),
         None => format!("{path}: {source}"),

@@ -1,9 +1,9 @@
-//! Filters of Java: texts, which are what the type of their column says.
+//! Converts filters from Java. Values arrive as strings and are parsed by the type of their column.
 use rmqfast_spark::request::push_down::{Filter, Literal};
 use rmqfast_spark::request::schema::spark_type;
 use rmqfast_store::scan::Column;
 
-/// A filter from its parts: kind, column, values, of which null is none.
+/// Builds a filter from its parts: kind, column, and values, of which null stands for NULL.
 pub fn of(mut parts: Vec<Option<String>>) -> Filter {
     let values = parts.split_off(parts.len().min(2));
     let mut head = parts.into_iter().map(Option::unwrap_or_default);
@@ -13,7 +13,7 @@ pub fn of(mut parts: Vec<Option<String>>) -> Filter {
 }
 
 fn literal(column: &str, text: String) -> Literal {
-    // Java wrote the number; what does not parse is a type that no column has
+    // a value that does not parse has a type that no filterable column has
     let number = |of: fn(i64) -> Literal| text.parse().map_or(Literal::Other, of);
     match Column::of_name(column).map(spark_type) {
         Ok("string") => Literal::Text(text),

@@ -1,4 +1,4 @@
-//! Java's arrays of text as Rust's, and back.
+//! Converts Java strings and arrays to Rust and back.
 use jni::errors::Result;
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString, JValue};
 use jni::{Env, JavaVM, jni_sig, jni_str};
@@ -10,47 +10,45 @@ pub type Texts<'a> = JObjectArray<'a, JString<'a>>;
 
 pub type TextLists<'a> = JObjectArray<'a, Texts<'a>>;
 
-/// A `String`, or none where it is null.
+/// Converts a `String`, or null to `None`.
 pub fn text(env: &mut Env<'_>, text: &JString<'_>) -> Result<Option<String>> {
     if text.is_null() { Ok(None) } else { text.try_to_string(env).map(Some) }
 }
 
-/// Texts of a `String[]`; null is none.
+/// Converts a `String[]`; elements may be null.
 pub fn texts(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Vec<Option<String>>> {
     let mut texts = Vec::new();
     for index in 0..array.len(env)? {
         let element = array.get_element(env, index)?;
-        // null is a value of its own in a filter: IN (..., NULL)
+        // null is a value in filters: IN (..., NULL)
         texts.push(text(env, &element)?);
     }
     Ok(texts)
 }
 
-/// Texts of a `String[]` that holds no null.
+/// Converts a `String[]` without null elements.
 pub fn words(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Vec<String>> {
     // options and columns are never null in Spark
     Ok(texts(env, array)?.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// Names and texts that take turns in a `String[]`.
+/// Converts a `String[]` of alternating names and values.
 pub fn pairs(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Pairs> {
     let words = words(env, array)?;
     Ok(words.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
 }
 
-/// Filters of a `String[][]`.
 pub fn filters(env: &mut Env<'_>, array: &TextLists<'_>) -> Result<Vec<Filter>> {
     let mut filters = Vec::new();
     for index in 0..array.len(env)? {
         let parts = array.get_element(env, index)?;
         filters.push(crate::filters::of(texts(env, &parts)?));
-        // a local reference lives until the call returns, and the JVM has room for few
+        // released early: local references live until the call returns, and the JVM has few
         env.delete_local_ref(parts);
     }
     Ok(filters)
 }
 
-/// A `String[]` of `words`.
 fn string_array<'a>(env: &mut Env<'a>, words: &[String]) -> Result<Texts<'a>> {
     let array = Texts::new(env, words.len(), JString::null())?;
     for (index, word) in words.iter().enumerate() {
@@ -61,7 +59,7 @@ fn string_array<'a>(env: &mut Env<'a>, words: &[String]) -> Result<Texts<'a>> {
     Ok(array)
 }
 
-/// A `String[]` of names and texts that take turns.
+/// Returns a `String[]` of alternating names and values.
 pub fn string_pairs<'a>(env: &mut Env<'a>, pairs: impl IntoIterator<Item = (String, String)>) -> Result<Texts<'a>> {
     let words: Vec<String> = pairs.into_iter().flat_map(|(name, text)| [name, text]).collect();
     string_array(env, &words)
@@ -83,13 +81,13 @@ pub fn byte_arrays<'a>(env: &mut Env<'a>, all: &[Vec<u8>]) -> Result<JObjectArra
     Ok(array)
 }
 
-/// Warnings in the log of Spark.
+/// Writes warnings to Spark's log.
 pub fn warn(env: &mut Env<'_>, warnings: &[String]) -> Result<()> {
     let lines: Vec<_> = warnings.iter().map(|text| (Level::Warning, text.clone())).collect();
     log(env, &lines)
 }
 
-/// Lines in the log of Spark.
+/// Writes lines to Spark's log.
 pub fn log(env: &mut Env<'_>, lines: &[(Level, String)]) -> Result<()> {
     for (level, text) in lines {
         let text = env.new_string(text)?;
@@ -102,21 +100,22 @@ pub fn log(env: &mut Env<'_>, lines: &[(Level, String)]) -> Result<()> {
     Ok(())
 }
 
-/// An error once Java interrupted the calling thread: Rust waits where Java's interrupts do not reach.
+/// Returns an error if the calling Java thread was interrupted. Waits in Rust call this regularly, since Java cannot
+/// interrupt them.
 pub fn check_interrupt() -> rmqfast_remoting::Result<()> {
     let look = |env: &mut Env<'_>| -> Result<bool> {
         let class = native_class(env)?;
         let is_interrupted = env.call_static_method(&class, jni_str!("isInterrupted"), jni_sig!("()Z"), &[])?.z();
-        // a wait asks again and again within one call
+        // released early, since this is called many times within one native call
         env.delete_local_ref(class);
         is_interrupted
     };
     let is_interrupted = JavaVM::singleton().and_then(|vm| vm.with_top_local_frame(look));
-    // a thread that is none of Java's was not interrupted by it
+    // a thread that Java does not know was not interrupted
     if is_interrupted.unwrap_or(false) { Err(rmqfast_remoting::Error::Interrupted) } else { Ok(()) }
 }
 
-/// Found by the loader of the class whose method was called.
+/// Finds the class through the class loader of the native method's class.
 fn native_class<'a>(env: &mut Env<'a>) -> Result<JClass<'a>> {
     env.find_class(jni_str!("org/rmqfast/spark/Native"))
 }

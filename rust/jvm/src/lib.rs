@@ -1,4 +1,5 @@
-//! The JVM library behind the Spark data source `rocketmq-columnar`: options, filters and partitions in, vectors out.
+//! The JVM library of the Spark data source `rocketmq-columnar`: it gets options, filters and partitions, and returns
+//! vectors.
 //!
 //! ```text
 //! options ──► Read ──► pieces       in the driver; rmqfast-spark
@@ -6,8 +7,8 @@
 //!              StoreTask scans, TopicTask pulls
 //! ```
 //!
-//! Java does no parsing: it carries texts and numbers. `exports` is the one module that it calls; `exports::frame` catches
-//! what panics there, and `exports::handle` has the `unsafe` of what Java holds.
+//! Java parses nothing and passes strings and numbers. `exports` is the only module that Java calls. `exports::frame`
+//! catches panics, and `exports::handle` has the `unsafe` code for values that Java owns.
 #![allow(missing_docs, reason = "not published")]
 mod exports;
 pub mod failure;

@@ -1,4 +1,4 @@
-//! Opens the piece of a task, whichever it is of.
+//! Opens a task's piece of a store or of topics.
 use crate::failure::Result;
 use crate::store_task::StoreTask;
 use crate::task::Task;
@@ -7,10 +7,10 @@ use rmqfast_spark::origin::piece::TopicPiece;
 use rmqfast_spark::read::Read;
 use rmqfast_spark::store::piece;
 
-/// Opens a piece of a read, and gives `limit` rows at most; the rest is as [`TopicTask::open`] takes it.
+/// Opens a piece of a read, and returns at most `limit` rows. For the other arguments see [`TopicTask::open`].
 ///
 /// # Errors
-/// Bytes that are no piece; as [`StoreTask::open`] and [`TopicTask::open`].
+/// The bytes are not a piece; see also [`StoreTask::open`] and [`TopicTask::open`].
 pub fn open(read: Read, piece: &[u8], limit: u64, is_repeated: bool, reads_ahead: bool) -> Result<Box<dyn Task>> {
     Ok(match read {
         Read::Store(read) => Box::new(StoreTask::open(*read, piece::of_bytes(piece)?, limit)?),

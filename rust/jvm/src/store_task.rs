@@ -1,4 +1,4 @@
-//! Tasks of a store: scan a piece, fill batches, report damage.
+//! A task of a store. It scans a piece, fills batches and reports damage.
 use crate::failure::{Failure, Result};
 use crate::task::{Counts, Task};
 use crate::vectors::{Batch, Memory, Rows};
@@ -12,18 +12,17 @@ use rmqfast_store::store::Damage;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes of a block, and so of a batch, about.
+/// Approximate bytes of a block, which fills one or more batches.
 const BLOCK: usize = 1 << 20;
-/// Blocks without a row for us after which the caller gets a word in, to see whether the task was killed.
+/// Blocks without a matching row after which the caller can check whether the task was killed.
 const PATIENCE: u32 = 16;
 
-/// A piece of a store being read.
 pub struct StoreTask {
     read: StoreRead,
     piece: Piece,
     source: RowSource,
     batch: Batch,
-    /// Rows of the block that are left for the next batches.
+    /// Index of the block's first row that is left for the next batches.
     next_row: usize,
     rows_left: u64,
     rows: u64,
@@ -32,10 +31,10 @@ pub struct StoreTask {
 }
 
 impl StoreTask {
-    /// Opens the store for `piece`, one of [`StoreRead::partitions`], and gives `limit` rows at most.
+    /// Opens the store to read `piece`, which is from [`StoreRead::partitions`]. Returns at most `limit` rows.
     ///
     /// # Errors
-    /// No store at the path that the driver saw one at.
+    /// The executor has no store at the path.
     pub fn open(read: StoreRead, piece: Piece, limit: u64) -> Result<Self> {
         let store = read.open().map_err(Failure::from).map_err(|failure| match failure.kind {
             "StoreNotFoundError" => Failure {
@@ -45,7 +44,7 @@ impl StoreTask {
             _ => failure,
         })?;
         let request = Arc::new(read.request.clone());
-        // what is lost is told behind the last batch, with all other damage
+        // lost parts are reported after the last batch, with all other damage
         let (held, lost) = present_part(&store, piece);
         let source = RowSource::new(Plan::sources(&store, &request)?, request.clone(), [held]);
         Ok(Self {
@@ -88,10 +87,10 @@ impl Task for StoreTask {
         if self.rows_left == 0 {
             return Ok(None);
         }
-        // a block may fill several batches, where its bodies grow when they are decompressed
+        // decompressed bodies may need several batches for one block
         if self.next_row == self.source.rows().len() {
             let mut patience = PATIENCE;
-            // only Java knows whether the task was killed, and a filter may leave nothing for a long time
+            // a filter may match nothing for a long time, and only Java knows whether the task was killed
             let interrupt = &mut || {
                 patience -= 1;
                 if patience == 0 { Err(Error::Interrupted) } else { Ok(()) }
@@ -99,9 +98,9 @@ impl Task for StoreTask {
             match self.source.advance(interrupt) {
                 Ok(true) => self.begin_block(),
                 Ok(false) => return self.end(),
-                // a batch without rows: Java looks at its task and asks again
+                // an empty batch lets Java check its task and call again
                 Err(Error::Interrupted) => {
-                    // those of the block before are gone
+                    // the rows of the previous block are gone
                     self.next_row = 0;
                     return Ok(Some(0));
                 }
@@ -113,7 +112,7 @@ impl Task for StoreTask {
         let chunk = Chunk { bytes: self.source.bytes(), rows: &rows[..rows.len().min(most)] };
         let mut damage = Vec::new();
         let filled = self.batch.fill(chunk, &mut damage);
-        // with the damage of the walk, which `end` tells
+        // noted with the damage of the scan, which `end` reports
         self.source.note(damage);
         self.next_row += filled;
         self.rows_left -= filled as u64;
@@ -138,7 +137,7 @@ impl Task for StoreTask {
     }
 
     fn counts(&self) -> Counts {
-        // of a piece that is cut short by a limit, too, as nobody counts blocks
+        // the bytes of the whole piece, also if a limit ends it early
         Counts { rows: self.rows, bytes: self.piece.end - self.piece.from, ..Counts::default() }
     }
 }

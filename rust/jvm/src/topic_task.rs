@@ -1,4 +1,4 @@
-//! Tasks of topics: pull a piece, fill batches, report losses.
+//! A task of topics. It pulls a piece, fills batches and reports losses.
 use crate::failure::Result;
 use crate::task::{Counts, Task};
 use crate::vectors::{Batch, Memory, Rows};
@@ -14,37 +14,38 @@ use rmqfast_store::scan::columns::Chunk;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Connections of this executor that no task uses now.
+/// Connections of this executor that no task uses at the moment.
 static POOL: PullerPool = PullerPool::new();
 
-/// A piece of a topic being read.
 pub struct TopicTask {
     reader: PieceReader,
     batch: Batch,
-    /// Memory that the vectors point into, kept until the next batch.
+    /// Answers that the vectors point into, kept until the next batch.
     answers: Vec<PulledAnswer>,
-    /// The first answer, and the first of its rows, that are left for the next batch.
+    /// Index of the answer and of its row at which the next batch begins.
     next: (usize, usize),
     rows_left: u64,
-    /// Rows of the batch.
+    /// Number of rows in the current batch.
     filled: usize,
-    /// The position before these answers, of a piece without an end.
+    /// Position before the current answers; only for a piece without an end.
     position: Option<TaskPosition>,
 }
 
 impl TopicTask {
-    /// Opens without a request. With `is_repeated` nothing left over from a failed attempt is reused; with
-    /// `reads_ahead` the task also pulls for the next batch of this process.
+    /// Opens the piece without a request.
+    ///
+    /// If `is_repeated`, the task is a retry and does not use pooled connections, which a failed attempt may have left.
+    /// If `reads_ahead`, the task also pulls messages for the next batch of this process.
     ///
     /// # Errors
-    /// A piece of queues of several brokers.
+    /// The piece has queues of several brokers.
     pub fn open(read: TopicRead, piece: TopicPiece, limit: u64, is_repeated: bool, reads_ahead: bool) -> Result<Self> {
         let ranges = &piece.ranges;
-        // a piece has one broker, whose name is that of all rows
+        // all rows have the same broker, since a piece has one
         let broker_name = ranges.first().map(|range| range.queue.broker_name.to_string());
         let batch = Batch::new(&ScanRequest { broker_name, ..read.request.scan.clone() });
         let is_endless = ranges.iter().any(QueueRange::is_endless);
-        // at the ends of queues a puller waits in another way
+        // endless pieces have pullers of their own, which wait longer at the end of a queue
         let key = read.pool_key.as_ref().filter(|_| !is_repeated);
         let key = key
             .map(|key| key.with(if is_endless { "endless" } else { "" }).with(piece.address.as_deref().unwrap_or("")));
@@ -58,13 +59,13 @@ impl TopicTask {
         Ok(Self { reader, batch, answers: Vec::new(), next: (0, 0), rows_left: limit, filled: 0, position })
     }
 
-    /// Rows of the answers that are left for the next batches.
+    /// Returns the number of answered rows that are left for the next batches.
     fn rows_left(&self) -> usize {
         let rows: usize = self.answers.iter().skip(self.next.0).map(|answer| answer.rows.len()).sum();
         rows - self.next.1
     }
 
-    /// Fills the batch from the answers; returns its rows.
+    /// Fills the batch from the answers and returns its number of rows.
     fn fill(&mut self) -> Result<usize> {
         let mut damage = Vec::new();
         let mut rows = 0;
@@ -76,7 +77,7 @@ impl TopicTask {
             rows += added;
             self.rows_left -= added as u64;
             self.next = if added == rest.len() { (self.next.0 + 1, 0) } else { (self.next.0, self.next.1 + added) };
-            // full, or all that is wanted
+            // the batch is full or the limit is reached
             if added < rest.len() {
                 break;
             }
@@ -98,7 +99,7 @@ impl Task for TopicTask {
             if let Some(position) = &mut self.position {
                 self.answers.iter().for_each(|answer| position.note(answer, answer.rows.len()));
             }
-            // their memory is used again for what comes
+            // cleared first, so that the puller can reuse the memory
             self.answers.clear();
             (self.next, self.filled) = ((0, 0), 0);
             match self.reader.advance(wait)? {
@@ -128,7 +129,7 @@ impl Task for TopicTask {
             let count = consumed.min(answer.rows.len());
             consumed -= count;
             position.note(answer, count);
-            // the first message of a queue that is not done stays
+            // a queue with unconsumed rows continues at the first of them
             if count < answer.rows.len() && halted.insert(&answer.queue) {
                 offsets.insert((*answer.queue).clone(), answer.offset(count));
             }

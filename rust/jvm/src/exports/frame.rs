@@ -1,4 +1,4 @@
-//! The frame of each call from Java: what fails or panics in it becomes a Java exception.
+//! Wraps each call from Java, so that errors and panics become Java exceptions.
 use crate::failure::{Failure, Result};
 use jni::errors::{Error, ErrorPolicy};
 use jni::strings::JNIString;
@@ -12,36 +12,36 @@ impl From<Error> for Failure {
     }
 }
 
-/// Runs `call`; where it fails, Java gets an exception, and never sees the default that goes back with it.
+/// Runs `call`. On an error throws a Java exception; Java then ignores the returned default.
 pub fn run_framed<'a, T: Default>(mut env: EnvUnowned<'a>, call: impl FnOnce(&mut Env<'a>) -> Result<T>) -> T {
     env.with_env(|env| caught(|| call(env))).resolve::<Thrown>()
 }
 
-/// Runs `call`. A panic becomes a failure: unwinding into the JVM would end the executor.
+/// Runs `call` and converts a panic to an error, since unwinding into the JVM would abort the executor.
 fn caught<T>(call: impl FnOnce() -> Result<T>) -> Result<T> {
-    // what a panic leaves half done is behind a handle, and Java closes that once a call failed
+    // a panic may leave a value half changed, but Java closes its handle after a failed call
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| Err(defect(&*panic)))
 }
 
 fn defect(panic: &(dyn Any + Send)) -> Failure {
     let message = panic.downcast_ref::<String>().map(String::as_str);
-    // a panic with arguments has a `String`, one without a `&str`
+    // a panic message with arguments is a `String`, a constant message a `&str`
     let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no words");
     Failure { kind: "RmqError", text: format!("a defect of rmqfast: {message}") }
 }
 
-/// Turns a failure into a Java exception.
+/// Throws a failure as a Java exception.
 struct Thrown;
 
 impl<T: Default> ErrorPolicy<T, Failure> for Thrown {
     type Captures<'e: 'm, 'm> = ();
 
     fn on_error<'e: 'm, 'm>(env: &mut Env<'e>, (): &mut (), failure: Failure) -> jni::errors::Result<T> {
-        // an exception that Java itself raised meanwhile, as when memory is short, goes first
+        // an exception that Java has already raised, such as OutOfMemoryError, takes precedence
         if !env.exception_check() {
-            // not by the loader of the thread, but by that of the class whose method this is
+            // found by the class loader of the native method's class, since the thread's loader may not know it
             let class = env.find_class(jni_str!("org/rmqfast/spark/SourceException"))?;
-            // to have thrown is an error here, too
+            // jni-rs reports a successful throw as an error
             let _ = env.throw_new(class, JNIString::from(failure.to_string()));
         }
         Ok(T::default())

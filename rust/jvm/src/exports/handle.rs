@@ -1,12 +1,13 @@
 #![allow(unsafe_code, reason = "values that Java holds for us, each as one number")]
-//! A value that Java holds.
+//! A pointer to a Rust value that Java holds as a number.
 use jni::sys::jlong;
 use std::marker::PhantomData;
 
-/// The handle of a value that Java holds between calls: a number, 0 for none.
+/// Handle of a value that Java keeps between calls; 0 stands for no value.
 ///
-/// Java gives a handle that it got from [`new`](Self::new) and has not closed, from one thread at a time: `VectorReader`,
-/// `SourceStream` and `TopicRows`, which alone hold one, have synchronized methods and give it up before they close it.
+/// Safe because Java passes only handles from [`new`](Self::new) that are not closed, from one thread at a time. The
+/// only owners, `VectorReader`, `SourceStream` and `TopicRows`, have synchronized methods and clear the handle before
+/// they close it.
 #[repr(transparent)]
 pub struct Handle<T> {
     address: jlong,
@@ -14,19 +15,19 @@ pub struct Handle<T> {
 }
 
 impl<T> Handle<T> {
-    /// Gives a value away to Java.
+    /// Moves a value to the heap and returns its handle.
     pub fn new(value: T) -> Self {
         Self { address: Box::into_raw(Box::new(value)) as jlong, value: PhantomData }
     }
 
     pub fn get(&mut self) -> &mut T {
-        // SAFETY: it is the box that `new` gave away; what Java keeps to, it says above.
+        // SAFETY: the pointer is from `new` and not closed, and no other thread uses it; see `Handle`.
         unsafe { &mut *(self.address as *mut T) }
     }
 
-    /// Takes the value back; Java has closed it.
+    /// Takes the value back. Called when Java closes the handle.
     pub fn into_inner(self) -> T {
-        // SAFETY: as in `get`, and Java closes it once.
+        // SAFETY: as in `get`; Java closes a handle only once.
         *unsafe { Box::from_raw(self.address as *mut T) }
     }
 }

@@ -1,4 +1,4 @@
-//! Reads of stores and topics: `Native` as far as it plans and reads.
+//! Native methods of `Native` that plan and read stores and topics.
 use super::handle::Handle;
 use crate::failure::Result;
 use crate::java::{self, TextLists, Texts};
@@ -17,25 +17,25 @@ use std::time::Duration;
 exports! {
     "org.rmqfast.spark.Native"
 
-    /// Whether options name a live cluster, not a store directory.
+    /// Whether options select a live cluster instead of a store directory.
     fn is_topic(env, options => Texts<'a>) -> jboolean {
         Ok(names_a_cluster(&java::pairs(env, &options)?))
     }
 
-    /// Panics with `text`: whether that becomes an exception depends on how a platform's build unwinds.
+    /// Panics with `text`. Tests use it to check that a platform's build turns panics into exceptions.
     fn panic(env, text => JString<'a>) -> jboolean {
         let text = java::text(env, &text)?;
         panic!("{}", text.as_deref().unwrap_or_default());
     }
 
-    /// Columns that the options ask for: names and types that take turns.
+    /// Returns the columns that the options select, as alternating names and types.
     fn row(env, options => Texts<'a>) -> Texts<'a> {
         let pairs = java::pairs(env, &options)?;
         let row = schema::row(&Options::of(batch_kind(&pairs), &pairs)?)?;
         Ok(java::string_pairs(env, row.into_iter().map(|c| (c.name().to_owned(), spark_type(c).to_owned())))?)
     }
 
-    /// The options with all that depends on the store as it is now; `fields` of the schema are names, types, nullable.
+    /// Replaces offsets in the options by current numbers. `fields` are names, types and nullability of the schema.
     fn resolve(env, options => Texts<'a>, fields => Texts<'a>) -> Texts<'a> {
         let columns = columns_of_schema(&java::words(env, &fields)?)?;
         let pairs = java::pairs(env, &options)?;
@@ -44,9 +44,9 @@ exports! {
         Ok(java::string_pairs(env, resolved)?)
     }
 
-    /// Which filters the read does itself.
+    /// Returns for each filter whether the read applies it.
     fn push(env, options => Texts<'a>, filters => TextLists<'a>) -> JBooleanArray<'a> {
-        // without columns: which of them Spark will want is not known yet
+        // without columns, since Spark has not chosen them yet
         let mut read = Read::of(&java::pairs(env, &options)?, &[], &[])?;
         let is_taken = read.take(&java::filters(env, &filters)?);
         let array = JBooleanArray::new(env, is_taken.len())?;
@@ -54,7 +54,7 @@ exports! {
         Ok(array)
     }
 
-    /// Counts known without reading messages: rows, 1 if there are any, least and largest queue offset. Null if
+    /// Returns counts without reading messages: rows, 1 if there are any, least and largest queue offset. Null if
     /// messages must be read.
     fn listed(env, options => Texts<'a>, filters => TextLists<'a>) -> JLongArray<'a> {
         let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
@@ -72,7 +72,7 @@ exports! {
         Ok(env.new_string(read.to_string())?)
     }
 
-    /// Pieces, as bytes that `open` takes.
+    /// Returns the serialized pieces that `open` takes.
     fn plan(
         env, options => Texts<'a>, columns => Texts<'a>, filters => TextLists<'a>, cores => jint
     ) -> JObjectArray<'a, JByteArray<'a>> {
@@ -82,7 +82,7 @@ exports! {
         Ok(java::byte_arrays(env, &pieces)?)
     }
 
-    /// Begins to read a piece of `plan`; the handle is valid until `close`.
+    /// Opens a piece of `plan`. The handle is valid until `close`.
     fn open(
         env, options => Texts<'a>, columns => Texts<'a>, filters => TextLists<'a>, piece => JByteArray<'a>, limit => jlong,
         is_repeated => jboolean, reads_ahead => jboolean
@@ -92,39 +92,40 @@ exports! {
         Ok(Handle::new(crate::open::open(read, &piece, limit.unsigned_abs(), is_repeated, reads_ahead)?))
     }
 
-    /// Fills the next batch and writes the addresses of its arrays; rows, or -1 at the end. Waits for messages for `wait`
-    /// milliseconds at most.
+    /// Fills the next batch and writes the addresses of its arrays. Returns the number of rows, or -1 at the end. Waits
+    /// for messages for `wait` milliseconds at most.
     fn next(env, mut task => Handle<Box<dyn Task>>, addresses => JLongArray<'a>, wait => jlong) -> jlong {
         let task = task.get();
         let step = task.advance(Duration::from_millis(wait.unsigned_abs()));
-        // before an error is thrown: they may say why
+        // logged before an error is thrown, since the warning may explain it
         java::warn(env, task.take_warning().as_slice())?;
         let Some(rows) = step? else { return Ok(-1) };
-        // Java reads the values from these addresses itself: one call for each batch, not for each value
+        // Java reads the values directly from these addresses, so one call per batch is enough
         addresses.set_region(env, 0, task.addresses())?;
         Ok(rows as jlong)
     }
 
-    /// Makes Spark's rows of those of the batch from `from` on; how many. Writes where they are and where their lengths are.
+    /// Converts rows of the batch from `from` on to Spark's row format and returns how many. Writes the addresses of
+    /// the rows and of their lengths.
     fn rows(env, mut task => Handle<Box<dyn Task>>, from => jint, addresses => JLongArray<'a>) -> jint {
         let rows = task.get().rows(from.unsigned_abs() as usize);
         addresses.set_region(env, 0, &rows.addresses)?;
         Ok(rows.count as jint)
     }
 
-    /// Rows, bytes, pulls and milliseconds of waiting so far.
+    /// Returns rows, bytes, pulls and milliseconds of waiting so far.
     fn counts(env, mut task => Handle<Box<dyn Task>>) -> JLongArray<'a> {
         let counts = task.get().counts();
         let waited = counts.waited.as_millis() as u64;
         Ok(java::longs(env, &[counts.rows, counts.bytes, counts.pulls, waited].map(u64::cast_signed))?)
     }
 
-    /// The next offset of each queue after the first `rows` of the batch, as offsets of a checkpoint.
+    /// Returns the next offset of each queue after the first `rows` rows of the batch, in the form of a checkpoint.
     fn position(env, mut task => Handle<Box<dyn Task>>, rows => jint) -> JString<'a> {
         Ok(env.new_string(task.get().position(rows.unsigned_abs() as usize)?)?)
     }
 
-    /// Frees what `open` gave; a task that did not fail may leave its connection to the next one.
+    /// Frees the task. If it did not fail, its connection may be kept for the next task.
     fn close(_, task => Handle<Box<dyn Task>>, is_sound => jboolean) {
         let mut task = task.into_inner();
         if is_sound {

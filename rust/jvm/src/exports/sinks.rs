@@ -17,7 +17,7 @@ const WAIT: Duration = Duration::from_millis(100);
 exports! {
     "org.rmqfast.spark.NativeSink"
 
-    /// Positions of the columns to send, and validated options. `fields` are names and types.
+    /// Validates options and schema, and returns the indexes of the columns to send. `fields` are names and types.
     fn columns(env, options => Texts<'a>, fields => Texts<'a>) -> JIntArray<'a> {
         let (_, columns) = sink(env, &options, &fields)?;
         let places: Vec<i32> = columns.iter().map(|(index, _)| *index as i32).collect();
@@ -26,8 +26,8 @@ exports! {
         Ok(array)
     }
 
-    /// Asks a name server whether the topic of the options is there. `month` is when this one began, and when the next one
-    /// does.
+    /// Checks that messages of the option `topic` can be sent. `month` is the start of this month and of the next, in
+    /// milliseconds.
     fn check(env, options => Texts<'a>, fields => Texts<'a>, month => JLongArray<'a>) {
         let (mut options, columns) = sink(env, &options, &fields)?;
         options.cluster.interrupt = Arc::new(java::check_interrupt);
@@ -36,7 +36,7 @@ exports! {
         Ok(check_topic(options, &columns, ids)?)
     }
 
-    /// Begins to send a partition; the handle is valid until `close`. What is `prompt` is sent block by block.
+    /// Opens the writer of a partition. The handle is valid until `close`. If `prompt`, each block is sent at once.
     fn open(
         env, options => Texts<'a>, fields => Texts<'a>, partition => jint, month => JLongArray<'a>, prompt => jboolean
     ) -> Handle<TopicWriter> {
@@ -45,7 +45,8 @@ exports! {
         Ok(Handle::new(TopicWriter::new(options, columns, partition, month_of(env, &month)?, prompt)?))
     }
 
-    /// Takes the first `length` bytes of a block of rows; false where they have to wait, for `isTaken`.
+    /// Hands over the first `length` bytes of a block of rows. Returns false if the block must wait; then call
+    /// `isTaken`.
     fn send(env, mut writer => Handle<TopicWriter>, block => JByteArray<'a>, length => jint) -> jboolean {
         let mut rows = env.convert_byte_array(&block)?;
         rows.truncate(length.unsigned_abs() as usize);
@@ -54,14 +55,14 @@ exports! {
         Ok(is_taken?)
     }
 
-    /// Whether the last block is taken; waits a little for that.
+    /// Whether the last block was taken. Waits up to `WAIT`.
     fn is_taken(env, mut writer => Handle<TopicWriter>) -> jboolean {
         let is_taken = writer.get().push_waiting(WAIT);
         java::log(env, &writer.get().take_log())?;
         Ok(is_taken?)
     }
 
-    /// Counts of sent rows once all are stored; null if that takes longer than a moment.
+    /// Returns the counts of sent rows once all are stored; null if that takes longer than `WAIT`.
     fn finish(env, mut writer => Handle<TopicWriter>) -> JLongArray<'a> {
         let written = writer.get().finish(WAIT);
         java::log(env, &writer.get().take_log())?;
@@ -69,13 +70,13 @@ exports! {
         Ok(java::longs(env, &written.counts().map(u64::cast_signed))?)
     }
 
-    /// Sends no more, and frees what `open` gave.
+    /// Stops the writer and frees it.
     fn close(_, writer => Handle<TopicWriter>) {
         drop(writer.into_inner());
         Ok(())
     }
 
-    /// Counts in words, as logs have them.
+    /// Formats counts for logs.
     fn text(env, counts => JLongArray<'a>) -> JString<'a> {
         let mut numbers = [0; 5];
         counts.get_region(env, 0, &mut numbers)?;

@@ -1,4 +1,4 @@
-//! Streams as their driver sees them: `Native` as far as it has to do with them.
+//! Native methods of `Native` for streams in the driver.
 use super::handle::Handle;
 use crate::failure::Result;
 use crate::java::{self, Texts};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 exports! {
     "org.rmqfast.spark.Native"
 
-    /// Begins a stream; the handle is valid until `streamClose`.
+    /// Opens a stream. The handle is valid until `streamClose`.
     fn stream_open(env, options => Texts<'a>, columns => Texts<'a>) -> Handle<Box<dyn Stream>> {
         let (pairs, columns) = (java::pairs(env, &options)?, java::words(env, &columns)?);
         Ok(Handle::new(open_stream(&pairs, &columns, Arc::new(java::check_interrupt))?))
@@ -25,18 +25,18 @@ exports! {
         Ok(env.new_string(description)?)
     }
 
-    /// Start offsets of a stream without a checkpoint.
+    /// Returns the start offsets of a stream without a checkpoint.
     fn stream_initial(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
         let start = ask_stream(env, stream, |stream| stream.initial())?;
         Ok(env.new_string(start)?)
     }
 
-    /// From now on no batch goes beyond what there is now.
+    /// Fixes the current end as the last offset of all later batches.
     fn stream_aim(env, stream => Handle<Box<dyn Stream>>) {
         ask_stream(env, stream, |stream| stream.aim())
     }
 
-    /// End offsets of the batch that begins at `start`.
+    /// Returns the end offsets of the batch that begins at `start`.
     fn stream_latest(
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, is_limited => jboolean
     ) -> JString<'a> {
@@ -45,13 +45,13 @@ exports! {
         Ok(env.new_string(end)?)
     }
 
-    /// The last end that is known, or null.
+    /// Returns the last known end offsets, or null.
     fn stream_report(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
         let Some(end) = ask_stream(env, stream, |stream| Ok(stream.report()))? else { return Ok(JString::null()) };
         Ok(env.new_string(end)?)
     }
 
-    /// The pieces of a batch.
+    /// Returns the serialized pieces of a batch.
     fn stream_pieces(
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, end => JString<'a>
     ) -> JObjectArray<'a, JByteArray<'a>> {
@@ -60,14 +60,14 @@ exports! {
         Ok(java::byte_arrays(env, &pieces)?)
     }
 
-    /// A number that the next batch's piece of the same queues has, too; -1 of one that no piece follows.
+    /// Returns a number that stays equal for the same queues in the next batch; -1 if no batch follows.
     fn piece_number(env, piece => JByteArray<'a>) -> jlong {
         let piece = env.convert_byte_array(piece)?;
-        // the pieces of a stream of a store need no connection
+        // pieces of a store's stream need no connection, so they have no number
         Ok(TopicPiece::of_bytes(&piece).ok().and_then(|piece| piece.number()).map_or(-1, jlong::from))
     }
 
-    /// Pieces without an end, `most` of them where there are no more brokers.
+    /// Returns pieces without an end: `most` pieces, or one for each broker if there are more brokers.
     fn stream_endless_pieces(
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, most => jint
     ) -> JObjectArray<'a, JByteArray<'a>> {
@@ -76,34 +76,34 @@ exports! {
         Ok(java::byte_arrays(env, &pieces)?)
     }
 
-    /// The offsets of all queues, of which each task said its own.
+    /// Merges the offsets that tasks report into the offsets of all queues.
     fn stream_merged(env, stream => Handle<Box<dyn Stream>>, offsets => Texts<'a>) -> JString<'a> {
         let offsets = java::words(env, &offsets)?;
         let merged = ask_stream(env, stream, |stream| stream.merge(&offsets))?;
         Ok(env.new_string(merged)?)
     }
 
-    /// Spark has stored all before `end`.
+    /// Called when Spark has stored all rows before `end`.
     fn stream_commit(env, stream => Handle<Box<dyn Stream>>, end => JString<'a>) {
         let end = end.try_to_string(env)?;
         ask_stream(env, stream, |stream| stream.commit(&end))
     }
 
-    /// Lag of a query that read as far as `consumed`: names and values in turns.
+    /// Returns metrics of the backlog behind `consumed`, as alternating names and values.
     fn stream_metrics(env, stream => Handle<Box<dyn Stream>>, consumed => JString<'a>) -> Texts<'a> {
         let consumed = java::text(env, &consumed)?;
         let metrics = ask_stream(env, stream, |stream| stream.metrics(consumed.as_deref()))?;
         Ok(java::string_pairs(env, metrics)?)
     }
 
-    /// Frees what `streamOpen` gave.
+    /// Closes and frees the stream.
     fn stream_close(_, stream => Handle<Box<dyn Stream>>) {
         stream.into_inner().close();
         Ok(())
     }
 }
 
-/// Asks a stream, which writes its log.
+/// Calls the stream and writes its log lines.
 fn ask_stream<T>(
     env: &mut Env<'_>,
     mut stream: Handle<Box<dyn Stream>>,
@@ -111,7 +111,7 @@ fn ask_stream<T>(
 ) -> Result<T> {
     let stream = stream.get();
     let answer = ask(&mut **stream);
-    // before an error is thrown: it may say why
+    // logged before an error is thrown, since the lines may explain it
     java::log(env, &stream.take_log())?;
     Ok(answer?)
 }

@@ -1,4 +1,4 @@
-//! A batch of vectors, filled from the rows of one block, its memory used again for the next.
+//! A batch of vectors. It is filled from blocks of rows, and its memory is reused for the next batch.
 use super::bodies::Bodies;
 use super::memory::Memory;
 use super::of_column::vector;
@@ -13,7 +13,7 @@ enum Slot {
     Body,
 }
 
-/// The vectors of the columns that a request asks for.
+/// The vectors of a request's columns.
 pub struct Batch {
     slots: Vec<Slot>,
     bodies: Option<Bodies>,
@@ -22,11 +22,11 @@ pub struct Batch {
     rows: UnsafeRows,
 }
 
-/// Some rows of a batch in Spark's format of rows; they stand until the next ones are made.
+/// Rows of a batch in Spark's row format, valid until the next rows are made.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rows {
     pub count: usize,
-    /// Addresses of the rows' bytes, and of the array of their lengths.
+    /// Addresses of the rows' bytes and of the array of their lengths.
     pub addresses: [i64; 2],
 }
 
@@ -45,8 +45,8 @@ impl Batch {
         }
     }
 
-    /// Fills the batch anew from the first rows of `chunk`, all of them unless decompressed bodies grow too large; returns
-    /// how many. The bytes of `chunk` must stay in place until the next call.
+    /// Replaces the batch by the first rows of `chunk` and returns their number. It is less than all rows only if
+    /// decompressed bodies grow too large. The bytes of `chunk` must stay in place until the next call.
     pub fn fill(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) -> usize {
         self.clear();
         let rows = self.extend(chunk, damage);
@@ -54,7 +54,7 @@ impl Batch {
         rows
     }
 
-    /// Forgets its rows, keeps its memory.
+    /// Removes the rows but keeps the memory.
     pub fn clear(&mut self) {
         self.addresses.clear();
         self.len = 0;
@@ -66,11 +66,11 @@ impl Batch {
         }
     }
 
-    /// Appends the first rows of `chunk`, all of them unless decompressed bodies grow too large; returns how many. The bytes of
-    /// `chunk` must stay in place until the batch is cleared.
+    /// Appends the first rows of `chunk` and returns their number. It is less than all rows only if decompressed bodies
+    /// grow too large. The bytes of `chunk` must stay in place until the batch is cleared.
     pub fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) -> usize {
         let rows = match &mut self.bodies {
-            // bodies first: they alone may end the batch before the chunk does
+            // bodies first, since only they may limit the number of rows
             Some(bodies) => bodies.extend(chunk, damage),
             None => chunk.rows.len(),
         };
@@ -84,10 +84,10 @@ impl Batch {
         rows
     }
 
-    /// Makes the addresses; nothing can be appended any more.
+    /// Collects the addresses of the arrays. Rows must not be appended afterwards.
     pub fn seal(&mut self) {
         for slot in &mut self.slots {
-            // in the order of the schema, which is all that Java knows of the addresses
+            // in the order of the schema, which is how Java assigns the addresses
             match (slot, &mut self.bodies) {
                 (Slot::Plain(vector), _) => vector.seal(&mut self.addresses),
                 (Slot::Body, Some(bodies)) => bodies.seal(&mut self.addresses),
@@ -96,8 +96,8 @@ impl Batch {
         }
     }
 
-    /// Makes rows of what the sealed batch has from row `from` on: some, as many as are best made at once. `memory` is what the
-    /// batch was filled from.
+    /// Converts rows of the sealed batch, starting at row `from`, to Spark's row format. It may return fewer rows than
+    /// are left. `memory` are the blocks that the batch was filled from.
     pub fn rows(&mut self, from: usize, memory: &Memory<'_>) -> Rows {
         let Self { slots, bodies, rows, .. } = self;
         let remaining = self.len.saturating_sub(from);
@@ -110,7 +110,7 @@ impl Batch {
                 }
             }
         });
-        // column after column: what one of them needs stays in the cache for all rows
+        // column by column, so that a column's data stays in the CPU cache
         for (field, slot) in slots.iter().enumerate() {
             match (slot, &*bodies) {
                 (Slot::Plain(vector), _) => vector.write(from, field, rows, memory),
@@ -121,8 +121,8 @@ impl Batch {
         Rows { count, addresses: rows.addresses() }
     }
 
-    /// Addresses of the arrays, column by column: one for numbers (values), two for texts (addresses, lengths), five
-    /// for the map (starts, then two each for names and values).
+    /// Returns the addresses of the arrays, column by column. A number column has one address (values), a text column
+    /// two (addresses, lengths), the map column five (starts, then two each for names and values).
     pub fn addresses(&self) -> &[i64] {
         &self.addresses
     }

@@ -1,4 +1,4 @@
-//! Bodies: viewed as stored, or decompressed with a cap on what comes out.
+//! The column of message bodies. Bodies are viewed as stored, or decompressed with a size limit.
 use super::memory::Memory;
 use super::unsafe_rows::{UnsafeRows, measure};
 use super::views::Views;
@@ -7,10 +7,10 @@ use rmqfast_store::format::message::{COMPRESSED, Message};
 use rmqfast_store::scan::columns::Chunk;
 use rmqfast_store::store::Damage;
 
-/// Bytes of decompressed bodies that end a batch.
+/// Bytes of decompressed bodies after which a batch ends.
 const SIDE: usize = 4 << 20;
 
-/// The bodies of a batch. One that does not decompress is null, and damage says why.
+/// The bodies of a batch. A body that does not decompress is null and is reported as damage.
 #[derive(Debug)]
 pub(super) struct Bodies {
     views: Views,
@@ -18,7 +18,7 @@ pub(super) struct Bodies {
 }
 
 impl Bodies {
-    /// Bodies of at most `cap` bytes once decompressed.
+    /// Creates the column; a decompressed body has at most `cap` bytes.
     pub(super) fn new(cap: usize) -> Self {
         Self { views: Views::default(), cap }
     }
@@ -27,7 +27,7 @@ impl Bodies {
         self.views.clear();
     }
 
-    /// Appends bodies while what was decompressed is less than a batch may hold; returns how many.
+    /// Appends bodies until the decompressed bodies reach the limit of a batch. Returns the number of appended rows.
     pub(super) fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) -> usize {
         for (taken, row) in chunk.rows.iter().enumerate() {
             match row.message(chunk.bytes) {
@@ -35,7 +35,7 @@ impl Bodies {
                 Some(message) => self.views.push_stored(message.body()),
                 None => self.views.push_null(),
             }
-            // after the row and not before it, so that a batch always has one
+            // checked after the row, so that a batch has at least one
             if self.views.side.len() >= SIDE {
                 return taken + 1;
             }
@@ -50,11 +50,11 @@ impl Bodies {
         match kind.and_then(|kind| decompress_into(kind, message.body(), self.cap, &mut self.views.side)) {
             Ok(_) => self.views.push_side(start),
             Err(malformed) => {
-                // a part of the body may have come out before it broke
+                // remove the part that was decompressed before the error
                 self.views.side.truncate(start);
                 self.views.push_null();
                 let offset = message.physical_offset().cast_unsigned();
-                // the record itself is sound, so no bytes of the log are damaged
+                // length 0, since the record itself is intact
                 damage.push(Damage { offset, length: 0, reason: malformed.to_string(), file: Default::default() });
             }
         }

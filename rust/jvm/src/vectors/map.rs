@@ -1,4 +1,4 @@
-//! The properties: where each row's pairs begin, and views of names and values.
+//! The column of properties: for each row the range of its pairs, and views of names and values.
 use super::memory::Memory;
 use super::unsafe_rows::{UnsafeRows, map_size};
 use super::vector::Vector;
@@ -18,12 +18,12 @@ pub(super) struct Map {
 }
 
 impl Map {
-    /// An empty map of these properties; `None` for all.
+    /// Creates the column for the given properties; `None` for all.
     pub(super) fn new(chosen: Option<PropertyNames>) -> Self {
         Self { chosen, starts: Vec::new(), names: Views::default(), values: Views::default() }
     }
 
-    /// The pairs of each row, from that at `from` on.
+    /// Returns the range of pairs of each row, starting at row `from`.
     fn pairs(&self, from: usize) -> impl Iterator<Item = Range<usize>> {
         self.starts[from..].windows(2).map(|ends| ends[0] as usize..ends[1] as usize)
     }
@@ -39,7 +39,7 @@ impl Vector for Map {
         let mut pairs = Vec::new();
         for row in chunk.rows {
             self.starts.push(self.names.len() as i32);
-            // of a repeated name the last value counts, as in Java's map
+            // the last value of a repeated name counts, as in Java's map
             let ascii = distinct(chunk.bytes, row, self.chosen.as_ref(), &mut pairs);
             for (name, value) in &pairs {
                 self.names.push_span(chunk.bytes, *name, ascii);
@@ -48,7 +48,7 @@ impl Vector for Map {
         }
     }
     fn seal(&mut self, addresses: &mut Vec<i64>) {
-        // one start more than rows, so that the last row has an end as well
+        // one more start than rows, which is the end of the last row
         self.starts.push(self.names.len() as i32);
         addresses.push(self.starts.as_ptr() as i64);
         self.names.seal(addresses);

@@ -1,26 +1,25 @@
-//! The memory that the views of a batch point into, where Rust reads them itself.
+//! The blocks that the views of a batch point into, for reads in Rust.
 use std::cell::Cell;
 
-/// Blocks that hold still as long as the batch is not filled anew.
+/// Blocks that stay in place until the batch is filled again.
 pub struct Memory<'a> {
     blocks: Vec<&'a [u8]>,
-    /// Index of the last hit: the next value is mostly in the same block.
+    /// Index of the block of the last lookup; the next value is mostly in the same block.
     last: Cell<usize>,
 }
 
 impl<'a> Memory<'a> {
-    /// The blocks whose rows a batch was filled from.
     pub fn new(blocks: impl IntoIterator<Item = &'a [u8]>) -> Self {
         Self { blocks: blocks.into_iter().collect(), last: Cell::new(0) }
     }
 
-    /// The bytes of a view.
+    /// Returns the bytes of a view.
     ///
     /// # Panics
-    /// A view into something else, which is a defect.
+    /// If the view is outside all blocks, which is a bug.
     #[inline]
     pub(super) fn bytes(&self, address: i64, length: usize) -> &'a [u8] {
-        // of an empty value nothing says where it is
+        // an empty value may have any address
         if length == 0 {
             return &[];
         }
@@ -37,7 +36,7 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// The bytes, if they are within `block`.
+/// Returns the bytes if they are within `block`.
 #[inline]
 pub(super) fn within(block: &[u8], address: i64, length: usize) -> Option<&[u8]> {
     let start = (address as usize).wrapping_sub(block.as_ptr() as usize);

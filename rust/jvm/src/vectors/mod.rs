@@ -1,7 +1,7 @@
-//! Columns as Spark's vectors read them: arrays of numbers, and views of text by address and length.
+//! Columns in the form that Spark's vectors read: arrays of numbers, and views of text by address and length.
 //!
-//! A view points into the block of a [`RowSource`](rmqfast_store::scan::RowSource) where the stored bytes are right already,
-//! else into a buffer of its vector. All are valid until the batch is filled again.
+//! A view points into the block of a [`RowSource`](rmqfast_store::scan::RowSource) if the stored bytes can be used as
+//! they are, otherwise into a buffer of its vector. Views are valid until the batch is filled again.
 mod batch;
 mod bodies;
 mod map;

@@ -1,11 +1,11 @@
-//! Numbers: one array, never null.
+//! Columns of numbers: one array, never null.
 use super::memory::Memory;
 use super::unsafe_rows::UnsafeRows;
 use super::vector::Vector;
 use rmqfast_store::format::message::Message;
 use rmqfast_store::scan::columns::Chunk;
 
-/// Column of the numbers that `get` returns for each message.
+/// A column with the number that `get` returns for each message.
 pub(super) struct Numbers<T, F> {
     values: Vec<T>,
     get: F,
@@ -17,14 +17,14 @@ impl<T, F: Fn(Message<'_>) -> T> Numbers<T, F> {
     }
 }
 
-/// A number as a word of a row.
+/// Converts a number to a word of Spark's row format.
 pub(super) trait Word: Copy {
     fn word(self) -> i64;
 }
 
 impl Word for i32 {
     fn word(self) -> i64 {
-        // Spark leaves the upper half empty
+        // not sign-extended, as in Spark's rows
         i64::from(self.cast_unsigned())
     }
 }
@@ -40,7 +40,7 @@ impl<T: Default + Word + Send, F: Fn(Message<'_>) -> T + Send> Vector for Number
         self.values.clear();
     }
     fn extend(&mut self, chunk: Chunk<'_>) {
-        // a row was found in this block, so there is always a message
+        // never fails, since the row was found in this block
         let number = |row: &rmqfast_store::scan::row::Row| row.message(chunk.bytes).map(&self.get).unwrap_or_default();
         self.values.extend(chunk.rows.iter().map(number));
     }

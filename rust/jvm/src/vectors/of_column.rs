@@ -1,4 +1,4 @@
-//! Chooses the vector of each column.
+//! Creates the vector of each column.
 use super::map::Map;
 use super::numbers::Numbers;
 use super::texts::{Constant, Ids, Property, Runs};
@@ -7,15 +7,15 @@ use rmqfast_store::scan::columns::write_host;
 use rmqfast_store::scan::text::lossy;
 use rmqfast_store::scan::{Column, ScanRequest};
 
-/// The vector of `column`; the body has its own.
+/// Creates the vector of `column`; `None` for the body, which [`Batch`](super::Batch) handles itself.
 pub fn vector(column: Column, request: &ScanRequest) -> Option<Box<dyn Vector>> {
-    // saturating, as a record may say any time; Spark's timestamps are microseconds
+    // Spark's timestamps are microseconds; saturating, since a record may hold any number
     let micros = |milliseconds: i64| milliseconds.saturating_mul(1000);
     Some(match column {
-        // it decides how many rows a batch has: see `Batch::fill`
+        // the body limits the number of rows of a batch; see `Batch::fill`
         Column::Body => return None,
         Column::Topic => Box::new(Runs::new(|m| m.topic(), |bytes, out| out.extend_from_slice(&lossy(bytes)))),
-        // mostly one producer, one broker and one topic follow each other
+        // consecutive rows mostly have the same topic, producer and broker
         Column::BornHost => Box::new(Runs::new(|m| m.born_host(), write_host)),
         Column::StoreHost => Box::new(Runs::new(|m| m.store_host(), write_host)),
         Column::BrokerName => Box::new(Constant::new(request.broker_name.clone())),

@@ -1,4 +1,4 @@
-//! Vectors of text: topics and hosts by run, ids, tags and keys, constants.
+//! Text columns: topics and hosts, ids, tags and keys, and constants.
 use super::memory::Memory;
 use super::unsafe_rows::{UnsafeRows, measure};
 use super::vector::Vector;
@@ -10,7 +10,7 @@ use rmqfast_store::scan::text_columns::{IdPrefix, same};
 
 type Part = for<'a> fn(Message<'a>) -> &'a [u8];
 
-/// A value that seldom changes from row to row: written once a run, viewed by each row of it.
+/// A column whose value rarely changes between rows. Each distinct run is written once, and all its rows view it.
 pub(super) struct Runs {
     views: Views,
     stored: Vec<u8>,
@@ -20,7 +20,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Values that `get` finds in a message and `write` turns into text.
+    /// Creates the column: `get` reads the stored bytes of a message, and `write` formats them as text.
     pub(super) fn new(get: Part, write: fn(&[u8], &mut Vec<u8>)) -> Self {
         Self { views: Views::default(), stored: Vec::new(), run: None, get, write }
     }
@@ -39,14 +39,14 @@ impl Runs {
 impl Vector for Runs {
     fn clear(&mut self) {
         self.views.clear();
-        // its text was in the side buffer, which is empty now
+        // the run's text was in `side`, which is now empty
         self.run = None;
     }
     fn extend(&mut self, chunk: Chunk<'_>) {
         for row in chunk.rows {
             let stored = row.message(chunk.bytes).map(self.get).unwrap_or_default();
             let view = match self.run {
-                // compared as stored: writing a host as text takes longer
+                // stored bytes are compared, which is faster than formatting a host
                 Some(view) if same(stored, &self.stored) => view,
                 _ => self.start(stored),
             };
@@ -64,7 +64,7 @@ impl Vector for Runs {
     }
 }
 
-/// One value, or null, for every row.
+/// A column with the same value, or null, in every row.
 pub(super) struct Constant {
     views: Views,
     value: Option<String>,
@@ -84,7 +84,7 @@ impl Vector for Constant {
         let Some(value) = &self.value else {
             return chunk.rows.iter().for_each(|_| self.views.push_null());
         };
-        // aside once, as all that is viewed is in the block or there
+        // copied to `side` once, since views must point into a block or into `side`
         if self.views.side.is_empty() {
             self.views.side.extend_from_slice(value.as_bytes());
         }
@@ -102,7 +102,7 @@ impl Vector for Constant {
     }
 }
 
-/// One of the properties that were looked for.
+/// A column of one property that the scan located.
 pub(super) struct Property<S> {
     views: Views,
     span: S,
@@ -134,7 +134,7 @@ impl<S: Fn(&Row) -> Span + Send> Vector for Property<S> {
     }
 }
 
-/// `offset_msg_id`, or `msg_id`: the producer's where there is one.
+/// The column `offset_msg_id`, or with `unique` `msg_id`: the producer's unique id if there is one.
 pub(super) struct Ids {
     views: Views,
     unique: bool,
@@ -154,7 +154,7 @@ impl Vector for Ids {
     fn extend(&mut self, chunk: Chunk<'_>) {
         for row in chunk.rows {
             match row.message(chunk.bytes) {
-                // a message of an old or foreign client has no such property, and is known by its place
+                // a message of an old or foreign client has no unique id, so it gets the id of its place in the log
                 Some(_) if self.unique && row.uniq_key.len > 0 => {
                     self.views.push_span(chunk.bytes, row.uniq_key, row.ascii);
                 }

@@ -1,38 +1,38 @@
-//! Rows in the format of Spark's `UnsafeRow`, as its own code makes them of vectors.
+//! Rows in the format of Spark's `UnsafeRow`.
 //!
 //! ```text
 //! row:   a bit for each null field, in words │ a word a field: the number, or offset << 32 | length │ values, each in words
-//! array: how many                            │ bits and words as those of a row, of its elements    │ values
+//! array: number of elements                  │ bits and words of its elements, as in a row          │ values
 //! map:   bytes of the array of names         │ array of names                                       │ array of values
 //! ```
 //!
-//! All words are of 8 bytes. What is behind the end of a value is 0: Spark compares and hashes rows as bytes.
+//! A word has 8 bytes. A value is padded with zeros to whole words, since Spark compares and hashes rows as bytes.
 use super::memory::Memory;
 use super::views::Views;
 use std::ops::Range;
 
-/// Rows that are made at once, at most: what they point to, and they, shall be in the cache of a core.
+/// Limits of the rows that are made at once, so that they and their data fit into a core's cache.
 const ROWS: usize = 128;
 const BYTES: usize = 256 << 10;
-/// Bytes of memory that are kept for the next rows; what huge ones took beyond this is given back.
+/// Bytes of memory that are kept for the next rows; larger memory is freed.
 const KEPT: usize = 8 << 20;
 const WORD: usize = 8;
 
-/// Some rows of a batch, one behind the other, their memory used again for the next ones.
+/// Consecutive rows of a batch, whose memory is reused for the next rows.
 #[derive(Debug, Default)]
 pub(super) struct UnsafeRows {
     fields: usize,
     bytes: Vec<u8>,
-    /// Bytes of each row, as Java reads them.
+    /// Bytes of each row, read by Java.
     lengths: Vec<i32>,
     starts: Vec<usize>,
-    /// Write position of each row.
+    /// Write position in each row.
     ends: Vec<usize>,
 }
 
 impl UnsafeRows {
-    /// Begins rows of `fields` fields, `most` of them if that is not too many at once. `measure` adds to each what its values
-    /// take behind the words of its fields. Returns how many: one at least, if there is one.
+    /// Begins up to `most` rows of `fields` fields and returns how many: at least one if `most` is not 0. `measure`
+    /// adds to each row's size the bytes of its values behind the field words.
     pub(super) fn begin(&mut self, fields: usize, most: usize, measure: impl FnOnce(&mut [usize])) -> usize {
         let fixed = null_bytes(fields) + fields * WORD;
         self.fields = fields;
@@ -47,7 +47,7 @@ impl UnsafeRows {
             if end > 0 && end + size > BYTES {
                 break;
             }
-            // Spark has an int for it
+            // Spark stores a row's length as an int
             self.lengths.push(i32::try_from(size).expect("a row of less than 2 GiB"));
             self.starts.push(end);
             self.ends.push(end + fixed);
@@ -65,12 +65,12 @@ impl UnsafeRows {
         self.starts.len()
     }
 
-    /// Addresses of the rows and of their lengths.
+    /// Returns the addresses of the rows and of their lengths.
     pub(super) fn addresses(&self) -> [i64; 2] {
         [self.bytes.as_ptr() as i64, self.lengths.as_ptr() as i64]
     }
 
-    /// Writes a number for each row.
+    /// Writes a number into each row.
     pub(super) fn put_numbers(&mut self, field: usize, numbers: impl Iterator<Item = i64>) {
         let at = self.word(field);
         for (start, number) in self.starts.iter().zip(numbers) {
@@ -78,7 +78,7 @@ impl UnsafeRows {
         }
     }
 
-    /// Writes a value for each row, from that at `from` on.
+    /// Writes a value into each row, beginning with the value at `from`.
     pub(super) fn put_views(&mut self, field: usize, views: &Views, from: usize, memory: &Memory<'_>) {
         let at = self.word(field);
         for (row, (&start, end)) in self.starts.iter().zip(&mut self.ends).enumerate() {
@@ -86,7 +86,7 @@ impl UnsafeRows {
         }
     }
 
-    /// Writes a map for each row, of the names and values of its range of pairs.
+    /// Writes a map into each row, from the names and values in its range of pairs.
     pub(super) fn put_maps(
         &mut self,
         field: usize,
@@ -104,33 +104,33 @@ impl UnsafeRows {
         }
     }
 
-    /// Address of a field's word in a row.
+    /// Returns the offset of a field's word in a row.
     #[inline]
     fn word(&self, field: usize) -> usize {
         null_bytes(self.fields) + field * WORD
     }
 }
 
-/// Adds what the values from that at `from` on take in a row, besides the word of a field.
+/// Adds to `sizes` the bytes of the values from `from` on, without their field words.
 pub(super) fn measure(views: &Views, from: usize, sizes: &mut [usize]) {
     for (row, size) in (from..).zip(sizes) {
         *size += in_words(views.size(row));
     }
 }
 
-/// Bytes of a map of these pairs.
+/// Returns the bytes of a map of these pairs.
 pub(super) fn map_size(pairs: Range<usize>, names: &Views, values: &Views) -> usize {
     let fixed = WORD + null_bytes(pairs.len()) + pairs.len() * WORD;
     let values: usize = pairs.map(|pair| in_words(names.size(pair)) + in_words(values.size(pair))).sum();
     WORD + 2 * fixed + values
 }
 
-/// Bytes of a value of `length` bytes.
+/// Rounds up to whole words.
 fn in_words(length: usize) -> usize {
     length.next_multiple_of(WORD)
 }
 
-/// Bytes of a bit for each of so many fields.
+/// Returns the bytes of the null bits of `fields` fields.
 fn null_bytes(fields: usize) -> usize {
     fields.div_ceil(64) * WORD
 }
@@ -143,7 +143,7 @@ fn put_word(bytes: &mut [u8], at: usize, word: i64) {
     bytes[at..at + WORD].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// Writes an array at `start`; returns its end.
+/// Writes an array at `start` and returns its end.
 fn put_array(bytes: &mut [u8], start: usize, views: &Views, elements: Range<usize>, memory: &Memory<'_>) -> usize {
     let count = elements.len();
     let words = start + WORD + null_bytes(count);
@@ -151,13 +151,14 @@ fn put_array(bytes: &mut [u8], start: usize, views: &Views, elements: Range<usiz
     bytes[start + WORD..words].fill(0);
     let mut end = words + count * WORD;
     for (n, element) in elements.enumerate() {
-        // the bits of an array are behind its count
+        // `+ 64` because an array's null bits follow its count, which is one word
         put_view(bytes, start, words + n * WORD, n + 64, &mut end, views.get(element, memory));
     }
     end
 }
 
-/// Writes a value at `end` and its place to `word`; offsets count from `start`. Of null, there is bit `null` from there.
+/// Writes a value at `end`, and its place to `word` as an offset from `start`. For null sets the bit `null`, counted
+/// from `start`.
 #[inline]
 fn put_view(bytes: &mut [u8], start: usize, word: usize, null: usize, end: &mut usize, value: Option<&[u8]>) {
     let Some(value) = value else {

@@ -3,16 +3,15 @@ use super::memory::Memory;
 use super::unsafe_rows::UnsafeRows;
 use rmqfast_store::scan::columns::Chunk;
 
-/// A column of a batch.
 pub trait Vector: Send {
-    /// Forgets its values, keeps its memory.
+    /// Removes the values but keeps the memory.
     fn clear(&mut self);
-    /// Appends a value for each row.
+    /// Appends a value for each row of `chunk`.
     fn extend(&mut self, chunk: Chunk<'_>);
-    /// The addresses that Java reads from; nothing may be appended any more.
+    /// Appends the addresses that Java reads from. Values must not be appended afterwards.
     fn seal(&mut self, addresses: &mut Vec<i64>);
-    /// Adds what the values from that at `from` on take in a row, besides the word of a field.
+    /// Adds to `sizes` the bytes of the values from `from` on, without their field words.
     fn measure(&self, from: usize, sizes: &mut [usize]);
-    /// Writes the values from that at `from` on into rows.
+    /// Writes the values from `from` on into rows.
     fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>);
 }

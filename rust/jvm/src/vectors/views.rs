@@ -1,23 +1,23 @@
-//! Views: where each value's bytes are, and how many.
+//! Views of values: the address and the length of each value's bytes.
 use super::memory::{Memory, within};
 use rmqfast_store::scan::row::Span;
 use rmqfast_store::scan::text::lossy;
 
-/// Bytes of a buffer that are kept for the next batch; what a batch of huge values took beyond this is given back.
+/// Bytes of `side` that are kept for the next batch; larger memory is freed.
 const KEPT: usize = 8 << 20;
 const NULL: i32 = -1;
 
-/// An address and a length for each value; length -1 is null. Bytes that are not to be read where they stand are put
-/// into `side`. As that may move while it grows, views of it hold `-1 - position` until [`seal`](Self::seal).
+/// An address and a length for each value; length -1 stands for null. Values that cannot be read in place are copied to
+/// `side`. Since `side` may move while it grows, its views hold `-1 - position` until [`seal`](Self::seal).
 #[derive(Debug, Default)]
 pub(super) struct Views {
     addresses: Vec<i64>,
     lengths: Vec<i32>,
-    /// Bytes of the values that were made here.
+    /// Bytes of copied or decompressed values.
     pub(super) side: Vec<u8>,
 }
 
-/// One value, to be repeated.
+/// A view that may be repeated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View(i64, i32);
 
@@ -26,7 +26,7 @@ impl Views {
         self.addresses.clear();
         self.lengths.clear();
         self.side.clear();
-        // the task lives on, and one huge body must not hold its memory until the end
+        // one huge body must not occupy memory until the task ends
         self.side.shrink_to(KEPT);
     }
 
@@ -44,16 +44,16 @@ impl Views {
         self.push(View(0, NULL));
     }
 
-    /// A value that is right as it stands: the caller keeps `bytes` in place until the batch is filled again.
+    /// Appends a value in place. The caller keeps `bytes` in place until the batch is filled again.
     #[inline]
     pub(super) fn push_stored(&mut self, bytes: &[u8]) {
         self.push(View(bytes.as_ptr() as i64, bytes.len() as i32));
     }
 
-    /// Text as it stands where it is UTF-8, else with U+FFFD for what is not.
+    /// Appends a string: in place if it is valid UTF-8, otherwise as a copy with U+FFFD for invalid bytes.
     #[inline]
     pub(super) fn push_text(&mut self, bytes: &[u8]) {
-        // Spark takes the bytes for UTF-8 without a look at them
+        // Spark does not check that strings are valid UTF-8
         if bytes.is_ascii() || std::str::from_utf8(bytes).is_ok() {
             return self.push_stored(bytes);
         }
@@ -62,7 +62,7 @@ impl Views {
         self.push_side(start);
     }
 
-    /// A part of the block, null where it is absent; `ascii` where that is known of it.
+    /// Appends a part of the block, or null if it is absent; `ascii` tells that it is known to be ASCII.
     #[inline]
     pub(super) fn push_span(&mut self, block: &[u8], span: Span, ascii: bool) {
         match span.of(block) {
@@ -72,7 +72,7 @@ impl Views {
         }
     }
 
-    /// The value whose bytes were appended to `side` from `start` on.
+    /// Appends the value that was written to `side` from `start` on.
     #[inline]
     pub(super) fn push_side(&mut self, start: usize) {
         let view = self.side_view(start);
@@ -80,11 +80,11 @@ impl Views {
     }
 
     pub(super) fn side_view(&self, start: usize) -> View {
-        // below 0, which no address is
+        // negative, to distinguish it from an address
         View(-1 - start as i64, (self.side.len() - start) as i32)
     }
 
-    /// The addresses of both arrays, all views final.
+    /// Makes all views final, and appends the addresses of both arrays.
     pub(super) fn seal(&mut self, addresses: &mut Vec<i64>) {
         if !self.side.is_empty() {
             let side = self.side.as_ptr() as i64;
@@ -95,14 +95,14 @@ impl Views {
         addresses.extend([self.addresses.as_ptr() as i64, self.lengths.as_ptr() as i64]);
     }
 
-    /// The bytes of a value once all views are final; `None` for null.
+    /// Returns a value's bytes, once views are final; `None` for null.
     #[inline]
     pub(super) fn get<'a>(&'a self, index: usize, memory: &Memory<'a>) -> Option<&'a [u8]> {
         let (address, length) = (self.addresses[index], usize::try_from(self.lengths[index]).ok()?);
         Some(within(&self.side, address, length).unwrap_or_else(|| memory.bytes(address, length)))
     }
 
-    /// Bytes of a value, 0 for null.
+    /// Returns the bytes of a value; 0 for null.
     pub(super) fn size(&self, index: usize) -> usize {
         self.lengths[index].max(0) as usize
     }

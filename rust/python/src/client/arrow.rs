@@ -1,4 +1,4 @@
-//! Messages of clients as Arrow batches.
+//! Converts clients' messages to Arrow batches.
 use super::fetched::Fetched;
 use super::message_view::{MessageView, Source};
 use crate::arrow::Batch;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 type Views<'py> = Vec<PyRef<'py, MessageView>>;
 
-/// One batch of messages, as they are shown.
+/// Converts messages to one batch, with the values that the views show.
 #[pyfunction]
 #[pyo3(signature = (messages, columns=None, *, microseconds=false))]
 pub fn messages_to_arrow(
@@ -24,17 +24,17 @@ pub fn messages_to_arrow(
     microseconds: bool,
 ) -> PyResult<Batch> {
     let request = request(columns, microseconds)?;
-    // as `body` of a view: what does not match its CRC is null
+    // a body that does not match its CRC becomes null, where the `body` of a view raises
     let checks_bodies = messages.iter().any(|view| view.place().0.verify_crc);
     let request = ScanRequest { max_body_bytes: cap(&messages), checks_bodies, ..whole(request) };
     let runs = runs(&messages);
-    // `Source` holds the bytes, and those of Python never change
+    // safe without the GIL, since `Source` owns its bytes and Python's bytes never change
     let built = py.detach(|| {
         let parts = runs.iter().map(|(source, rows)| Part { body: source.bytes.as_ref(), rows });
         batches_of_parts(parts, &request)
     });
     let (mut batches, _) = built.map_err(client)?;
-    // the offsets of a text column have 32 bits
+    // a string column holds less than 2 GiB, so more would need a second batch
     if batches.len() > 1 {
         let got = format!("{} messages of more", messages.len());
         let expected = format!("messages of {} MiB", ScanRequest::MAX_BATCH_BYTES >> 20);
@@ -44,7 +44,7 @@ pub fn messages_to_arrow(
     apply_view(batch, &request.columns, &messages).map(Batch)
 }
 
-/// Batches of what a puller handed out, in its order; a batch has one broker.
+/// Converts a puller's answers to batches in their order. Each batch has messages of one broker.
 #[pyfunction]
 #[pyo3(signature = (fetched, columns=None, *, microseconds=false, max_body_bytes=ScanRequest::MAX_BODY_BYTES))]
 pub fn fetched_to_arrow(
@@ -58,7 +58,7 @@ pub fn fetched_to_arrow(
     let request = ScanRequest { max_body_bytes, checks_bodies, ..request(columns, microseconds)? };
     let built = py.detach(|| {
         let mut out = Vec::new();
-        // the broker's name is one value of a whole batch
+        // the broker's name is the same for a whole batch
         for run in fetched.chunk_by(|a, b| a.get().broker() == b.get().broker()) {
             let broker_name = Some(run[0].get().broker().to_owned());
             let request = ScanRequest { broker_name, ..request.clone() };
@@ -82,19 +82,19 @@ fn cap(messages: &Views<'_>) -> usize {
     messages.iter().map(|view| view.place().0.max_body_bytes).max().unwrap_or(ScanRequest::MAX_BODY_BYTES)
 }
 
-/// Messages of one answer that stand together.
+/// Groups consecutive messages of the same answer.
 fn runs(messages: &Views<'_>) -> Vec<(Arc<Source>, Vec<Row>)> {
-    // an answer's messages mostly follow each other, and one call takes them all
+    // messages of an answer mostly follow each other, and one call converts them all
     let runs = messages.chunk_by(|a, b| Arc::ptr_eq(a.place().0, b.place().0));
     runs.map(|run| (run[0].place().0.clone(), run.iter().map(|view| *view.place().1).collect())).collect()
 }
 
-/// Overwrites the columns that a view shows differently from the record.
+/// Replaces the columns in which a view differs from its record.
 fn apply_view(batch: RecordBatch, columns: &[Column], messages: &Views<'_>) -> PyResult<RecordBatch> {
     let mut arrays = batch.columns().to_vec();
     for (array, column) in arrays.iter_mut().zip(columns) {
         let changed: ArrayRef = match column {
-            // messages of several brokers may be together here, and a record does not name its own
+            // messages of several brokers may be together here, and records do not name their broker
             Column::BrokerName => {
                 Arc::new(messages.iter().map(|view| view.place().0.broker_name.as_deref()).collect::<StringArray>())
             }
@@ -113,7 +113,7 @@ fn apply_view(batch: RecordBatch, columns: &[Column], messages: &Views<'_>) -> P
     let batch = RecordBatch::try_new_with_options(
         batch.schema(),
         arrays,
-        // without any column the batch would not know how many rows it has
+        // a batch without columns has no other way to know its number of rows
         &arrow_array::RecordBatchOptions::new().with_row_count(Some(messages.len())),
     );
     batch.map_err(|error| ArgumentError::new_err(error.to_string()))

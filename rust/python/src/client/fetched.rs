@@ -1,4 +1,4 @@
-//! A puller's answers as Python objects.
+//! Exposes a puller's answers.
 use super::message_queue::message_queue;
 use super::message_view::{Bytes, MessageView, SeenAs, Source};
 use crate::error::client;
@@ -11,14 +11,13 @@ use rmqfast_client::puller::{self, Item};
 use rmqfast_store::scan::row::Row;
 use std::sync::Arc;
 
-/// Options for reading bodies: the size limit, and whether to check their CRC.
+/// How bodies are read: the size limit, and whether to check their CRC.
 #[derive(Clone, Copy)]
 pub struct Bodies {
     pub max_bytes: usize,
     pub verify_crc: bool,
 }
 
-/// An answer to a pull.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Fetched {
     inner: puller::PulledAnswer,
@@ -27,28 +26,24 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// An answer as Python gets it.
     pub fn new(inner: puller::PulledAnswer, bodies: Bodies) -> Self {
         Self { inner, bodies, messages: PyOnceLock::new() }
     }
 
-    /// The answer of the Rust crate.
     pub fn inner(&self) -> &puller::PulledAnswer {
         &self.inner
     }
 
-    /// The broker that answered.
     pub fn broker(&self) -> &str {
         &self.inner.queue.broker_name
     }
 
-    /// Options for reading bodies.
     pub fn bodies(&self) -> Bodies {
         self.bodies
     }
 
     fn views<'py>(&self, py: Python<'py>, rows: &[Row], seen_as: SeenAs) -> PyResult<Bound<'py, PyList>> {
-        // shared with the puller's pool: the memory is used again once the last view is gone
+        // shared with the puller's pool, which reuses the memory once the last view is gone
         let source = Arc::new(Source {
             bytes: Bytes::Rust(self.inner.body.clone()),
             broker_name: Some(self.broker().to_owned()),
@@ -151,7 +146,7 @@ impl Fetched {
     fn messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         Ok(self
             .messages
-            // made once, so that a message is the same object each time
+            // made once, so that each call returns the same objects
             .get_or_try_init(py, || self.views(py, &self.inner.matching_rows(), SeenAs::default()).map(Bound::unbind))?
             .bind(py)
             .clone())
@@ -162,7 +157,7 @@ impl Fetched {
     }
 
     fn changed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        // a CRC reads every byte of every body
+        // released because checking the CRC reads every body
         let rows = py.detach(|| pull_body::rows_with_wrong_crc(&self.inner.body)).map_err(client)?;
         self.views(py, &rows, SeenAs::default())
     }
@@ -175,7 +170,7 @@ impl Fetched {
     }
 }
 
-/// Why a queue is asked for no more.
+/// The reason why a queue is not pulled for now.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct FlowControl(puller::FlowControl);
 
@@ -207,7 +202,7 @@ impl FlowControl {
     }
 }
 
-/// An event of a puller's connection.
+/// A connection of a puller that opened or closed.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct PullerEvent {
     address: Arc<str>,
@@ -239,7 +234,7 @@ impl PullerEvent {
     }
 }
 
-/// An item as Python gets it.
+/// Converts an item of the puller.
 pub fn to_python<'py>(py: Python<'py>, item: Item, bodies: Bodies) -> PyResult<Bound<'py, PyAny>> {
     match item {
         Item::Answer(inner) => Fetched::new(*inner, bodies).into_bound_py_any(py),

@@ -1,4 +1,4 @@
-//! Queues, as Python's `MessageQueue` has them.
+//! Converts queues to and from Python's `MessageQueue`.
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -6,7 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use rmqfast_client::puller::Queue;
 
-/// A `MessageQueue` of Python.
+/// A queue that Python passed as `MessageQueue`.
 pub struct PulledQueue(pub Queue);
 
 impl FromPyObject<'_, '_> for PulledQueue {
@@ -14,7 +14,7 @@ impl FromPyObject<'_, '_> for PulledQueue {
 
     fn extract(queue: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         let py = queue.py();
-        // read by attribute: a subclass, or any object like it, will do
+        // read by attribute, so that subclasses and similar objects are accepted
         let broker_name = queue.getattr(intern!(py, "broker_name"))?.extract::<PyBackedStr>()?;
         let topic = queue.getattr(intern!(py, "topic"))?.extract()?;
         let queue_id = queue.getattr(intern!(py, "queue_id"))?.extract()?;
@@ -22,9 +22,8 @@ impl FromPyObject<'_, '_> for PulledQueue {
     }
 }
 
-/// The object for a queue.
 pub fn message_queue<'py>(py: Python<'py>, queue: &Queue) -> PyResult<Bound<'py, PyAny>> {
-    // looked up once, as each answer asks for it
+    // cached, since each answer needs the class
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = CLASS.import(py, "rmqfast.message", "MessageQueue")?;
     class.call1((&queue.topic, &*queue.broker_name, queue.queue_id))

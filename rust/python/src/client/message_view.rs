@@ -1,4 +1,4 @@
-//! A message that a client got: its values are read from the answer's bytes when they are asked for.
+//! A message that a client received. Its values are decoded from the answer's bytes when they are read.
 use crate::error::{client, corrupt, to_python};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// Bytes of an answer: those of a Python object, or Rust's own.
+/// Bytes of an answer, owned by Python or by Rust.
 pub enum Bytes {
     Python(PyBackedBytes),
     Rust(Arc<Body>),
@@ -29,25 +29,23 @@ impl AsRef<[u8]> for Bytes {
     }
 }
 
-/// State that the messages of one answer share.
 pub struct Source {
     pub bytes: Bytes,
     pub broker_name: Option<String>,
-    /// First offset of the queue and the one behind its last, as the answer says.
+    /// First offset of the queue and the offset behind its last, from the answer.
     pub bounds: Option<(i64, i64)>,
     pub max_body_bytes: usize,
-    /// Whether a body that does not match its CRC counts as no body.
+    /// Whether a body that does not match its CRC counts as missing.
     pub verify_crc: bool,
 }
 
-/// Values that a view shows in place of the stored ones.
+/// Values that a view shows in place of the record's values.
 #[derive(Clone, Default)]
 pub struct SeenAs {
     pub topic: Option<Arc<str>>,
     pub reconsume_times: Option<i32>,
 }
 
-/// A message of an answer.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct MessageView {
     source: Arc<Source>,
@@ -58,12 +56,12 @@ pub struct MessageView {
 }
 
 impl MessageView {
-    /// The message at `row`, which was found in the source's bytes.
+    /// Creates a view of the record that `row` locates in the source's bytes.
     pub fn new(source: Arc<Source>, row: Row, seen_as: SeenAs) -> Self {
         Self { source, row, seen_as, body: PyOnceLock::new(), properties: PyOnceLock::new() }
     }
 
-    /// The bytes that it stands in, and where.
+    /// Returns the answer's bytes and the location of the record in them.
     pub fn place(&self) -> (&Arc<Source>, &Row) {
         (&self.source, &self.row)
     }
@@ -72,7 +70,6 @@ impl MessageView {
         &self.seen_as
     }
 
-    /// The topic that is shown.
     pub fn view_topic(&self) -> PyResult<Cow<'_, str>> {
         match &self.seen_as.topic {
             Some(topic) => Ok(topic.as_ref().into()),
@@ -80,7 +77,6 @@ impl MessageView {
         }
     }
 
-    /// The number of failed attempts to consume it, as a view shows it.
     pub fn view_reconsume_times(&self) -> PyResult<i32> {
         match self.seen_as.reconsume_times {
             Some(times) => Ok(times),
@@ -90,15 +86,15 @@ impl MessageView {
 
     fn message(&self) -> PyResult<Message<'_>> {
         let message = Message::new(self.source.bytes.as_ref(), &self.row);
-        // the row was found in these bytes; only a defect gets here
+        // never happens, since the row was located in these bytes
         message.ok_or_else(|| PyTypeError::new_err("a view of bytes in which it was not found"))
     }
 
-    /// `None` where the body does not decompress, or does not match its CRC if `verify_crc` is set.
+    /// Returns the body. `None` if it does not decompress, or if `verify_crc` is set and it does not match its CRC.
     #[inline]
     fn body_if_any<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let message = self.message()?;
-        // kept, as a listener that asks twice would decompress twice
+        // cached, since decompressing again is expensive
         let body = self.body.get_or_init(py, || {
             let is_sound = !self.source.verify_crc || message.record().body_crc_matches();
             let body = is_sound.then(|| message.body(self.source.max_body_bytes)).flatten();
@@ -209,7 +205,7 @@ impl MessageView {
 
     #[getter]
     fn properties<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        // a Java client, too, puts the queue's bounds among the properties (`PullAPIWrapper.processPullResult`)
+        // Java's clients also add the queue's bounds to the properties (`PullAPIWrapper.processPullResult`)
         let properties = self.properties.get_or_try_init(py, || {
             let properties = PyDict::new(py);
             for (name, value) in self.message()?.properties() {
@@ -305,7 +301,7 @@ impl MessageView {
 
     fn property<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyString>>> {
         Ok(match (name, self.source.bounds) {
-            // these two come with the answer; the record has none of them
+            // the queue's bounds come with the answer and are not in the record
             ("MIN_OFFSET", Some((min, _))) => Some(PyString::new(py, &min.to_string())),
             ("MAX_OFFSET", Some((_, max))) => Some(PyString::new(py, &max.to_string())),
             _ => self.message()?.property(name).map(|value| PyString::new(py, &value)),
@@ -319,9 +315,9 @@ impl MessageView {
             reconsume_times: reconsume_times.or(self.seen_as.reconsume_times),
         };
         let copy = Self::new(self.source.clone(), self.row, seen_as);
-        // a body that was decompressed is not decompressed again
+        // the decompressed body is shared, not decompressed again
         if let Some(body) = self.body.get(py) {
-            // a cell that was just made is empty
+            // cannot fail, since the new cell is empty
             let _ = copy.body.set(py, body.as_ref().map(|body| body.clone_ref(py)));
         }
         copy
@@ -333,7 +329,7 @@ impl MessageView {
         let values = PyDict::new(slf.py());
         for name in crate::request::column_names() {
             if name == "body" {
-                // `body` itself would raise for a message that cannot be read, and this must give it
+                // `body` would raise for an unreadable message, but this method returns it with the body None
                 values.set_item(name, slf.get().body_if_any(slf.py())?)?;
             } else {
                 values.set_item(name, slf.getattr(name)?)?;
@@ -367,7 +363,7 @@ impl MessageView {
         keywords.set_item("reconsume_times", self.seen_as.reconsume_times)?;
         keywords.set_item("bounds", self.source.bounds)?;
         keywords.set_item("max_body_bytes", self.source.max_body_bytes)?;
-        // a copy on another machine must not take for sound what this one does not
+        // a pickled copy must also reject a body with a wrong CRC
         keywords.set_item("verify_crc", self.source.verify_crc)?;
         Ok((PyTuple::new(py, [self.record(py)?])?, keywords))
     }

@@ -1,4 +1,4 @@
-//! The data path of clients: messages as views of what a broker answered, pulls, and columns of both.
+//! Messages as views of brokers' answers, pulls, and their conversion to Arrow.
 pub mod arrow;
 pub mod decode;
 pub mod fetched;

@@ -1,4 +1,3 @@
-//! The name servers of an instance.
 use crate::error::{RemotingConnectError, RemotingError, client, object};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -6,13 +5,13 @@ use pyo3::types::PyDict;
 use rmqfast_client::cluster::{self, AskError};
 use rmqfast_client::producer::no_route;
 
-/// The name servers of an instance: one is asked until it does not answer.
+/// The name servers of an instance. The same server is asked until it fails to answer.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct NameServers {
     core: cluster::NameServers,
-    /// `rmqfast.remoting.Connections`, which signs.
+    /// `rmqfast.remoting.Connections`, which also signs requests.
     connections: Py<PyAny>,
-    /// Logs a warning.
+    /// Callable that logs a warning.
     warn: Py<PyAny>,
 }
 
@@ -63,7 +62,7 @@ impl NameServers {
     }
 }
 
-/// The error for a topic without a route; `refusal` is the code and the remark of the name server.
+/// Returns the error for a topic without a route. `refusal` is the name server's code and remark.
 #[pyfunction]
 #[pyo3(signature = (topic, refusal=None))]
 pub fn no_route_error(py: Python<'_>, topic: &str, refusal: Option<(i32, String)>) -> Py<PyAny> {

@@ -1,4 +1,4 @@
-//! The puller, for all consumers.
+//! Exposes the puller, which all consumers use.
 use super::decode::to_tags;
 use super::fetched::{Bodies, Fetched, to_python};
 use super::message_queue::PulledQueue;
@@ -16,10 +16,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-// Between two looks for Ctrl-C.
+// interval of checks for Ctrl-C
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Pulls many queues, over one connection to each broker.
+/// Pulls many queues, over one connection for each broker.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Puller {
     inner: puller::Puller,
@@ -70,7 +70,7 @@ impl Puller {
         let options = PullerOptions {
             tls: tls.map(PyTlsOptions::into_client).transpose()?,
             consumer_group,
-            // with a depth, a burst or a batch of 0 nothing would ever be asked for
+            // with a depth, burst or batch of 0 nothing would ever be pulled
             depth: depth.max(1),
             burst: burst.clamp(1, depth.max(1)),
             gather: Gather { bytes: gather.0.max(0), pause: seconds(gather.1) },
@@ -175,13 +175,13 @@ impl Puller {
         let until = Instant::now() + seconds(timeout);
         loop {
             let now = Instant::now();
-            // in short turns: only this thread can look for Ctrl-C, and needs the GIL for it
+            // waits in short slices, since this thread must take the GIL to check for Ctrl-C
             let items = py.detach(|| self.inner.take(until.min(now + LOOK), max_items)).map_err(client)?;
             if !items.is_empty() || until <= now || max_items == 0 {
                 let items = items.into_iter().map(|item| to_python(py, item, self.bodies));
                 return PyList::new(py, items.collect::<PyResult<Vec<_>>>()?);
             }
-            // only where nothing came: an exception here would lose what was taken
+            // checked only if no items arrived: an exception would lose them
             py.check_signals()?;
         }
     }
@@ -209,7 +209,7 @@ impl Puller {
     }
 
     fn close(&self, py: Python<'_>) {
-        // the threads and sockets are the parent's; a fork that closes them would break its connections
+        // a fork must not close the parent's threads and sockets
         if self.process == std::process::id() {
             py.detach(|| self.inner.close());
         }
@@ -220,47 +220,45 @@ fn threshold((messages, bytes): (i64, i64)) -> Threshold {
     Threshold { messages, bytes }
 }
 
-/// The subscription to a topic.
 pub fn subscription(
     expression: &str,
     expression_type: &str,
     version: i64,
     tags: Option<HashSet<String>>,
 ) -> Subscription {
-    // no tag at all is every message, as in `pull_body::has_tag`
+    // an empty set of tags selects all messages, like `pull_body::has_tag`
     let tags = tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into());
     let (expression, expression_type) = (expression.to_owned(), expression_type.to_owned());
     Subscription { expression, expression_type, version, tags }
 }
 
-/// A Python callable without arguments; what it raises is shown as unraisable.
+/// Wraps a Python callable without arguments. Its exceptions are printed as unraisable.
 fn caller(callable: Py<PyAny>) -> Arc<OnReady> {
     Arc::new(move || {
         // `attach` in a thread of Rust panics once the interpreter ends
         Python::try_attach(|py| {
             if let Err(error) = callable.bind(py).call0() {
-                // nobody waits in this thread for an exception
+                // this thread has no caller that could handle the exception
                 error.write_unraisable(py, Some(callable.bind(py)));
             }
         });
     })
 }
 
-/// A duration of so many seconds.
 pub fn seconds(seconds: f64) -> Duration {
-    // what is no duration at all is as good as a year
+    // infinity and NaN count as a year or as 0
     Duration::try_from_secs_f64(seconds.clamp(0.0, 31_536_000.0)).unwrap_or_default()
 }
 
-/// A Python callable that signs; it gets code, fields and body, and gives further fields.
+/// Wraps a Python callable that signs requests. It gets code, fields and body, and returns fields to add.
 pub fn signer(callable: Py<PyAny>) -> Arc<Sign> {
     Arc::new(move |code, fields, body| {
-        // the puller's thread holds no lock here: Python may call the puller while it signs
+        // called without locks, since Python may call the puller while it signs
         let signed = Python::try_attach(|py| {
             let by_name = PyDict::new(py);
             fields.iter().try_for_each(|(name, value)| by_name.set_item(name, value))?;
             let signed = callable.bind(py).call1((code, by_name, PyBytes::new(py, body)));
-            // Ctrl-C that came meanwhile comes again where Python goes on
+            // a Ctrl-C that arrived here is triggered again for the main thread
             let signed = signed.inspect_err(|error| signals::come_again(py, error));
             signed?.extract::<HashMap<String, String>>()
         });

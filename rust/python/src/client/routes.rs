@@ -1,4 +1,4 @@
-//! The routes that the clients of an instance share.
+//! Exposes the routes that all clients of an instance share.
 use super::message_queue::message_queue;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-/// The routes of topics and the addresses of brokers.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct RouteTable {
     core: cluster::RouteTable,
@@ -23,7 +22,7 @@ impl RouteTable {
         Self { core: cluster::RouteTable::default(), translate }
     }
 
-    /// Takes the route of a topic: whether it says something new.
+    /// Stores the route of a topic. Returns whether it differs from the known route.
     #[pyo3(signature = (topic, route, *, new_topic_queues=None))]
     fn put(&self, topic: &str, route: &Bound<'_, PyAny>, new_topic_queues: Option<i32>) -> PyResult<bool> {
         let mut data = route_data(route)?;
@@ -89,13 +88,12 @@ impl RouteTable {
 }
 
 impl RouteTable {
-    /// The routes, for whoever sends by them.
     pub fn core(&self) -> &cluster::RouteTable {
         &self.core
     }
 }
 
-/// The queues of a `TopicRouteData` that consumers may read, sorted.
+/// Returns the readable queues of a `TopicRouteData`, sorted.
 #[pyfunction]
 pub fn subscribe_queues<'py>(topic: &str, route: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
     let py = route.py();
@@ -104,7 +102,7 @@ pub fn subscribe_queues<'py>(topic: &str, route: &Bound<'py, PyAny>) -> PyResult
     PyTuple::new(py, queues)
 }
 
-/// A `TopicRouteData` of Python, read attribute by attribute.
+/// Reads Python's `TopicRouteData`, attribute by attribute.
 fn route_data(route: &Bound<'_, PyAny>) -> PyResult<RouteData> {
     let text = |of: &Bound<'_, PyAny>, name| of.getattr(name)?.extract::<String>();
     let queue = |data: PyResult<Bound<'_, PyAny>>| {

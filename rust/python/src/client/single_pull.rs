@@ -1,4 +1,4 @@
-//! One pull, which goes out as any other request does: its header, and what its answer says.
+//! A single pull over an ordinary request: builds its header and reads its answer.
 use super::decode::to_tags;
 use super::fetched::{Bodies, Fetched};
 use super::message_queue::PulledQueue;
@@ -9,7 +9,7 @@ use rmqfast_client::puller::{self, Answer, Body, PullHeader, PullerOptions, text
 use rmqfast_store::scan::ScanRequest;
 use std::collections::{HashMap, HashSet};
 
-/// The header fields of a pull with an expression of its own.
+/// Returns the header fields of a pull that carries its own filter expression.
 #[pyfunction]
 #[pyo3(signature = (consumer_group, queue, offset, max_messages, *, suspend_millis=0, expression="*",
                     expression_type="TAG", sub_version=0))]
@@ -30,7 +30,7 @@ pub fn pull_fields<'py>(
         queue: &queue.0,
         offset,
         max_messages,
-        // as `pull()` of Java's pull consumer, whose heartbeat does not have the expression
+        // like `pull()` of Java's pull consumer, whose heartbeat does not have the expression
         sys_flag: PullerOptions::SUBSCRIPTION,
         commit_offset: 0,
         suspend_millis,
@@ -41,7 +41,7 @@ pub fn pull_fields<'py>(
     Ok(fields)
 }
 
-/// The answer to a pull.
+/// Converts the answer to a pull.
 #[pyfunction]
 #[pyo3(signature = (queue, offset, *, code, remark, ext_fields, body, tags=None, verify_crc=false))]
 #[allow(clippy::too_many_arguments, reason = "the keywords of a Python function")]
@@ -57,7 +57,7 @@ pub fn read_pull(
 ) -> Fetched {
     let fields = ext_fields.unwrap_or_default();
     let field = |name: &str| fields.get(name).map(String::as_str);
-    // no pool, as a single pull is rare
+    // without a memory pool, since single pulls are rare
     let body = Body::copy(body, None);
     let answer = Answer::read(code, remark.unwrap_or_default(), field, body, &queue.0, offset, true);
     let tags = tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into());

@@ -1,4 +1,4 @@
-//! A send that nobody waits for: its attempts follow one another in the callbacks of its requests.
+//! An asynchronous send. The callback of each attempt starts the next attempt.
 //!
 //! Source: `MQClientAPIImpl.sendMessageAsync`, `onExceptionImpl`.
 use super::outgoing::Outgoing;
@@ -13,21 +13,21 @@ use rmqfast_remoting::{OwnedCommand, Result};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The latency of a broker that an asynchronous send could not be sent to.
+/// The latency that a broker gets if an asynchronous send could not reach it.
 const NOT_SENT_LATENCY: Duration = Duration::from_secs(3);
 
-/// A send that nobody waits for. It has taken room, which its end gives back.
+/// An asynchronous send. It holds room in `InFlight`, which its end gives back.
 pub struct CallbackSend {
     sender: Py<MessageSender>,
     made: Py<Outgoing>,
     queues: Arc<Py<PublishQueues>>,
     progress: Mutex<Progress>,
     callback: Py<PyAny>,
-    /// The context of the hooks.
+    /// The context of the send hooks.
     context: Option<Py<PyAny>>,
 }
 
-/// The next attempt: its queue and the broker's address; or the callback and the end.
+/// The queue and broker address of the next attempt, or the callback and the outcome of the send.
 enum Next<'py> {
     Attempt(Bound<'py, PyAny>, Arc<str>),
     End(Invocation<'py>),
@@ -47,7 +47,7 @@ impl CallbackSend {
         Arc::new(Self { sender, made, queues, progress: Mutex::new(progress), callback, context })
     }
 
-    /// Makes attempts until the request of one is in flight; otherwise the callback and the end.
+    /// Makes attempts until a request is in flight. If no attempt succeeds, returns the callback and the outcome.
     pub fn request_until_in_flight<'py>(
         self: &Arc<Self>,
         py: Python<'py>,
@@ -73,7 +73,7 @@ impl CallbackSend {
         let (made, number) = (self.made.bind(py), queue_id(queue)?);
         let left = self.lock().deadline().saturating_duration_since(Instant::now());
         if left.is_zero() {
-            // encoding, waiting for room or earlier attempts took all the time
+            // encoding, waiting for room or earlier attempts used up the timeout
             return Err(RemotingTimeoutError::new_err("invokeAsync call timeout"));
         }
         let attempt =
@@ -85,20 +85,20 @@ impl CallbackSend {
         sender.request(made, number, address, left, attempt(), waits)
     }
 
-    /// Records how an attempt ended; the next one, or the end of the send.
+    /// Records the outcome of an attempt. Returns the next attempt or the outcome of the send.
     fn next<'py>(&self, end: &Bound<'py, PyAny>, latency: Option<Duration>) -> PyResult<Next<'py>> {
         let (py, sender) = (end.py(), self.sender.get());
         let mut progress = self.lock();
         if progress.record(end, sender.strategy(), latency)? {
             let (queue, broker_name) = progress.begin(py, self.queues.get(), sender.strategy())?;
-            // this thread has other callbacks to serve: it must not wait for a name server
+            // this thread also runs other callbacks, so it must not wait for a name server
             if let Some(address) = sender.topics_of().known_address(&broker_name) {
                 return Ok(Next::Attempt(queue, address));
             }
         }
         let end = progress.end(py, self.queues.get())?;
         drop(progress);
-        // before the callback runs, which may send the next message
+        // given back before the callback runs, which may send the next message
         sender.in_flight().give_back(self.made.get().bytes().len());
         sender.after(self.context.as_ref().map(|context| context.bind(py)), &end)?;
         Ok(Next::End((self.callback.bind(py).clone(), end)))
@@ -109,7 +109,6 @@ impl CallbackSend {
     }
 }
 
-/// An attempt in flight.
 struct Attempt {
     send: Arc<CallbackSend>,
     queue: Py<PyAny>,

@@ -1,4 +1,4 @@
-//! Makes requests of messages.
+//! Encodes messages into requests.
 use super::common::Common;
 use super::message_fields::{MessageFields, borrowed, number_of};
 use super::outgoing::{Body, Outgoing, Texts};
@@ -13,16 +13,15 @@ use rmqfast_client::send::{self, BatchMessage, Properties};
 use rmqfast_store::format::properties::MAX_LEN;
 use std::sync::Arc;
 
-/// Bytes of the properties and the id of most messages.
+/// Typical bytes of a message's properties and id.
 const OWN_TEXTS: usize = 192;
-/// Bytes of a message in a batch besides its body, mostly.
+/// Typical bytes of a message in a batch besides its body.
 const ABOUT: usize = 160;
 
-/// The property that makes a message a reply.
+/// Property that marks a message as a reply.
 const MESSAGE_TYPE: &str = "MSG_TYPE";
 const REPLY: &str = "reply";
 
-/// Makes requests of messages.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct MessageEncoder(Arc<Common>);
 
@@ -44,7 +43,7 @@ impl MessageEncoder {
         Self(Arc::new(common))
     }
 
-    /// The request of one message; `added` are properties of the producer's own.
+    /// Encodes one message. `added` are properties that the producer adds.
     #[pyo3(signature = (message, topic, added=Vec::new(), sys_flag=0))]
     pub fn encode(
         &self,
@@ -68,15 +67,15 @@ impl MessageEncoder {
             body,
             sys_flag: sys_flag | compression,
             flag: fields.flag,
-            // one look at the clock for the id and for this, so that they agree
+            // the same time as in the id
             born_timestamp: fields.born_timestamp.unwrap_or(now_ms),
             is_batch: false,
-            // `MQClientAPIImpl.sendMessage` tells a reply by this property
+            // like Java's `MQClientAPIImpl.sendMessage`
             is_reply: fields.pairs.iter().any(|(name, value)| &**name == MESSAGE_TYPE && &**value == REPLY),
         })
     }
 
-    /// The request of several messages of one topic, which is not checked.
+    /// Encodes several messages as a batch. That they share one topic is not checked.
     fn encode_batch(
         &self,
         py: Python<'_>,
@@ -90,7 +89,7 @@ impl MessageEncoder {
         for (index, message) in messages.iter().enumerate() {
             let fields = MessageFields::of(message)?;
             if index == 0 {
-                // messages of a batch are of about one size
+                // messages of a batch mostly have similar sizes
                 body.reserve(messages.len() * (fields.body.len() + ABOUT));
             }
             properties.clear();
@@ -109,7 +108,7 @@ impl MessageEncoder {
         Ok(Outgoing::batch(self.0.clone(), topic, body, &unique_ids, wait_store))
     }
 
-    /// The requests of all rows of Arrow batches, in their order; each of one topic.
+    /// Encodes the rows of Arrow batches in their order. Each request has messages of one topic.
     #[pyo3(signature = (batches, topic, wrap, *, most_bytes, most_count))]
     fn encode_rows(
         &self,
@@ -123,7 +122,7 @@ impl MessageEncoder {
     }
 }
 
-/// Writes the properties; returns the id.
+/// Writes the properties and returns the unique id.
 fn write_properties(
     common: &Common,
     py: Python<'_>,
@@ -149,7 +148,7 @@ fn body_of(common: &Common, py: Python<'_>, body: PyBackedBytes) -> (Body, i32) 
     if body.len() < common.compress_over {
         return (Body::Given(body), 0);
     }
-    // this may take a while, and needs no GIL
+    // released because compressing may take a while
     let (made, sys_flag) = py.detach(|| send::compressed(&body));
     (Body::Made(made), sys_flag)
 }

@@ -1,18 +1,20 @@
-//! Limits the sends in flight.
+//! Limits the sends that are in flight.
 use crate::error::RemotingTimeoutError;
 use crate::remoting::command::seconds;
 use pyo3::prelude::*;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two looks for Ctrl-C.
+/// Interval of checks for Ctrl-C.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// From `MANY` sends in flight on, waiting threads are woken for `AT_ONCE` free places together: waking costs more than a send.
+/// With `MANY` or more sends in flight, waiting threads are woken once per `AT_ONCE` ended sends, since waking costs
+/// more than a send.
 const MANY: usize = 64;
 const AT_ONCE: usize = 16;
 
-/// Counts sends and their bytes; whoever would exceed a limit waits. What is larger than the limit may go while it is alone.
+/// Counts sends and their bytes, and makes further sends wait at a limit. A send larger than the limit may go if no
+/// other is in flight.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct InFlight {
     max_count: usize,
@@ -42,10 +44,10 @@ impl InFlight {
         Self { max_count, max_bytes, state: Mutex::default(), freed: Condvar::new() }
     }
 
-    /// Takes room for one send, if there is some.
+    /// Takes room for a send without waiting. Returns whether there was room.
     pub fn try_take(&self, size: usize) -> bool {
         let mut state = self.lock();
-        // who waits already is not overtaken
+        // a thread that already waits goes first
         let takes = state.waiting == 0 && self.has_room(&state, size);
         if takes {
             state.take(size);
@@ -53,9 +55,9 @@ impl InFlight {
         takes
     }
 
-    /// Takes room for one send; waits for it, and raises where none came free in time.
+    /// Takes room for a send. Waits for it, and raises after `timeout` seconds.
     pub fn take(&self, py: Python<'_>, size: usize, timeout: f64) -> PyResult<()> {
-        // mostly there is room, and then the GIL is kept
+        // the GIL is kept in the usual case that there is room
         if self.try_take(size) {
             return Ok(());
         }
@@ -63,25 +65,25 @@ impl InFlight {
         if taken { Ok(()) } else { Err(self.full(timeout)) }
     }
 
-    /// A send has ended.
+    /// Called when a send has ended; returns its room.
     pub fn give_back(&self, size: usize) {
         let mut state = self.lock();
         state.count -= 1;
         state.bytes -= size;
         let wakes = state.waiting > 0 && (state.count < MANY || state.count.is_multiple_of(AT_ONCE));
-        // notified without the lock: who wakes takes it at once
+        // notified after unlocking, since a woken thread takes the lock at once
         drop(state);
         if wakes {
             self.freed.notify_all();
         }
     }
 
-    /// Waits until nothing is on its way; whether that came true in time.
+    /// Waits until no sends are in flight. Returns false after `timeout` seconds.
     fn wait_until_empty(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
         py.detach(|| self.wait(timeout, |state| state.count == 0, |_| {}))
     }
 
-    /// Sends on their way.
+    /// Number of sends in flight.
     #[getter]
     fn count(&self) -> usize {
         self.lock().count
@@ -95,7 +97,7 @@ impl InFlight {
 
 impl InFlight {
     fn has_room(&self, state: &State, size: usize) -> bool {
-        // a send that is larger than the limit could never go otherwise
+        // a send that is larger than the limit could otherwise never go
         state.count == 0 || (state.count < self.max_count && state.bytes + size <= self.max_bytes)
     }
 
@@ -123,7 +125,7 @@ impl InFlight {
                 self.freed.wait_timeout(state, left.min(SLICE)).unwrap_or_else(PoisonError::into_inner);
             state = woken;
             if slept.timed_out() {
-                // never wait for the GIL with this lock: who holds the GIL may wait for the lock
+                // unlocked before taking the GIL: the GIL's holder may wait for this lock
                 drop(state);
                 let interrupted = Python::attach(|py| py.check_signals()).err();
                 state = self.lock();

@@ -1,22 +1,21 @@
-//! The attributes of a `rmqfast.Message`.
+//! Reads the attributes of a `rmqfast.Message`.
 use crate::pairs::{Pairs, pairs};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 
-/// The attributes of a `rmqfast.Message`.
 pub struct MessageFields {
     pub body: PyBackedBytes,
     pub tags: Option<PyBackedStr>,
     pub keys: Option<PyBackedStr>,
     pub pairs: Pairs,
-    /// 0 for none.
+    /// 0 without delay.
     pub delay_level: i32,
-    /// Whether a broker waits for its disk and slaves.
+    /// Whether the broker answers only after its disk and slaves have the message.
     pub wait_store: bool,
-    /// The user's 32 bits.
+    /// Flag of 32 bits for users.
     pub flag: i32,
-    /// Milliseconds, where they are given.
+    /// Milliseconds since 1970; `None` for the current time.
     pub born_timestamp: Option<i64>,
 }
 
@@ -24,7 +23,7 @@ impl MessageFields {
     pub fn of(message: &Bound<'_, PyAny>) -> PyResult<Self> {
         let py = message.py();
         Ok(Self {
-            // borrowed: a body is not copied before the socket takes it
+            // borrowed, so that the body is copied only into the socket
             body: message.getattr(intern!(py, "body"))?.extract()?,
             tags: message.getattr(intern!(py, "tags"))?.extract()?,
             keys: message.getattr(intern!(py, "keys"))?.extract()?,
@@ -41,9 +40,9 @@ pub fn borrowed(pairs: &[(PyBackedStr, PyBackedStr)]) -> Vec<(&str, &str)> {
     pairs.iter().map(|(name, value)| (&**name, &**value)).collect()
 }
 
-/// A number among the properties of a message that goes to a retry topic.
+/// Returns a numeric property of a message to a retry topic; `None` for other topics.
 pub fn number_of(pairs: &[(PyBackedStr, PyBackedStr)], topic: &str, name: &str) -> Option<i32> {
-    // `DefaultMQProducerImpl.sendKernelImpl` puts these into the header for retry topics only
+    // Java's `DefaultMQProducerImpl.sendKernelImpl` sets these header fields for retry topics only
     if !topic.starts_with("%RETRY%") {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Sends `rmqfast.Message` objects and rows of Arrow.
+//! Sends `rmqfast.Message` objects and Arrow rows.
 mod callback_send;
 pub mod common;
 pub mod encoder;

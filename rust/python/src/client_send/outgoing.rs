@@ -1,4 +1,3 @@
-//! A request that sends a message, or a batch of them, to whichever queue.
 use super::common::Common;
 use super::unique_ids::now_ms;
 use pyo3::prelude::*;
@@ -7,30 +6,29 @@ use pyo3::types::{PyBytes, PyDict};
 use rmqfast_client::send::SendHeader;
 use std::sync::Arc;
 
-/// A request that sends a message, or a batch of them, to whichever queue.
+/// An encoded message or batch, which can be sent to any queue of its topic.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Outgoing {
     pub common: Arc<Common>,
-    /// The topic with its namespace.
+    /// Topic with its namespace.
     pub topic: PyBackedStr,
-    /// The texts that are its own.
     pub texts: Texts,
-    /// The body as it is sent.
+    /// The body after compression.
     pub body: Body,
-    /// Compression and kind of transaction.
+    /// Flags of compression and transaction.
     pub sys_flag: i32,
-    /// The user's 32 bits.
+    /// Flag of 32 bits for users.
     pub flag: i32,
     pub born_timestamp: i64,
-    /// Whether the body is a batch.
     pub is_batch: bool,
-    /// Whether it answers a request.
+    /// Whether the message is a reply to a request.
     pub is_reply: bool,
     pub reconsume_times: i32,
     pub max_reconsume_times: Option<i32>,
 }
 
-/// The property string and the id, or all ids with commas between: one piece of memory, as another thread gives it back.
+/// The properties and the unique id; of a batch, the ids of all messages, separated by commas. They share one
+/// allocation because another thread frees it.
 pub struct Texts {
     both: String,
     id_at: usize,
@@ -46,7 +44,6 @@ impl Texts {
         &self.both[..self.id_at]
     }
 
-    /// The id, or all ids.
     #[inline]
     pub fn unique_id(&self) -> &str {
         &self.both[self.id_at..]
@@ -54,24 +51,24 @@ impl Texts {
 }
 
 pub enum Body {
-    /// The application's object.
+    /// The application's `bytes` object.
     Given(PyBackedBytes),
-    /// Compressed, or a batch.
+    /// A compressed body or a batch.
     Made(Vec<u8>),
 }
 
 impl Outgoing {
-    /// The request of a batch that is written.
+    /// Creates the request of an encoded batch.
     pub fn batch(common: Arc<Common>, topic: PyBackedStr, body: Vec<u8>, unique_id: &str, wait_store: bool) -> Self {
         Self {
             common,
             topic,
-            // as `MessageBatch` of Java: of a batch's own properties only this one is of use
+            // like Java's `MessageBatch`; a batch has no other properties of its own
             texts: Texts::new(format!("WAIT\u{1}{wait_store}"), unique_id),
             body: Body::Made(body),
             sys_flag: 0,
             flag: 0,
-            // of the batch; brokers store it with each of its messages
+            // of the whole batch: brokers store it with each message
             born_timestamp: now_ms(),
             is_batch: true,
             is_reply: false,
@@ -88,47 +85,47 @@ impl Outgoing {
         self.header(0).code()
     }
 
-    /// Its id; of a batch those of all messages, separated by commas.
+    /// Unique id; of a batch, the ids of all messages, separated by commas.
     #[getter]
     #[inline]
     fn unique_id(&self) -> &str {
         self.texts.unique_id()
     }
 
-    /// Its topic with the namespace.
+    /// Topic with its namespace.
     #[getter]
     fn topic(&self) -> &str {
         &self.topic
     }
 
-    /// Its properties as one string.
+    /// The encoded properties.
     #[getter]
     fn properties(&self) -> &str {
         self.texts.properties()
     }
 
-    /// Bits of compression and of the transaction.
+    /// Flags of compression and transaction.
     #[getter]
     fn sys_flag(&self) -> i32 {
         self.sys_flag
     }
 
-    /// The body as it is sent.
+    /// The body after compression.
     #[getter]
     pub fn body<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         match &self.body {
-            // the object that the application gave, no copy
+            // the application's object, without a copy
             Body::Given(bytes) => Ok(bytes.into_pyobject(py)?.cast_into()?),
             Body::Made(bytes) => Ok(PyBytes::new(py, bytes)),
         }
     }
 
-    /// Bytes of the body as it is sent.
+    /// Bytes of the body after compression.
     fn __len__(&self) -> usize {
         self.bytes().len()
     }
 
-    /// The header's fields for a queue.
+    /// Returns the header fields for a queue.
     pub fn fields<'py>(&self, py: Python<'py>, queue_id: i32) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         let fields = self.header(queue_id).fields();
@@ -138,7 +135,6 @@ impl Outgoing {
 }
 
 impl Outgoing {
-    /// The header for a queue.
     pub fn header(&self, queue_id: i32) -> SendHeader<'_> {
         SendHeader {
             producer_group: &self.common.group,
@@ -158,7 +154,6 @@ impl Outgoing {
         }
     }
 
-    /// The body as it is sent.
     pub fn bytes(&self) -> &[u8] {
         match &self.body {
             Body::Given(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! How far a send is: its attempts, and how the last ones ended, as objects of Python.
+//! Tracks the attempts of a send and their outcomes as Python objects.
 use super::publish_topics::PublishQueues;
 use super::result::{is_result, is_safe};
 use crate::error::{
@@ -10,20 +10,19 @@ use rmqfast_client::producer::{AttemptEnd, Attempts, Choice, FaultStrategy, Retr
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// As long as anybody waits.
+/// Upper limit of timeouts, so that adding a timeout to a time cannot overflow.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// The attempts of a send, and how the last ones ended.
 pub struct Progress {
     attempts: Attempts,
-    /// The queue that the application chose.
+    /// The queue that the application selected.
     chosen: Option<Py<PyAny>>,
     result: Option<Py<PyAny>>,
     failure: Option<Py<PyAny>>,
 }
 
 impl Progress {
-    /// A send that began at a time, in seconds.
+    /// Creates the state of a send that began at `began`; `timeout` is in seconds.
     pub fn new(
         rules: &Arc<RetryRules>,
         chosen: Option<(Choice, Bound<'_, PyAny>)>,
@@ -36,12 +35,12 @@ impl Progress {
         Self { attempts, chosen, result: None, failure: None }
     }
 
-    /// Until when all attempts together may take.
+    /// Deadline of all attempts together.
     pub fn deadline(&self) -> Instant {
         self.attempts.deadline()
     }
 
-    /// Begins the next attempt: its queue as an object, and the broker.
+    /// Begins the next attempt. Returns its queue as a Python object, and the broker's name.
     pub fn begin<'py>(
         &mut self,
         py: Python<'py>,
@@ -64,7 +63,7 @@ impl Progress {
         }
     }
 
-    /// Records the `SendResult` or the error of an attempt: whether there is to be another one.
+    /// Records the outcome of an attempt, a `SendResult` or an error. Returns whether to make another attempt.
     pub fn record(
         &mut self,
         end: &Bound<'_, PyAny>,
@@ -77,7 +76,7 @@ impl Progress {
         Ok(self.attempts.record(kind, strategy, Instant::now(), latency))
     }
 
-    /// How the send ended: the last result, or the error that says why there is none.
+    /// Returns the outcome of the send: the last result, or an error.
     pub fn end<'py>(&self, py: Python<'py>, queues: &PublishQueues) -> PyResult<Bound<'py, PyAny>> {
         if let Some(result) = &self.result {
             return Ok(result.bind(py).clone());
@@ -94,7 +93,7 @@ impl Progress {
     }
 }
 
-/// Whether an error is one that ends an attempt; any other is raised at once.
+/// Whether an error counts as a failed attempt. Other errors are raised at once.
 pub fn ends_attempt(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<RemotingError>(py) || error.is_instance_of::<ClientError>(py)
 }

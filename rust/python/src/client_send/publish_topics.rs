@@ -1,4 +1,4 @@
-//! The topics of a producer: whether a message may go there, which queues they have.
+//! The topics of a producer: validates messages and finds the queues to send to.
 //!
 //! Source: `DefaultMQProducerImpl.topicPublishInfoTable`, `tryToFindTopicPublishInfo`.
 use super::outgoing::Outgoing;
@@ -17,16 +17,16 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const TIMERS: [&str; 3] = ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"];
-/// `MQVersion.Version.V5_0_0`, as a broker says it in its answers.
+/// `MQVersion.Version.V5_0_0`, as brokers report it in their answers.
 const V5_0_0: i32 = 413;
 
-/// The queues of a topic, as objects of Python.
+/// The queues of a topic, with their Python objects.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct PublishQueues {
     pub core: producer::PublishQueues,
-    /// The topic as brokers know it.
+    /// Topic with its namespace.
     pub topic: PyBackedStr,
-    /// The topic as the application knows it.
+    /// Topic without its namespace, for the application.
     shown_topic: Py<PyString>,
     queues: Py<PyTuple>,
 }
@@ -58,7 +58,7 @@ impl PublishQueues {
         })
     }
 
-    /// The object of a queue.
+    /// Returns the Python object of a queue.
     pub fn queue<'py>(&self, py: Python<'py>, choice: &Choice) -> PyResult<Bound<'py, PyAny>> {
         match choice {
             Choice::Listed(index) => self.queues.bind(py).get_item(*index),
@@ -70,7 +70,6 @@ impl PublishQueues {
     }
 }
 
-/// The topics of a producer.
 pub struct PublishTopics {
     instance: Py<PyAny>,
     routes: Py<RouteTable>,
@@ -78,16 +77,16 @@ pub struct PublishTopics {
     create_topic_key: String,
     default_topic_queues: i32,
     max_message_size: usize,
-    /// Whether brokers know the producer, so that they are told of a topic's first message.
+    /// Whether the producer sends heartbeats, so that brokers learn of it at a topic's first message.
     is_registered: bool,
-    /// By the name that applications use, with or without the namespace.
+    /// Keyed by the topic names that applications use, with or without the namespace.
     topics: Mutex<HashMap<String, Topic>>,
 }
 
 #[derive(Default)]
 struct Topic {
     is_name_checked: bool,
-    /// Whether messages go there: then the instance keeps its route fresh.
+    /// Whether messages were sent to the topic. The instance refreshes the routes of such topics.
     is_used: bool,
     known: Option<Known>,
 }
@@ -95,7 +94,7 @@ struct Topic {
 struct Known {
     queues: Arc<Py<PublishQueues>>,
     route: Arc<RouteData>,
-    /// That of the route table when this was looked up.
+    /// Version of the route table at the lookup.
     version: u64,
 }
 
@@ -118,24 +117,23 @@ impl PublishTopics {
         })
     }
 
-    /// The instance, which refers to the producer.
     pub fn instance(&self) -> &Py<PyAny> {
         &self.instance
     }
 
-    /// The topics that messages go to, as brokers know them.
+    /// Returns the topics that messages are sent to, with their namespace.
     pub fn names(&self) -> BTreeSet<String> {
         let topics = self.lock();
         let used = topics.iter().filter(|(_, topic)| topic.is_used).map(|(name, _)| wrap(&self.namespace, name));
         used.chain([self.create_topic_key.clone()]).collect()
     }
 
-    /// Whether the queues of a topic are known, so that nobody has to be asked.
+    /// Whether the queues of a topic are known without asking a name server.
     pub fn is_known(&self, name: &str) -> bool {
         self.lock().get(name).is_some_and(|topic| topic.is_used && topic.known.is_some())
     }
 
-    /// Checks what is sent, and finds the queues that it may go to.
+    /// Validates a message, and returns the queues of its topic.
     pub fn queues_for(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<Arc<Py<PublishQueues>>> {
         if let Ok(outgoing) = message.cast::<Outgoing>() {
             return self.queues_of(py, &outgoing.get().topic);
@@ -156,7 +154,7 @@ impl PublishTopics {
         Ok(queues)
     }
 
-    /// The queues of a topic; of one that is not there those that it would get.
+    /// Returns the queues of a topic. If it does not exist, returns the queues that a broker will create for it.
     ///
     /// Source: `DefaultMQProducerImpl.tryToFindTopicPublishInfo`.
     pub fn queues_of(&self, py: Python<'_>, name: &str) -> PyResult<Arc<Py<PublishQueues>>> {
@@ -171,7 +169,7 @@ impl PublishTopics {
         let (instance, wrapped) = (self.instance.bind(py), wrap(&self.namespace, name));
         instance.call_method1(intern!(py, "update_route"), (&wrapped,))?;
         if self.newest(py, name)?.is_none() {
-            // nobody has the topic: these are the queues that its broker will make when the first message arrives
+            // the topic does not exist: its broker creates these queues with the first message
             let named = PyDict::new(py);
             named.set_item("default_topic", &self.create_topic_key)?;
             named.set_item("default_queue_nums", self.default_topic_queues)?;
@@ -181,16 +179,16 @@ impl PublishTopics {
             return Err(PyErr::from_value(instance.call_method1(intern!(py, "no_route_error"), (wrapped,))?));
         };
         if self.is_registered {
-            // Java's brokers hear of it a second later: too late for whoever has to be asked for a transaction
+            // Java's producers send this heartbeat a second later, too late for a broker that must check a transaction
             instance.call_method0(intern!(py, "send_heartbeats"))?;
         }
         Ok(queues)
     }
 
-    /// The queues of the newest route of a topic, as far as one is known.
+    /// Returns the queues from the newest known route of a topic; `None` without a route.
     pub fn newest(&self, py: Python<'_>, name: &str) -> PyResult<Option<Arc<Py<PublishQueues>>>> {
         let routes = self.routes.get().core();
-        // before the look-up: a route that comes meanwhile is looked up again
+        // read before the route, so that a concurrent update causes another lookup
         let version = routes.version();
         let wrapped = wrap(&self.namespace, name);
         let Some(route) = routes.get(&wrapped) else { return Ok(None) };
@@ -205,7 +203,7 @@ impl PublishTopics {
         Ok(Some(queues))
     }
 
-    /// The queue that the application wants; `None` where it leaves the choice.
+    /// Returns the queue that the application selected; `None` if it leaves the choice to the producer.
     pub fn chosen<'py>(
         &self,
         queues: &PublishQueues,
@@ -233,7 +231,7 @@ impl PublishTopics {
         if topic == *shown {
             return Ok(Some((choice, queue)));
         }
-        // the application may have named it with its namespace
+        // the application may have named the topic with its namespace
         if unwrap(&self.namespace, &topic) != *shown {
             return Err(client_error(py, "message's topic not equal mq's topic".to_owned(), -1)?);
         }
@@ -241,12 +239,12 @@ impl PublishTopics {
         Ok(Some((choice, queue)))
     }
 
-    /// The master of a broker, as far as is known.
+    /// Returns the address of a broker's master; `None` if it is unknown.
     pub fn known_address(&self, broker_name: &str) -> Option<Arc<str>> {
         self.routes.get().core().publish_address(broker_name)
     }
 
-    /// The master of a broker; asks for the route of the topic once more where none is known.
+    /// Returns the address of a broker's master. If it is unknown, fetches the topic's route again.
     pub fn address_of(&self, py: Python<'_>, topic: &str, broker_name: &str) -> PyResult<Arc<str>> {
         if let Some(address) = self.known_address(broker_name) {
             return Ok(address);
@@ -255,7 +253,7 @@ impl PublishTopics {
         self.known_address(broker_name).ok_or_else(|| client(broker_not_exist(broker_name)))
     }
 
-    /// Queues that need no look-up, of a topic whose name was checked.
+    /// Returns known queues of a validated topic if the routes have not changed since.
     fn fresh(&self, name: &str) -> Option<Arc<Py<PublishQueues>>> {
         let topics = self.lock();
         let topic = topics.get(name).filter(|topic| topic.is_name_checked && topic.is_used)?;
@@ -274,7 +272,7 @@ impl PublishTopics {
         Ok(())
     }
 
-    /// Refuses a message with a timer where a broker is known to be older than 5.0, which would deliver it at once.
+    /// Refuses a message with a timer if a broker is older than 5.0, since it would deliver the message at once.
     fn check_timers(&self, py: Python<'_>, queues: &PublishQueues) -> PyResult<()> {
         let names: BTreeSet<_> = queues.core.queues.iter().map(|queue| &queue.broker_name).collect();
         for name in names {
@@ -297,7 +295,7 @@ impl PublishTopics {
     }
 }
 
-/// Whether a message has a timer of RocketMQ 5 that counts: beside a delay level none does.
+/// Whether a message has a timer of RocketMQ 5. A delay level overrides the timer.
 ///
 /// Source: `HookUtils.checkIfTimerMessage`.
 #[pyfunction]

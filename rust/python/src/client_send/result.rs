@@ -1,4 +1,4 @@
-//! What a broker's answer to a send says, as the classes of `rmqfast.client.producer`.
+//! Converts a broker's answer to a send to the classes of `rmqfast.client.producer`.
 //!
 //! Source: `MQClientAPIImpl.processSendResponse`.
 use crate::error::{RemotingProtocolError, ResponseError, object};
@@ -10,27 +10,27 @@ use pyo3::types::{PyString, PyTuple, PyType};
 use rmqfast_client::producer::{Refusal, SendStatus, StoredMessage};
 use rmqfast_remoting::OwnedCommand;
 
-/// The names of `SendStatus`, in the order of Rust's.
+/// Names of `SendStatus`, in the order of the Rust enum.
 const STATUSES: [&str; 4] = ["SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"];
 
-/// A send that was answered, or failed.
+/// An attempt whose outcome is known.
 #[derive(Clone, Copy)]
 pub struct Sent<'a, 'py> {
-    /// The id that the producer gave, or all ids.
+    /// The message's unique id; of a batch, all ids.
     pub unique_id: &'a str,
-    /// Where the message went, a `MessageQueue`.
+    /// The `MessageQueue` of the attempt.
     pub queue: &'a Bound<'py, PyAny>,
-    /// The broker, for errors.
+    /// The broker's address, for errors.
     pub address: &'a str,
 }
 
-/// The number of a `MessageQueue`.
+/// Returns the id of a Python `MessageQueue`.
 pub fn queue_id(queue: &Bound<'_, PyAny>) -> PyResult<i32> {
     queue.getattr(intern!(queue.py(), "queue_id"))?.extract()
 }
 
 impl<'py> Sent<'_, 'py> {
-    /// The `SendResult` where the message is stored, otherwise the error that says why not.
+    /// Returns the `SendResult` of a stored message, or the error as an object.
     pub fn ended(&self, answer: &OwnedCommand) -> PyResult<Bound<'py, PyAny>> {
         let py = self.queue.py();
         let classes = Classes::get(py)?;
@@ -68,9 +68,9 @@ impl<'py> Sent<'_, 'py> {
         classes.new.call1(py, (&classes.result, values)).map(|result| result.into_bound(py))
     }
 
-    /// The queue, where a broker that was to choose says which of its own it is.
+    /// Returns the queue that the broker chose, if it chose one.
     fn queue_of(&self, number: i32) -> PyResult<Bound<'py, PyAny>> {
-        // mostly it is the one that was asked for, and no object has to be made
+        // mostly it is the queue of the request, whose object is reused
         if number == queue_id(self.queue)? {
             return Ok(self.queue.clone());
         }
@@ -81,22 +81,22 @@ impl<'py> Sent<'_, 'py> {
     }
 }
 
-/// Whether an attempt ended with a `SendResult`.
+/// Whether an outcome is a `SendResult`.
 pub fn is_result(end: &Bound<'_, PyAny>) -> PyResult<bool> {
     end.is_instance(Classes::get(end.py())?.result.bind(end.py()))
 }
 
-/// Whether a `SendResult` is of a message that is stored as safely as asked for.
+/// Whether the message was stored with the broker's full durability.
 pub fn is_safe(result: &Bound<'_, PyAny>) -> PyResult<bool> {
     let safe = Classes::get(result.py())?.status(SendStatus::SendOk);
     result.getattr(intern!(result.py(), "status"))?.eq(safe)
 }
 
-/// What a `SendResult` is made with: as its class does it, in a part of the time.
+/// Objects for making a `SendResult` faster than its class does.
 struct Classes {
     result: Py<PyType>,
     new: Py<PyAny>,
-    /// Those of `SendStatus`, in its order.
+    /// The members of `SendStatus`, in the order of the Rust enum.
     statuses: Vec<Py<PyAny>>,
     default_region: Py<PyAny>,
 }
@@ -109,7 +109,7 @@ impl Classes {
             let status = module.getattr("SendStatus")?;
             Ok(Self {
                 result: module.getattr("SendResult")?.cast_into::<PyType>()?.unbind(),
-                // a named tuple's own constructor is Python code, and this is not
+                // the constructor of a named tuple is Python code; `tuple.__new__` is not
                 new: py.get_type::<PyTuple>().getattr("__new__")?.unbind(),
                 statuses: STATUSES.iter().map(|name| Ok(status.getattr(*name)?.unbind())).collect::<PyResult<_>>()?,
                 default_region: module.getattr("DEFAULT_REGION")?.unbind(),

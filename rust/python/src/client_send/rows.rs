@@ -1,4 +1,4 @@
-//! Rows of Arrow as batches to be sent.
+//! Encodes Arrow rows as batches of messages.
 use super::common::Common;
 use super::outgoing::Outgoing;
 use super::unique_ids::now_ms;
@@ -12,17 +12,15 @@ use rmqfast_client::send::{Batch, BatchOptions, BatchRow, Unsendable};
 use rmqfast_store::store::append::{Columns, Row, Rows};
 use std::sync::Arc;
 
-/// How large a batch may be.
+/// Limits of a batch.
 #[derive(Clone, Copy)]
 pub struct Most {
-    /// Bytes of its body.
     pub bytes: usize,
-    /// Messages.
     pub count: usize,
 }
 
-/// The batches that hold all rows, in their order; of one topic each. `topic` is that of rows without such a column, `wrap` is
-/// what stands before topics.
+/// Encodes all rows as batches in their order, each of one topic. `topic` is for rows without a column `topic`; `wrap`
+/// adds the namespace to a topic.
 pub fn batches_of(
     common: &Arc<Common>,
     source: arrow::Batches,
@@ -52,7 +50,7 @@ struct Batches<'a, 'py> {
     row: usize,
 }
 
-/// A batch that takes more rows.
+/// A batch that accepts more rows.
 struct Open {
     topic: String,
     wrapped: PyBackedStr,
@@ -76,7 +74,7 @@ impl Batches<'_, '_> {
         loop {
             if self.open.as_ref().is_none_or(|open| open.topic != topic) {
                 self.close();
-                // once for a batch: the namespace is added by Python code
+                // called once for a batch, since it is Python code
                 let wrapped = self.wrap.call1((topic,))?.extract()?;
                 self.open = Some(Open { topic: topic.to_owned(), wrapped, batch: Batch::default() });
             }
@@ -108,9 +106,9 @@ fn wrong(row: usize, expected: &str) -> PyErr {
     ArgumentError::new_err(format!("row {row}: expected {expected}"))
 }
 
-/// Rows with a column `topic`.
+/// Adds a column `topic` if the batch has no such column.
 fn with_topic(batch: RecordBatch, topic: Option<&str>) -> PyResult<RecordBatch> {
-    // a column wins over the argument
+    // a column takes precedence over the argument
     let Some(topic) = topic.filter(|_| batch.column_by_name("topic").is_none()) else { return Ok(batch) };
     let mut fields: Vec<_> = batch.schema().fields().iter().cloned().collect();
     fields.push(Arc::new(Field::new("topic", DataType::Utf8, false)));

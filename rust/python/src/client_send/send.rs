@@ -1,4 +1,4 @@
-//! A send whose attempts an event loop makes one by one: nothing here waits unless it is asked to.
+//! A send whose attempts an event loop makes one by one. No method waits unless the caller allows it.
 use super::outgoing::Outgoing;
 use super::result::{Sent, queue_id};
 use super::sender::{ASYNC, MessageSender, SendState, raised};
@@ -10,7 +10,6 @@ use rmqfast_remoting::{OwnedCommand, Result};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// One send of an event loop.
 #[pyclass(frozen, name = "Send", module = "rmqfast._native._rmqfast")]
 pub struct PySend {
     sender: Py<MessageSender>,
@@ -19,13 +18,13 @@ pub struct PySend {
 
 struct State {
     send: SendState,
-    /// The queue of the attempt that began, and its broker.
+    /// Queue and broker name of the attempt that has begun.
     place: Option<(Py<PyAny>, Arc<str>)>,
 }
 
 #[pymethods]
 impl PySend {
-    /// Encodes the message beforehand, as to compress a large body takes milliseconds.
+    /// Encodes the message ahead of the attempt, since compressing a large body takes milliseconds.
     fn encode(&self, py: Python<'_>) -> PyResult<()> {
         self.lock().send.made(py, self.sender.get()).map(drop)
     }
@@ -38,8 +37,8 @@ impl PySend {
         Ok(())
     }
 
-    /// Makes the attempt that began, and has `on_end` called with its end, on any thread. False where that would have to wait for a
-    /// route, a connection or room, and `waits` is false.
+    /// Makes the attempt that has begun. `on_end` is called with the outcome, on any thread. Returns false if `waits`
+    /// is false and the attempt would have to wait for a route, a connection or room.
     fn attempt(&self, py: Python<'_>, on_end: Py<PyAny>, waits: bool) -> PyResult<bool> {
         let sender = self.sender.get();
         let (queue, broker_name, topic, deadline) = {
@@ -63,7 +62,7 @@ impl PySend {
         if waits {
             sender.in_flight().take(py, size, left().as_secs_f64())?;
         } else {
-            // hooks are told once: only where nothing has to be waited for
+            // hooks run once, so they are called only if the attempt will not have to wait
             let is_open = || sender.shared().bind(py).call_method1(intern!(py, "is_open"), (&*address,))?.extract();
             if (has_hooks && !is_open()?) || !sender.in_flight().try_take(size) {
                 return Ok(false);
@@ -103,12 +102,12 @@ impl PySend {
         }
     }
 
-    /// Records how the attempt ended: whether there is to be another one.
+    /// Records the outcome of the attempt. Returns whether to make another attempt.
     fn record(&self, end: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.lock().send.progress.record(end, self.sender.get().strategy(), None)
     }
 
-    /// The `SendResult`; raises the error that says why there is none.
+    /// Returns the `SendResult`, or raises the error of the send.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = self.lock();
         raised(state.send.progress.end(py, state.send.queues.get())?)
@@ -129,7 +128,7 @@ fn no_attempt() -> PyErr {
     ClientError::new_err("no attempt has begun")
 }
 
-/// An attempt in flight, which has taken room.
+/// An attempt in flight, which holds room in `InFlight`.
 struct Attempt {
     sender: Py<MessageSender>,
     outgoing: Py<Outgoing>,

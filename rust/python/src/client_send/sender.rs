@@ -1,5 +1,5 @@
-//! Sends the messages of a producer: a usual send crosses the border once, and a usual end of an asynchronous one costs Python no more
-//! than the call of the callback.
+//! Sends the messages of a producer. A typical send is one call from Python to Rust, and a typical asynchronous outcome
+//! costs only the call of the callback.
 //!
 //! Source: `DefaultMQProducerImpl.sendDefaultImpl`, `sendKernelImpl`, `MQClientAPIImpl.sendMessage`, `sendMessageAsync`.
 use super::encoder::MessageEncoder;
@@ -22,36 +22,36 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Who waits for the answer, by the names of `CommunicationMode`.
+/// Names of `CommunicationMode`: who waits for the answer.
 pub const SYNC: &str = "SYNC";
 pub const ASYNC: &str = "ASYNC";
 pub const ONEWAY: &str = "ONEWAY";
 
-/// Sends the messages of a producer, and what was made of messages before; `message` is either of them.
+/// Sends the messages of a producer. Methods accept a message or an encoded `Outgoing`.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct MessageSender {
     pub(super) connections: Py<Connections>,
-    /// `rmqfast.remoting.Connections`, which has the threads that call back.
+    /// `rmqfast.remoting.Connections`, which owns the threads that run callbacks.
     pub(super) shared: Py<PyAny>,
-    /// Gives further header fields of a request, by its code, its fields and its body: ACL.
+    /// Callable that returns further header fields for ACL, from the code, fields and body of a request.
     pub(super) sign: Option<Py<PyAny>>,
     pub(super) encoder: Py<MessageEncoder>,
     pub(super) in_flight: Py<InFlight>,
     pub(super) topics: PublishTopics,
-    /// Python's `Hooks` and `HookedSends`.
+    /// Python's `Hooks` object and, in `hooked`, its `HookedSends`.
     pub(super) hooks: Py<PyAny>,
     pub(super) hooked: Py<PyAny>,
     pub(super) rules: Rules,
     pub(super) strategy: Option<FaultStrategy>,
 }
 
-/// When sends are tried again.
+/// Retry rules by kind of send.
 pub struct Rules {
     pub(super) waited: Arc<RetryRules>,
-    /// Of a queue that the application chose, for whoever waits.
+    /// Rules of a blocking send to a queue that the application selected.
     pub(super) once: Arc<RetryRules>,
     pub(super) in_callbacks: Arc<RetryRules>,
-    /// Of a queue that the application chose.
+    /// Rules of an asynchronous send to a queue that the application selected.
     pub(super) in_callbacks_there: Arc<RetryRules>,
 }
 
@@ -75,10 +75,10 @@ impl Rules {
     }
 }
 
-/// One send, before its end.
+/// State of a send that has not ended.
 pub struct SendState {
     pub queues: Arc<Py<PublishQueues>>,
-    /// What was made of it takes a message's place, so that each attempt has the same id.
+    /// The message, replaced by its `Outgoing` once it is encoded, so that each attempt has the same id.
     message: Py<PyAny>,
     messages: Option<Py<PyAny>>,
     pub progress: Progress,
@@ -93,13 +93,13 @@ impl SendState {
         self.progress.begin(py, self.queues.get(), strategy)
     }
 
-    /// What is sent, made of its message unless it is made already.
+    /// Returns the encoded message, and encodes it on the first call.
     pub fn made<'py>(&mut self, py: Python<'py>, sender: &MessageSender) -> PyResult<Bound<'py, Outgoing>> {
         let message = self.message.bind(py);
         if let Ok(made) = message.cast::<Outgoing>() {
             return Ok(made.clone());
         }
-        // hooks see it as it was
+        // hooks get the original message
         if self.messages.is_none() {
             self.messages = Some(shown_as(message)?.unbind());
         }
@@ -108,12 +108,12 @@ impl SendState {
         Ok(made)
     }
 
-    /// The messages that hooks see; none of rows of Arrow.
+    /// Returns the messages for hooks; empty for Arrow rows.
     pub fn shown<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.messages.as_ref().map_or_else(|| PyTuple::empty(py).into_any(), |messages| messages.bind(py).clone())
     }
 
-    /// Tells hooks that an attempt begins; the context, and what is sent then.
+    /// Calls the hooks before an attempt. Returns their context, and the request to send.
     pub fn before<'py>(
         &mut self,
         py: Python<'py>,
@@ -162,7 +162,7 @@ impl MessageSender {
         argument: Option<Bound<'py, PyAny>>,
         messages: Option<Bound<'py, PyAny>>,
     ) -> PyResult<SendState> {
-        // before the route is looked up: that is part of the timeout, too
+        // taken first, since the lookup of the route counts towards the timeout
         let began = Instant::now();
         let queues = self.topics.queues_for(message.py(), &message)?;
         let chosen = self.topics.chosen(queues.get(), &message, queue, selector, argument)?;
@@ -171,7 +171,7 @@ impl MessageSender {
         Ok(SendState { queues, message: message.unbind(), messages: messages.map(Bound::unbind), progress })
     }
 
-    /// One attempt that is waited for: the `SendResult` or the error.
+    /// Makes a blocking attempt. Returns the `SendResult` or the error as an object.
     pub fn attempt<'py>(
         &self,
         py: Python<'py>,
@@ -187,7 +187,7 @@ impl MessageSender {
         };
         let deadline = send.progress.deadline();
         let asked = self.with_fields(&outgoing, queue_id(queue)?, |code, fields| {
-            // never nothing: the connection tells a time that is over itself, with its own words
+            // at least 1 ms, so that the connection reports the timeout with its own text
             let timeout = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             self.connections.get().ask(py, &address, interruptible(code, fields, outgoing.get().bytes(), timeout))
         })?;
@@ -197,7 +197,7 @@ impl MessageSender {
         Ok(end)
     }
 
-    /// What is sent of a message, or was made of one before.
+    /// Returns a message's request, encoded now if it is not encoded yet.
     pub fn made<'py>(&self, message: &Bound<'py, PyAny>, queues: &PublishQueues) -> PyResult<Bound<'py, Outgoing>> {
         if let Ok(made) = message.cast::<Outgoing>() {
             return Ok(made.clone());
@@ -206,7 +206,7 @@ impl MessageSender {
         Bound::new(message.py(), self.encoder.get().encode(message, topic, Pairs::new(), 0)?)
     }
 
-    /// Tells hooks, where there are any, that a message is about to be sent: the context, and what is sent then.
+    /// Calls the hooks, if any, before a send. Returns their context, and the request to send.
     pub fn before<'py>(
         &self,
         message: &Bound<'py, PyAny>,
@@ -226,14 +226,14 @@ impl MessageSender {
         Ok((Some(context), outgoing.cast_into()?))
     }
 
-    /// Tells hooks how an attempt ended, if they were told that it began.
+    /// Calls the hooks after an attempt, if they were called before it.
     pub fn after(&self, context: Option<&Bound<'_, PyAny>>, end: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some(context) = context else { return Ok(()) };
         let py = context.py();
         self.hooked.bind(py).call_method1(intern!(py, "after"), (context, end)).map(drop)
     }
 
-    /// Tells hooks that a connection kept a message from being sent; the error, to be raised.
+    /// Calls the hooks after a connection failed. Returns the error, to be raised.
     pub fn failed_before(&self, py: Python<'_>, context: Option<&Bound<'_, PyAny>>, error: PyErr) -> PyResult<PyErr> {
         if !error.is_instance_of::<RemotingError>(py) {
             return Ok(error);
@@ -243,7 +243,7 @@ impl MessageSender {
         Ok(PyErr::from_value(error))
     }
 
-    /// Asks, if that needs no waiting; otherwise nothing was asked, and `callback` is dropped.
+    /// Sends a request if that needs no waiting. Otherwise returns false and drops `callback`.
     pub fn try_request(
         &self,
         made: &Bound<'_, Outgoing>,
@@ -258,7 +258,7 @@ impl MessageSender {
         })
     }
 
-    /// Asks, and opens a connection where there is none; `callback` is told how it ended, unless this fails.
+    /// Sends a request, and opens a connection if needed. `callback` gets the outcome, unless this call fails.
     pub fn request(
         &self,
         made: &Bound<'_, Outgoing>,
@@ -276,12 +276,12 @@ impl MessageSender {
         self.shared.bind(py).call_method1(intern!(py, "note_open"), (address,)).map(drop)
     }
 
-    /// Whether this thread may wait for room: those that call back may not.
+    /// Whether this thread may wait for room; threads that run callbacks may not.
     pub fn may_wait(&self, py: Python<'_>) -> PyResult<bool> {
         self.shared.bind(py).call_method0(intern!(py, "may_wait"))?.extract()
     }
 
-    /// Calls with the code and the fields of a request, which are signed where they have to be.
+    /// Calls `call` with the code and the fields of a request, which include the signature if there is an account.
     fn with_fields<T>(
         &self,
         made: &Bound<'_, Outgoing>,
@@ -290,29 +290,29 @@ impl MessageSender {
     ) -> PyResult<T> {
         let (py, outgoing) = (made.py(), made.get());
         let header = outgoing.header(queue_id);
-        // without ACL no dictionary of Python's is made of the header
+        // without ACL no Python dict is made of the header
         let Some(sign) = &self.sign else { return Ok(call(header.code(), &header.fields())) };
         let fields = outgoing.fields(py, queue_id)?;
-        // a signature covers all other fields, so it comes last
+        // the signature covers all other fields, so it is added last
         let more = sign.bind(py).call1((header.code(), &fields, outgoing.body(py)?))?;
         fields.update(more.cast::<PyMapping>()?)?;
         Ok(call(header.code(), &Fields(pairs(&fields)?).values()))
     }
 }
 
-/// What hooks are shown of a message: itself, and nothing of rows.
+/// Returns the messages that hooks get for a send: the message, or nothing for Arrow rows.
 pub fn shown_as<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = message.py();
     let is_made = message.cast::<Outgoing>().is_ok();
     Ok(if is_made { PyTuple::empty(py) } else { PyTuple::new(py, [message])? }.into_any())
 }
 
-/// A `SendResult`; an error is raised.
+/// Returns a `SendResult`, or raises an error object.
 pub fn raised(end: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     if super::result::is_result(&end)? { Ok(end) } else { Err(PyErr::from_value(end)) }
 }
 
-/// The `SendResult`, or the error of a connection, after which a send may be tried again; other errors are raised.
+/// Returns the `SendResult`, or the error object of a connection, which allows a retry. Other errors are raised.
 pub fn ended<'py>(py: Python<'py>, sent: &Sent<'_, 'py>, asked: Result<OwnedCommand>) -> PyResult<Bound<'py, PyAny>> {
     match asked {
         Ok(answer) => sent.ended(&answer),

@@ -1,4 +1,4 @@
-//! The methods of a `MessageSender`, as Python calls them.
+//! The Python methods of `MessageSender`.
 use super::callback_send::CallbackSend;
 use super::encoder::MessageEncoder;
 use super::in_flight::InFlight;
@@ -39,7 +39,7 @@ impl MessageSender {
         Ok(Self { connections, shared, sign, encoder, in_flight, topics, hooks, hooked, rules, strategy })
     }
 
-    /// Sends, and makes attempts until one has stored the message; `messages` are those that hooks see.
+    /// Sends a message, with retries. Returns the `SendResult` or raises. `messages` are passed to hooks.
     #[pyo3(signature = (message, queue, timeout, selector=None, argument=None, messages=None))]
     fn send<'py>(
         slf: &Bound<'py, Self>,
@@ -65,7 +65,8 @@ impl MessageSender {
         raised(end)
     }
 
-    /// Sends, and calls `callback` with the `SendResult` or the error, exactly once, unless this raises.
+    /// Sends a message asynchronously. `callback` is called exactly once with the `SendResult` or the error, unless
+    /// this call raises.
     #[pyo3(signature = (message, queue, timeout, callback, selector=None, argument=None, messages=None))]
     #[allow(clippy::too_many_arguments, reason = "all that a send consists of")]
     fn submit<'py>(
@@ -99,7 +100,7 @@ impl MessageSender {
         }
     }
 
-    /// Sends once, without an answer.
+    /// Sends a message once, without an answer.
     #[pyo3(signature = (message, queue, timeout, selector=None, argument=None))]
     fn send_oneway<'py>(
         &self,
@@ -123,7 +124,7 @@ impl MessageSender {
         }
     }
 
-    /// A send whose attempts are made one by one, for an event loop.
+    /// Starts a send whose attempts an event loop makes one by one.
     #[pyo3(signature = (message, queue, timeout, selector=None, argument=None, messages=None))]
     fn begin_send<'py>(
         slf: &Bound<'py, Self>,
@@ -137,23 +138,23 @@ impl MessageSender {
         Ok(PySend::new(slf, slf.get().start(message, queue, timeout, selector, argument, messages)?))
     }
 
-    /// Checks a message, and gives the queues that it may go to.
+    /// Validates a message, and returns the queues of its topic.
     fn queues_for(&self, message: Bound<'_, PyAny>) -> PyResult<Py<PublishQueues>> {
         let py = message.py();
         Ok(self.topics.queues_for(py, &message)?.clone_ref(py))
     }
 
-    /// The queues of a topic; of one that is not there those that it would get.
+    /// Returns the queues of a topic. If it does not exist, returns the queues that a broker will create for it.
     fn queues_of(&self, py: Python<'_>, topic: &str) -> PyResult<Py<PublishQueues>> {
         Ok(self.topics.queues_of(py, topic)?.clone_ref(py))
     }
 
-    /// The queues of a topic as its newest route has them.
+    /// Returns the queues from the newest known route of a topic.
     fn newest_queues(&self, py: Python<'_>, topic: &str) -> PyResult<Option<Py<PublishQueues>>> {
         Ok(self.topics.newest(py, topic)?.map(|queues| queues.clone_ref(py)))
     }
 
-    /// The queue that the application wants; `None` where it leaves the choice.
+    /// Returns the queue that the application selected; `None` if it leaves the choice to the producer.
     #[pyo3(signature = (message, queue=None, selector=None, argument=None))]
     fn chosen_queue<'py>(
         &self,
@@ -166,22 +167,22 @@ impl MessageSender {
         Ok(self.topics.chosen(queues.get(), &message, queue, selector, argument)?.map(|(_, queue)| queue))
     }
 
-    /// The address of a broker's master.
+    /// Returns the address of a broker's master.
     fn address_of(&self, py: Python<'_>, topic: &str, broker_name: &str) -> PyResult<String> {
         Ok(self.topics.address_of(py, topic, broker_name)?.to_string())
     }
 
-    /// Whether the queues of a topic are known, so that nobody has to be asked.
+    /// Whether the queues of a topic are known without asking a name server.
     fn knows(&self, topic: &str) -> bool {
         self.topics.is_known(topic)
     }
 
-    /// The topics that messages go to, as brokers know them.
+    /// Returns the topics that messages are sent to, with their namespace.
     fn topics(&self) -> Vec<String> {
         self.topics.names().into_iter().collect()
     }
 
-    /// Instances and hooks may refer to the producer, and so to this.
+    /// Lets the garbage collector find cycles: instances and hooks may refer to the producer, and so to this object.
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         visit.call(self.topics.instance())?;
         visit.call(&self.shared)?;

@@ -1,10 +1,10 @@
-//! The ids of messages.
+//! Exposes the generator of message ids.
 use pyo3::prelude::*;
 use rmqfast_client::send;
 use std::net::IpAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Makes the ids of messages, for all producers of a process.
+/// Makes message ids, for all producers of a process.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct UniqueIds {
     ids: send::UniqueIds,
@@ -13,13 +13,14 @@ pub struct UniqueIds {
 
 #[pymethods]
 impl UniqueIds {
-    /// `month_bounds` says when the month of a time began and when the next one does, all in milliseconds.
+    /// `month_bounds` is a callable that returns, for a time, the start of its month and of the next month in
+    /// milliseconds.
     #[new]
     fn new(ip: IpAddr, pid: u32, tells_apart: i32, month_bounds: Py<PyAny>) -> Self {
         Self { ids: send::UniqueIds::new(ip, pid, tells_apart), month: month_bounds }
     }
 
-    /// The next id, of this moment unless a time is given.
+    /// Returns the next id, for the current time or `now_ms`.
     #[pyo3(signature = (now_ms=None))]
     fn next(&self, py: Python<'_>, now_ms: Option<i64>) -> PyResult<String> {
         let now_ms = now_ms.unwrap_or_else(self::now_ms);
@@ -29,23 +30,21 @@ impl UniqueIds {
 }
 
 impl UniqueIds {
-    /// Makes sure that the month of a time is known, before ids are made.
+    /// Sets the bounds of the current month if they are missing. Called before ids are made.
     pub fn begin_month(&self, py: Python<'_>, now_ms: i64) -> PyResult<()> {
         if self.ids.needs_month(now_ms) {
-            // Java counts from the month's begin in local time, which Python's clock knows; once a month
+            // ids count from the start of the month in local time, which Python computes; once a month
             let (start, next) = self.month.call1(py, (now_ms,))?.extract(py)?;
             self.ids.begin_month(start, next);
         }
         Ok(())
     }
 
-    /// What makes them.
     pub fn core(&self) -> &send::UniqueIds {
         &self.ids
     }
 }
 
-/// Milliseconds since 1970.
 pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

@@ -117,7 +117,7 @@ impl Connections {
     /// connections are closed.
     fn take(&self, py: Python<'_>, max_count: usize, timeout: f64) -> Option<CompletedRequests> {
         let completions = self.inner.completions();
-        // first without letting go of the GIL, which is dear to get back while others send
+        // tried with the GIL first, since getting it back is expensive while other threads send
         let mut ended = completions.take_ready(max_count);
         if ended.is_empty() {
             if !py.detach(|| completions.wait(seconds(timeout))) {

@@ -1,4 +1,4 @@
-//! Reads of topics of a live cluster: what the driver asks and fixes, and what a task reads.
+//! Reads of a live cluster's topics: planning in the driver, reading in the tasks.
 pub mod range_reader;
 pub mod read;
 pub mod request;

@@ -1,4 +1,4 @@
-//! Reads ranges of queues, batch by batch.
+//! Exposes the reader of a task's queue ranges.
 use super::read::TopicRead;
 use super::warnings::log;
 use crate::arrow::Batch;
@@ -12,11 +12,11 @@ use rmqfast_spark::origin::reader::PieceReader;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-// Between two looks for Ctrl-C.
+// interval of checks for Ctrl-C
 const LOOK: Duration = Duration::from_millis(100);
 const LOGGER: &str = "rmqfast.client.ranges";
 
-/// Reads ranges of queues of one broker.
+/// Reads ranges of queues of one broker, batch by batch.
 #[pyclass(module = "rmqfast._native._rmqfast")]
 pub struct RangeReader {
     reader: PieceReader,
@@ -26,7 +26,7 @@ pub struct RangeReader {
 }
 
 impl RangeReader {
-    /// Whether all is read.
+    /// Reads further batches. Returns whether the ranges are read to their end.
     fn read_on(&mut self) -> rmqfast_spark::Result<bool> {
         match self.reader.advance(LOOK)? {
             Step::Answers(answers) => self.ready.extend(self.reader.batches(&answers)?),
@@ -49,14 +49,14 @@ impl RangeReader {
     }
 
     fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        // PySpark's daemon forks its workers, and a thread of the puller does not come along
+        // PySpark's daemon forks its workers, and the puller's thread is missing in a fork
         check_opened_here(self.process, "reader")?;
         loop {
             if let Some(batch) = self.ready.pop_front() {
                 return Ok(Some(Batch(batch)));
             }
             let read = py.detach(|| self.read_on());
-            // logged before an error is raised: they may say why
+            // logged before an error is raised, since the warnings may explain it
             log(py, LOGGER, self.reader.take_warnings())?;
             if read.map_err(spark)? {
                 return Ok(None);
@@ -87,7 +87,7 @@ impl RangeReader {
     }
 }
 
-/// Name of a piece in errors and logs.
+/// Names a piece for errors and logs.
 fn name_of(ranges: &[QueueRange]) -> String {
     match ranges {
         [] => "no range".to_owned(),

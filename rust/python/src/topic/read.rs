@@ -1,4 +1,4 @@
-//! A read of topics, as the driver plans it and as its tasks know it.
+//! Exposes the read of topics, which the driver plans and its tasks unpickle.
 use super::request::cluster_options;
 use super::warnings::{log, log_lines};
 use crate::error::spark;
@@ -14,20 +14,19 @@ use std::sync::Arc;
 
 const LOGGER: &str = "rmqfast.spark";
 
-/// A read of topics, narrowed by filters.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct TopicRead {
     read: read::TopicRead,
     arguments: Arguments,
 }
 
-/// Arguments from which a task builds its read.
+/// Arguments from which a task rebuilds the read.
 struct Arguments {
     kind: String,
     options: Py<PyDict>,
     columns: Vec<String>,
     config: Option<Py<PyAny>>,
-    /// Those that were taken.
+    /// Filters that the read applies.
     filters: Vec<Py<PyAny>>,
 }
 
@@ -52,7 +51,7 @@ impl TopicRead {
         if let Some(config) = &config {
             read = read.at(cluster_options(config)?);
         }
-        // here, as each process that unpickles the read comes by
+        // set here because every process that unpickles the read calls this constructor
         read.cluster.interrupt = Arc::new(signals::check);
         let (options, config, filters) = (options.unbind(), config.map(Bound::unbind), Vec::new());
         Ok(Self { read, arguments: Arguments { kind, options, columns, config, filters } })
@@ -98,13 +97,14 @@ impl TopicRead {
 
     fn plan_with_ways<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
         let mut planned = py.detach(|| self.read.plan()).map_err(spark)?;
-        // after the GIL is back: a handler of `logging` is Python code
+        // logged after the plan, since log handlers are Python code and need the GIL
         log_lines(py, LOGGER, planned.log.take())?;
         let pieces = planned.pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes()));
         Ok((pieces.collect(), BrokerWay::to_option(&planned.ways)))
     }
 
-    /// By its options: they are less than what was made of them, and name files that are each machine's own.
+    /// Pickles the read by its options, which are small. Files in options, as certificates, are opened anew on each
+    /// machine.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let Arguments { kind, options, columns, config, filters } = &self.arguments;
         let arguments = (kind, options.bind(py), columns, config.as_ref().map(|config| config.bind(py)), filters);
@@ -113,14 +113,14 @@ impl TopicRead {
     }
 }
 
-/// Pieces as the text of an option.
+/// Formats pieces as the value of the option `pieces`.
 #[pyfunction]
 pub fn pieces_option(pieces: Vec<Vec<u8>>) -> PyResult<String> {
     let pieces = pieces.iter().map(|piece| TopicPiece::of_bytes(piece)).collect::<Result<Vec<_>, _>>();
     Ok(TopicPiece::to_option(&pieces.map_err(spark)?))
 }
 
-/// The address and the ranges of a piece.
+/// Returns the address and the ranges of a piece.
 #[pyfunction]
 pub fn read_piece(piece: &[u8]) -> PyResult<(Option<String>, Vec<RangeParts>)> {
     Ok(TopicPiece::of_bytes(piece).map_err(spark)?.to_parts())

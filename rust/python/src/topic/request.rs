@@ -1,4 +1,4 @@
-//! Cluster options of a `ClientConfig` of Python, attribute by attribute.
+//! Converts Python's `ClientConfig` to cluster options.
 use crate::client::puller::{seconds, signer};
 use crate::remoting::tls::PyTlsOptions;
 use crate::signals;
@@ -9,11 +9,10 @@ use rmqfast_client::Error;
 use rmqfast_client::cluster::{ClusterOptions, Translate};
 use std::sync::Arc;
 
-/// The cluster options of a `ClientConfig`.
 pub fn cluster_options(config: &Bound<'_, PyAny>) -> PyResult<ClusterOptions> {
     let py = config.py();
     let tls: Option<PyTlsOptions> = config.getattr(intern!(py, "tls"))?.extract()?;
-    // Python signs: the account does not cross
+    // Python signs the requests, so the secret key is not passed to Rust
     let sign = config.call_method0(intern!(py, "signer"))?;
     let translate: Option<Py<PyAny>> = config.getattr(intern!(py, "translate_address"))?.extract()?;
     Ok(ClusterOptions {
@@ -27,14 +26,14 @@ pub fn cluster_options(config: &Bound<'_, PyAny>) -> PyResult<ClusterOptions> {
     })
 }
 
-/// A Python callable that maps addresses.
+/// Wraps a Python callable that translates addresses.
 fn translator(callable: Py<PyAny>) -> Arc<Translate> {
     Arc::new(move |address| {
-        // a thread of Rust asks, maybe while the interpreter ends
+        // `try_attach`, since a Rust thread may call while the interpreter ends
         let translated = Python::try_attach(|py| {
             let translated = callable.bind(py).call1((address,)).and_then(|address| address.extract::<String>());
             translated.map_err(|error| match error.is_instance_of::<PyKeyboardInterrupt>(py) {
-                // Ctrl-C that came meanwhile ends what asks: it is no fault of the address
+                // a Ctrl-C during the call interrupts the request; it is not an error of the address
                 true => {
                     error.restore(py);
                     rmqfast_remoting::Error::Interrupted.into()

@@ -1,13 +1,12 @@
-//! Lines of a read, in Python's log.
+//! Writes log lines of Spark reads to Python's log.
 use pyo3::prelude::*;
 use rmqfast_spark::stream::Level;
 
-/// Logs each text as a warning of that logger.
+/// Logs each text as a warning.
 pub fn log(py: Python<'_>, logger: &str, warnings: Vec<String>) -> PyResult<()> {
     log_lines(py, logger, warnings.into_iter().map(|text| (Level::Warning, text)).collect())
 }
 
-/// Logs each text at its level.
 pub fn log_lines(py: Python<'_>, logger: &str, lines: Vec<(Level, String)>) -> PyResult<()> {
     if lines.is_empty() {
         return Ok(());
@@ -18,7 +17,7 @@ pub fn log_lines(py: Python<'_>, logger: &str, lines: Vec<(Level, String)>) -> P
             Level::Info => "info",
             Level::Warning => "warning",
         };
-        // as an argument: a text may have a `%` of its own
+        // passed as an argument, since the text may contain `%`
         logger.call_method1(method, ("%s", text)).map(drop)
     })
 }

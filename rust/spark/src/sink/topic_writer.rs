@@ -37,7 +37,7 @@ pub struct TopicWriter {
     inbox: Arc<Handover<Block>>,
     thread: Option<JoinHandle<()>>,
     end: Receiver<Result<Written, Failure>>,
-    /// A block that found no room yet.
+    /// A block for which the queue had no room.
     waiting: Option<Block>,
 }
 
