@@ -11,7 +11,7 @@ pub enum Error {
     /// The operating system returned an error.
     #[error("{path}: {source}", path = path.display())]
     Io {
-        /// The file or directory.
+        /// The file or directory of the failed call.
         path: PathBuf,
         source: io::Error,
     },
@@ -34,7 +34,7 @@ pub enum Error {
         /// The expected and the found value, as a sentence.
         reason: String,
     },
-    /// A store of a kind that this crate does not read or write.
+    /// A kind of store that this crate does not read or write.
     #[error("{path}: {reason}", path = path.display())]
     Unsupported {
         /// The file or directory that shows the unsupported kind.
@@ -45,7 +45,7 @@ pub enum Error {
     #[error("unknown {what} '{name}'{}", did_you_mean(near))]
     Unknown {
         what: &'static str,
-        /// The unknown name.
+        /// The name that does not exist.
         name: String,
         near: Vec<String>,
     },
@@ -53,11 +53,11 @@ pub enum Error {
     #[error("{reason} at position {position} of {expression:?}")]
     Expression {
         expression: String,
-        /// In characters, from 0.
+        /// Position of the error in characters, from 0.
         position: usize,
         reason: String,
     },
-    /// An argument out of range.
+    /// An argument with a value that is not allowed.
     #[error("{what}: expected {expected}, got {got}")]
     Invalid { what: &'static str, expected: String, got: String },
     /// A store that another process has locked.
@@ -135,7 +135,7 @@ impl Error {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)
     }
 
-    /// Whether the disk or the user's quota is full.
+    /// Whether the error is a full disk, or a full quota of the user.
     pub fn is_disk_full(&self) -> bool {
         match self {
             Self::Io { source, .. } => {

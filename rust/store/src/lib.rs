@@ -4,13 +4,13 @@
 //!
 //! ```text
 //! format   bytes <-> values, without I/O: message, properties, consume queue, index, checkpoint, ids, config
-//! filter   tag expressions and SQL92 over the values of a message
-//! file     segments: names, reads, maps, locks
+//! filter   tag expressions and SQL92 on the properties of a message
+//! file     files on disk: names, reads, writes, maps, locks
 //! store    commit log, consume queues, index, append: what RocketMQ calls a store
 //! scan     plans, reads and filters messages, and builds Arrow batches
 //! export   copies the messages that a scan selects into a new store
 //! ```
-#![allow(missing_docs)] // The crate is not published: a name that says all needs no sentence.
+#![allow(missing_docs)] // The crate is not published, and most names need no explanation.
 
 pub mod error;
 pub mod export;

@@ -2,7 +2,7 @@
 use crate::format::message::Message;
 use crate::format::properties;
 
-/// Position of PHYSICALOFFSET in a record, by the table of [`crate::format::message`].
+/// Position of the field PHYSICALOFFSET. See the table in [`crate::format::message`].
 const PHYSICAL_OFFSET_AT: usize = 28;
 
 /// Appends the record with a new physical offset. The property CRC covers the offset, so a correct CRC is computed again.

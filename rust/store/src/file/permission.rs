@@ -85,7 +85,7 @@ mod tests {
                 create_directories(&deep).expect("made");
                 drop(create(&deep.join("0")).expect("made"));
                 assert_eq!(mode(&deep.join("0")), file, "{held:o}");
-                // a umask of 022 takes the right to write from directories
+                // A umask of 022 removes the write permission of directories.
                 assert_eq!(mode(&deep) | 0o020, directory | 0o020, "{held:o}");
                 std::fs::remove_dir_all(root).expect("removed");
             }

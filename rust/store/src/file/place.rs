@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub enum Place {
     Absent,
-    /// A symbolic link without a target.
+    /// A symbolic link whose target does not exist.
     DeadLink,
     /// A file, a directory or anything else. Links are followed.
     There(Metadata),

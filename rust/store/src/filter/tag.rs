@@ -1,4 +1,4 @@
-//! Tag expressions: `*`, or tags separated by `||`.
+//! Tag expressions: `*`, or tags separated by `||`, such as `TagA || TagB`.
 //!
 //! RocketMQ filters twice: the broker compares the hash in the consume queue, then the consumer compares the tag itself, since two tags can
 //! have the same hash.

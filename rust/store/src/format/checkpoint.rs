@@ -1,4 +1,4 @@
-//! The checkpoint: a file of one page in which a broker records how much of the store is flushed.
+//! The checkpoint: a file of 4096 bytes in which a broker records how much of the store is flushed.
 //!
 //! | position | type | field |
 //! |---|---|---|
@@ -21,7 +21,7 @@ use super::cursor::{i32_at, i64_at};
 use super::malformed::{Expected, Malformed};
 
 pub const FILE_SIZE: usize = 4096;
-/// Length of the fields of 4.9.4, the shortest checkpoint that can be read.
+/// Length of the fields of 4.9.4. A shorter checkpoint cannot be read.
 pub const MIN_LEN: usize = 24;
 /// Length of all of RocketMQ's fields, those of 5.x included.
 const LEN: usize = 40;
@@ -33,14 +33,14 @@ const END_LEN: usize = 24;
 /// Recovery starts this many milliseconds before the recorded times, as RocketMQ does.
 const SAFETY_MS: i64 = 3000;
 
-/// RocketMQ's fields: times in milliseconds, offsets in bytes of the commit log.
+/// RocketMQ's fields. Times are in milliseconds, offsets are bytes of the commit log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checkpoint {
     /// Store time of the last message flushed to the commit log.
     pub physic_msg_timestamp: i64,
     /// Store time of the last message flushed to its consume queue.
     pub logics_msg_timestamp: i64,
-    /// Store time of the last message in an index file that was flushed.
+    /// Store time of the last message in a flushed index file.
     pub index_msg_timestamp: i64,
     /// Flushed offset of the master, as a 5.x slave received it.
     pub master_flushed_offset: i64,
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_checkpoint_of_a_real_broker_decodes_and_encodes() {
-        // The broker of 4.9.4, stopped: the first 24 bytes; zeros follow.
+        // From a stopped 4.9.4 broker: the first 24 bytes. Zeroes follow.
         let mut page = [0; FILE_SIZE];
         for (at, low) in [(0, 0xFC1E_FBBB_u32), (8, 0xFC1E_FBBB), (16, 0xFC1E_E1B4)] {
             page[at..at + 8].copy_from_slice(&(0x01A1 << 32 | u64::from(low)).to_be_bytes());

@@ -20,17 +20,17 @@ mod lz4;
 
 use body::{Body, broken};
 
-/// The bit of the system flag for a compressed body.
+/// Bit of the system flag: the body is compressed.
 pub const COMPRESSED_FLAG: i32 = 0x1;
-/// The bits of the system flag that name the codec.
+/// Bits of the system flag that name the codec.
 pub const TYPE_MASK: i32 = 0x700;
 
-/// The largest window of a ZSTD frame: 2^27 = 128 MiB, as in Java. Memory is allocated only for the part in use.
+/// Largest window of a ZSTD frame, as a power of two: 128 MiB, as in Java. Memory is allocated only for the part in use.
 const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// RFC 1950, the default of clients.
+    /// An RFC 1950 stream. The default of clients.
     Zlib,
     Lz4,
     Zstd,

@@ -32,7 +32,7 @@ pub fn is_no_message(size: i32, tags_code: i64) -> bool {
 pub struct Unit {
     pub physical_offset: i64,
     pub size: i32,
-    /// Tag hash, or the deliver time in milliseconds in the delay topic.
+    /// Hash of the tag. In the delay topic: the time of delivery in milliseconds.
     pub tags_code: i64,
 }
 
@@ -54,7 +54,7 @@ impl Unit {
         Self { physical_offset: log_file, size: PRE_BLANK_SIZE, tags_code: LEFT_OUT }
     }
 
-    /// Decodes the first 20 bytes, or `None` if there are fewer.
+    /// Decodes the first 20 bytes. `None` if there are fewer.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; UNIT_SIZE] = bytes.first_chunk()?;
@@ -96,7 +96,7 @@ impl Unit {
     /// Whether RocketMQ counts the unit as written. It counts messages and pre-blank units.
     #[inline]
     pub fn is_written(&self) -> bool {
-        // A broker finds the end of a queue by this condition.
+        // A broker uses the same condition to find the end of a queue.
         self.size > 0 && self.physical_offset >= 0
     }
 }

@@ -1,4 +1,4 @@
-//! A host in a record: 4 or 16 address bytes in network order, then the port as `i32`.
+//! The address of a host in a record: 4 or 16 bytes of IP address in network order, then the port as `i32`.
 //!
 //! Source: `MessageExt.socketAddress2ByteBuffer`.
 use super::cursor::i32_at;
@@ -9,12 +9,12 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
     pub ip: IpAddr,
-    /// 0 to 65535 in a sound record.
+    /// 0 to 65535 unless the record is damaged.
     pub port: i32,
 }
 
 impl Host {
-    /// Decodes 8 bytes (IPv4) or 20 (IPv6); `None` for another length.
+    /// Decodes 8 bytes (IPv4) or 20 bytes (IPv6). `None` for any other length.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let ip = match bytes.len() {
             8 => IpAddr::from(*bytes.first_chunk::<4>()?),
@@ -24,7 +24,6 @@ impl Host {
         Some(Self { ip, port: i32_at(bytes, bytes.len() - 4)? })
     }
 
-    /// Appends the 8 or 20 bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self.ip {
             IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()),
@@ -33,7 +32,7 @@ impl Host {
         out.extend_from_slice(&self.port.to_be_bytes());
     }
 
-    /// Bytes that [`encode`](Self::encode) appends.
+    /// Returns the number of bytes that [`encode`](Self::encode) appends.
     pub fn encoded_len(&self) -> usize {
         if self.ip.is_ipv4() { 8 } else { 20 }
     }

@@ -11,7 +11,7 @@
 //! | 40 | slots × i32 | for each slot: number of the newest entry in its chain, or 0 |
 //! | 40 + 4 × slots | entries × 20 bytes | entry number 0 is never used |
 //!
-//! An entry:
+//! Fields of an entry:
 //!
 //! | position | type | field |
 //! |---|---|---|
@@ -40,13 +40,9 @@ pub const DEFAULT_ENTRY_COUNT: u32 = 20_000_000;
 /// The header of an index file. Times are in milliseconds, offsets are bytes of the commit log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexHeader {
-    /// Store time of the first entry.
     pub begin_timestamp: i64,
-    /// Store time of the last entry.
     pub end_timestamp: i64,
-    /// Physical offset of the first entry.
     pub begin_phy_offset: i64,
-    /// Physical offset of the last entry.
     pub end_phy_offset: i64,
     pub hash_slot_count: i32,
     /// Number of the next entry, from 1.
@@ -67,7 +63,7 @@ impl IndexHeader {
         }
     }
 
-    /// Decodes the first 40 bytes, or `None` if there are fewer.
+    /// Decodes the first 40 bytes. `None` if there are fewer.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; HEADER_SIZE] = bytes.first_chunk()?;
         Some(Self {
@@ -97,17 +93,17 @@ impl IndexHeader {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// [`index_hash`] of topic and key.
+    /// The [`index_hash`] of topic and key.
     pub key_hash: i32,
     pub physical_offset: i64,
-    /// Seconds from the file's beginTimestamp to the record's store time.
+    /// Store time of the record, in seconds since the header's beginTimestamp.
     pub time_diff_seconds: i32,
-    /// Number of the previous entry in the chain.
+    /// Number of the previous entry in the chain, or 0.
     pub previous: i32,
 }
 
 impl IndexEntry {
-    /// Decodes the first 20 bytes, or `None` if there are fewer.
+    /// Decodes the first 20 bytes. `None` if there are fewer.
     #[inline]
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let bytes: &[u8; ENTRY_SIZE] = bytes.first_chunk()?;

@@ -49,7 +49,7 @@ mod tests {
         let names = "zeta TAGS KEYS alpha UNIQ_KEY DELAY zeta WAIT REAL_TOPIC REAL_QID";
         let pairs = names.split(' ').enumerate().map(|(n, name)| (name.as_bytes(), &b"0123456789"[n..=n]));
         let text: Vec<_> = in_map_order(pairs).iter().map(|(name, _)| String::from_utf8_lossy(name)).collect();
-        // as DefaultMessageStore of 4.9.4 wrote them
+        // In the order in which a 4.9.4 broker wrote the properties.
         assert_eq!(text.join(" "), "zeta REAL_TOPIC KEYS alpha UNIQ_KEY DELAY WAIT TAGS REAL_QID");
     }
 

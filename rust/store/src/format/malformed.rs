@@ -5,7 +5,7 @@ use std::fmt;
 pub struct Malformed {
     /// RocketMQ's name of the field.
     pub field: &'static str,
-    /// Its position, in bytes from the start of the structure.
+    /// Position of the field, in bytes from the start of the structure.
     pub at: usize,
     pub expected: Expected,
     pub got: i64,
@@ -16,7 +16,7 @@ pub enum Expected {
     Value(i64),
     AtLeast(i64),
     AtMost(i64),
-    /// A condition without a number.
+    /// A condition that is no number, in words.
     Words(&'static str),
 }
 

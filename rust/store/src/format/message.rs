@@ -1,4 +1,4 @@
-//! A record of the commit log, which is one stored message.
+//! A record of the commit log: a stored message.
 //!
 //! `B` is the length of the born host: 8 bytes for IPv4 (sysFlag 0x10 clear), 20 for IPv6. `S` is the same for the store host (0x20).
 //!
@@ -68,7 +68,7 @@ impl<'a> Message<'a> {
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
-    /// Queue number within the topic.
+    /// Number of the queue within the topic.
     #[inline]
     pub fn queue_id(&self) -> i32 {
         self.i32_at(12)
@@ -112,13 +112,13 @@ impl<'a> Message<'a> {
     pub fn store_host(&self) -> &'a [u8] {
         self.slice(self.layout.store_timestamp_at() + 8, host_len(self.layout.sys_flag, STORE_HOST_V6))
     }
-    /// Number of failed deliveries to a consumer.
+    /// Number of failed deliveries to consumers.
     #[inline]
     pub fn reconsume_times(&self) -> i32 {
         // Counted back from the body, since the hosts before this field have no fixed length.
         self.i32_at(self.layout.body as usize - 16)
     }
-    /// Physical offset of the half message of a committed transaction.
+    /// For the commit of a transaction: the physical offset of its half message. Otherwise usually 0.
     #[inline]
     pub fn prepared_transaction_offset(&self) -> i64 {
         self.i64_at(self.layout.body as usize - 12)

@@ -1,4 +1,4 @@
-//! The two ids of a message, in upper-case hex.
+//! The two ids of a message. Both are written as upper-case hexadecimal digits.
 //!
 //! The offset message id contains the record's place. It has 16 bytes with an IPv4 store host, and 28 with an IPv6 store host:
 //!
@@ -45,7 +45,6 @@ impl OffsetMessageId {
         Some(Self { host: Host::decode(host)?, physical_offset: i64_at(offset, 0)? })
     }
 
-    /// Appends the 32 or 56 digits.
     #[inline]
     pub fn write(&self, out: &mut Vec<u8>) {
         let port = self.host.port.cast_unsigned();
@@ -70,11 +69,11 @@ impl fmt::Display for OffsetMessageId {
 /// The parts of the unique id that a Java producer creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UniqKey {
-    /// Address of the producer.
+    /// IP address of the producer.
     pub ip: IpAddr,
-    /// Low 16 bits of its process id.
+    /// Low 16 bits of the producer's process id.
     pub pid: u16,
-    /// Identity hash of the class loader, which tells apart producers in one process.
+    /// Hash of the class loader. Distinguishes producers in one process.
     pub class_loader_hash: i32,
     /// Milliseconds since the month began, in the producer's time zone. Unsigned, since it exceeds 2^31 after 24.8 days.
     pub time_diff_ms: u32,
@@ -103,7 +102,6 @@ impl UniqKey {
         String::from_utf8(digits).unwrap_or_default()
     }
 
-    /// Appends the 32 or 56 digits.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self.ip {
             IpAddr::V4(ip) => write_hex_u32(ip.to_bits(), out),
@@ -122,14 +120,14 @@ impl fmt::Display for UniqKey {
     }
 }
 
-/// Appends 16 upper-case digits.
+/// Appends a value as 16 upper-case hexadecimal digits.
 #[inline]
 pub fn write_hex_u64(value: u64, out: &mut Vec<u8>) {
     let (high, low) = (hex_digits((value >> 32) as u32), hex_digits(value as u32));
     out.extend_from_slice((u128::from(high) << 64 | u128::from(low)).to_be_bytes().as_slice());
 }
 
-/// Appends 8 upper-case digits.
+/// Appends a value as 8 upper-case hexadecimal digits.
 #[inline]
 pub fn write_hex_u32(value: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&hex_digits(value).to_be_bytes());

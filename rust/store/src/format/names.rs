@@ -1,4 +1,4 @@
-//! Rules for the names of topics and groups, which become file names and parts of keys.
+//! Rules for the names of topics and groups. Names become parts of file names and keys.
 //!
 //! Clients and brokers of RocketMQ allow the same characters, but differ in maximum lengths and error messages:
 //!
@@ -12,7 +12,7 @@
 /// Maximum length of a topic. A record of 4.9 stores the length in a signed byte.
 pub const MAX_TOPIC: usize = i8::MAX as usize;
 pub const MAX_GROUP: usize = 255;
-/// Prefix of a group's retry topic.
+/// Prefix of the retry topic of a consumer group.
 pub const RETRY_PREFIX: &str = "%RETRY%";
 /// Maximum length of a topic in a client's request, which may name a group's retry topic.
 pub const MAX_NAMED_TOPIC: usize = RETRY_PREFIX.len() + MAX_GROUP;
@@ -42,7 +42,7 @@ const ALLOWED: &str = "allowing only ^[%|a-zA-Z0-9_-]+$";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
     Group,
-    /// A topic that a client sends to or reads.
+    /// A topic to which a client sends, or which a client consumes.
     Topic,
     /// A topic that a broker creates.
     NewTopic,
@@ -75,7 +75,7 @@ impl Rule {
     }
 }
 
-/// Whether a name is not empty and has only allowed characters (`TopicValidator.isTopicOrGroupIllegal`).
+/// Whether a name has at least one character and only allowed characters (`TopicValidator.isTopicOrGroupIllegal`).
 #[inline]
 pub fn is_legal(name: &[u8]) -> bool {
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'%' | b'|' | b'_' | b'-');

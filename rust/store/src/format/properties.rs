@@ -11,14 +11,14 @@ pub const NAME_END: u8 = 1;
 pub const PROPERTY_END: u8 = 2;
 /// Maximum length of the property string. The record stores the length as `i16`.
 pub const MAX_LEN: usize = i16::MAX as usize;
-/// Bytes that 5.x reserves for its property CRC.
+/// Length of the 5.x property CRC, with its name and separators.
 pub const CRC_LEN: usize = 20;
 const CRC_NAME: &[u8] = b"__CRC32#\x01";
 
 /// Keys for the index, separated by spaces.
 pub const KEYS: &str = "KEYS";
 pub const TAGS: &str = "TAGS";
-/// The producer's message id.
+/// Unique id of the message, set by the producer.
 pub const UNIQ_KEY: &str = "UNIQ_KEY";
 /// Delay level, 1 to 18, in decimal digits.
 pub const DELAY: &str = "DELAY";
@@ -76,14 +76,14 @@ pub fn reserve_crc(out: &mut Vec<u8>) {
     out.extend_from_slice(b"0000000000\x02");
 }
 
-/// Writes the record's CRC into the bytes reserved by [`reserve_crc`].
+/// Writes the CRC of the record into the bytes that [`reserve_crc`] has appended.
 pub fn seal_crc(record: &mut [u8]) {
     let Some(split) = record.len().checked_sub(CRC_LEN) else { return };
     let digits = crc_digits(&record[..split]);
     record[split + CRC_NAME.len()..split + CRC_NAME.len() + 10].copy_from_slice(&digits);
 }
 
-/// Whether the property CRC at the end of `record` is correct; `None` if there is none.
+/// Whether the property CRC at the end of `record` is correct. `None` if the record has no property CRC.
 #[inline]
 pub fn check_crc(record: &[u8]) -> Option<bool> {
     let split = record.len().checked_sub(CRC_LEN)?;
@@ -94,7 +94,7 @@ pub fn check_crc(record: &[u8]) -> Option<bool> {
 
 /// Formats a CRC as ten digits, least significant first, padded with `0`.
 fn crc_digits(bytes: &[u8]) -> [u8; 10] {
-    // The sign bit is cleared, as for a body (`UtilAll.crc32`).
+    // The sign bit is cleared, as in the CRC of a body (`UtilAll.crc32`).
     let mut crc = crc32fast::hash(bytes) & 0x7FFF_FFFF;
     std::array::from_fn(|_| {
         let digit = b'0' + (crc % 10) as u8;

@@ -1,4 +1,4 @@
-//! The tag hash: Java's `String.hashCode`, over UTF-16 code units, wrapping at 32 bits.
+//! The tag hash. It is Java's `String.hashCode`: computed from UTF-16 code units, with 32 bits.
 //!
 //! Source: `MessageExtBrokerInner.tagsString2tagsCode`, `java.lang.String.hashCode`.
 

@@ -126,7 +126,7 @@ mod tests {
     fn the_zeroes_behind_a_log_are_looked_at_once() {
         let (_dir, store) = store_of(100, 1000, 256 << 20);
         let mut plan = Plan::new(&store, &ScanRequest::default(), None).expect("planned");
-        // would take minutes if each of the 16,384 places were looked for in the rest of the file
+        // This would take minutes if each of the 16,384 cuts were searched for in the rest of the file.
         plan.cut(1, 1).expect("cut");
         assert!((1..100).contains(&plan.pieces.len()), "{}", plan.pieces.len());
     }

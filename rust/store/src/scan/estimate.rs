@@ -7,7 +7,7 @@ use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 use crate::store::unlisted::DELAY_TOPIC;
 
-/// Costs of reading in nanoseconds, measured on warm files. Only their ratios matter.
+/// Costs of reading, in nanoseconds, measured on files in the page cache. Only the ratios matter.
 const NS_PER_LOG_BYTE: f64 = 0.15;
 const NS_PER_LOG_RECORD: f64 = 40.0;
 const NS_PER_UNIT: f64 = 2.5;

@@ -116,7 +116,7 @@ fn can_count_by_queues(request: &ScanRequest) -> bool {
         || request.start_time.is_some()
         || request.end_time.is_some()
         || request.verify_crc;
-    // A multi-dispatch queue lists records of other topics.
+    // A multi-dispatch queue lists records of other topics, so its units do not tell what matches.
     !by_record && request.topic.as_ref().is_some_and(|topic| !topic.starts_with(LMQ))
 }
 

@@ -124,7 +124,7 @@ impl Text {
     }
 }
 
-/// Replaces invalid UTF-8 with U+FFFD, as Java's decoder does.
+/// Replaces invalid UTF-8 with U+FFFD, like Java's decoder.
 pub fn lossy(bytes: &[u8]) -> Cow<'_, [u8]> {
     match String::from_utf8_lossy(bytes) {
         Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),

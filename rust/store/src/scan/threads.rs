@@ -105,7 +105,7 @@ impl Workers {
     fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         let Some(batches) = &self.batches else { return Ok(None) };
         loop {
-            interrupt()?; // Also if a batch is always ready.
+            interrupt()?; // Each time, so that Ctrl-C works even if a batch is always ready.
             match batches.recv_timeout(ASK_INTERVAL) {
                 Ok(batch) => return batch.map(Some),
                 Err(RecvTimeoutError::Timeout) => {}

@@ -32,7 +32,7 @@ pub(super) const LANES: usize = 16;
 #[inline]
 pub(super) fn masks(chunk: &[u8; LANES]) -> (u16, u16) {
     use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_set1_epi8};
-    // SAFETY: every x86-64 processor has SSE2, and the load is of the chunk's sixteen bytes, at any alignment.
+    // SAFETY: every x86-64 processor has SSE2. The load reads the chunk's sixteen bytes and needs no alignment.
     unsafe {
         let bytes = _mm_loadu_si128(chunk.as_ptr().cast());
         let below = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(2)), bytes);

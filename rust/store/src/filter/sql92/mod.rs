@@ -1,4 +1,4 @@
-//! SQL92 filters over message properties, with exactly the results of RocketMQ's broker.
+//! SQL92 filters on message properties. They give exactly the same results as RocketMQ's broker.
 //!
 //! Some rules of the broker are surprising. Text behind a complete expression is ignored. `NOT` binds tighter than `=`. `=` is false if the
 //! right property is missing, and null if the left one is missing. A message does not match at all if one of its properties should be a
@@ -22,7 +22,6 @@ use crate::error::{Error, Result};
 /// Maximum length of an expression in bytes. A heartbeat has room for it.
 pub const MAX_LEN: usize = 4 << 20;
 
-/// A compiled SQL92 expression.
 #[derive(Debug, Clone)]
 pub struct Sql92 {
     text: String,

@@ -1,4 +1,4 @@
-//! Parses numbers in property values as Java does.
+//! Parses numbers in property values exactly as Java does.
 //!
 //! Source: `Integer.valueOf`, `Long.valueOf`, `Double.valueOf` of `java.lang`.
 use std::str::FromStr;
@@ -65,7 +65,7 @@ fn decimal(text: &str) -> Option<f64> {
     if legal && !has_sign { number.parse().ok() } else { None }
 }
 
-/// Parses a hexadecimal number such as `1.8p3`, from behind the `0x`. The exponent is required, and a power of two.
+/// Parses a hexadecimal number such as `1.8p3`, from behind the `0x`. The exponent is required and counts powers of two.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = without_suffix(text).split_once(['p', 'P'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

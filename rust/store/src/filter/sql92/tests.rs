@@ -8,7 +8,7 @@ fn sql(text: &str) -> Sql92 {
     Sql92::parse(text).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Evaluates `text` over `a` and `b`.
+/// Evaluates `text` for the values of the properties `a` and `b`.
 fn evaluate(text: &str, a: Option<&str>, b: Option<&str>) -> Result<Option<bool>, EvaluationError> {
     sql(text).evaluate(|name| match name {
         "a" => a,
@@ -58,7 +58,7 @@ fn one_bad_number_fails_the_whole_expression_unless_it_is_never_reached() {
 
 #[test]
 fn not_binds_tighter_than_equal() {
-    // (NOT a) = TRUE, whatever a holds.
+    // Parsed as (NOT a) = TRUE.
     assert_eq!(evaluate("NOT a = TRUE", Some("true"), None), Ok(Some(true)));
 }
 
@@ -124,7 +124,7 @@ fn the_deepest_legal_nesting_evaluates_on_a_small_stack() {
     });
 }
 
-/// A quarter of what a thread of Rust's standard library gets.
+/// Runs `work` on a quarter of the default stack of a Rust thread.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new().stack_size(512 * 1024).spawn(work).expect("a thread");
     thread.join().expect("no overflow and no failed assertion");
@@ -142,7 +142,7 @@ fn an_expression_beyond_the_length_limit_is_refused() {
     assert!(matches!(Sql92::parse(&text), Err(Error::Invalid { what: "sql", .. })));
 }
 
-/// A sentence of random words: far more of it compiles than of random characters.
+/// Generates sentences of random words. Many more of them compile than of random characters.
 fn sentence() -> impl Strategy<Value = String> {
     const WORDS: [&str; 32] = [
         "a", "b", "1", "2.5", "'x'", "''", "(", ")", ",", "=", "<>", "<", ">=", "AND", "OR", "NOT", "IS", "NULL", "IN",

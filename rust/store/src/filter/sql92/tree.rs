@@ -1,7 +1,7 @@
 //! The compiled expression: a vector of nodes in which children come before their parents.
 use std::cmp::Ordering;
 
-/// An index into [`Tree::nodes`].
+/// Index of a node in [`Tree::nodes`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NodeId(pub(super) u32);
 
@@ -67,7 +67,7 @@ pub(super) enum Part {
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     Constant(Value<Box<str>>),
-    /// An index into [`Tree::names`].
+    /// A property, as an index into [`Tree::names`].
     Property(u32),
     /// A property in the place of a condition. Null if the property is missing, else false.
     Cast(NodeId),

@@ -112,7 +112,7 @@ fn block_len(block: &[u8]) -> Option<usize> {
         let literals = extended(token >> 4, &mut at)?;
         at += literals;
         len += literals;
-        // The last sequence has literals only.
+        // The last sequence of a block has literals only.
         if at >= block.len() {
             return (at == block.len()).then_some(len);
         }

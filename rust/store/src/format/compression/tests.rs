@@ -1,4 +1,4 @@
-//! Bodies of the Java client, round trips, truncation, flips, and bombs.
+//! Bodies from the Java client, round trips, truncated and damaged input, and bombs.
 use super::body::MIN_STEP;
 use super::*;
 use Compression::{Lz4, Zlib, Zstd};
@@ -6,7 +6,7 @@ use lz4_flex::frame::{BlockMode, FrameEncoder, FrameInfo};
 use std::io::Write;
 
 const KINDS: [Compression; 3] = [Zlib, Lz4, Zstd];
-/// Bodies of the Java client of 4.9.4: "compress me, " 632 and 775 times.
+/// Bodies from the Java client of 4.9.4: "compress me, " 632 and 775 times.
 const JAVA_LZ4: &str = "04224d1860707337000000df636f6d7072657373206d652c200d00ffffffffffffffff\
                         ffffffffffffffffffffffffffffffffffffffffffffffff1350206d652c2000000000";
 const JAVA_ZSTD: &str = "28b52ffd0058ac000068636f6d7072657373206d652c2001004b07f8f905010000";
@@ -24,7 +24,7 @@ fn decompress(kind: Compression, input: &[u8], cap: usize) -> Result<Vec<u8>, Ma
     result.map(|()| out.split_off(6))
 }
 
-/// Half text, half noise, longer than a step, an LZ4 block of 64 KiB and a ZSTD block.
+/// Returns data that is half text and half noise, and longer than a step, an LZ4 block of 64 KiB and a ZSTD block.
 fn sample(len: usize) -> Vec<u8> {
     let mut state = 1_u64;
     let noise = move |i: usize| {

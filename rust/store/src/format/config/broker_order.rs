@@ -1,4 +1,4 @@
-//! The order in which a broker writes topics and groups: the iteration order of its `ConcurrentHashMap`.
+//! The order in which a broker writes topics and groups. It is the iteration order of Java's `ConcurrentHashMap`.
 //!
 //! The map is created for 1024 entries and has 2048 bins; it doubles when it is three quarters full. The size of the maps of offsets and
 //! filters depends on the broker's history, so these maps keep their order here.
@@ -8,7 +8,7 @@ use crate::format::java_map::bucket;
 use serde_json::{Map, Value};
 
 const TABLES: [&str; 2] = ["topicConfigTable", "subscriptionGroupTable"];
-/// Bins of `new ConcurrentHashMap<>(1024)`.
+/// Number of bins of `new ConcurrentHashMap<>(1024)`.
 const BINS: usize = 2048;
 
 /// Sorts topics and groups into a broker's order. Entries of the same bin keep their order.
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn topics_come_in_the_order_of_a_real_broker() {
-        // of a broker of 4.9.4
+        // In the order in which a 4.9.4 broker wrote the topics.
         let names = ["SCHEDULE_TOPIC_XXXX", "fx_q8", "fx_q4", "fx_q1", "fx_q2", "SELF_TEST_TOPIC", "DefaultCluster"];
         let mut shuffled: Vec<_> = names.to_vec();
         shuffled.sort_unstable();

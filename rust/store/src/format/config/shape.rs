@@ -32,7 +32,7 @@ const FILES: [(&str, &str, Shape); 7] = [
     ("consumerOffset.json", "offsetTable", Object(&[("offsetTable", ByName(&ByNumber(&Long)))])),
     ("delayOffset.json", "offsetTable", Object(&[("offsetTable", ByNumber(&Long))])),
     ("consumerFilter.json", "filterDataByTopic", Object(&[("filterDataByTopic", ByName(&FILTERS))])),
-    // This project's own files; RocketMQ ignores them.
+    // These are files of this project. RocketMQ ignores them.
     ("removedTopics.json", "removedTopics", Object(&[("removedTopics", ByName(&REMOVAL))])),
     ("lostMessages.json", "lostMessages", Object(&[("lostMessages", ByName(&ByNumber(&List(&LOSS))))])),
 ];

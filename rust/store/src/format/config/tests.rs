@@ -1,8 +1,8 @@
-//! Files of brokers, byte for byte; truncation, flips, and errors with their place.
+//! Files of brokers, byte for byte; truncated and damaged files; errors with their positions.
 use super::*;
 use Dialect::{Fastjson1, Fastjson2};
 
-/// Files of brokers of 4.9.4 and 5.3.3, shortened, but for consumerOrderInfo: from fastjson 1.2.69 itself.
+/// Files of 4.9.4 and 5.3.3 brokers, shortened. Only consumerOrderInfo is written by fastjson 1.2.69 directly.
 const FASTJSON1: [&str; 7] = [
     "{\n\t\"offsetTable\":{1:6,2:6,3:20,4:20\n\t}\n}",
     "{\n\t\"offsetTable\":{}\n}",
@@ -19,7 +19,7 @@ const FASTJSON1: [&str; 7] = [
     "{\n\t\"other\":{\n\t\t\"k\":[{\n\t\t\t\"y\":\"1\",\n\t\t\t\"z\":1\n\t\t},{\n\t\t\t\"z\":1\n\t\t}]\n\t}\n}",
 ];
 
-/// Files of a broker of 5.4.0, shortened; those with entries from its fastjson2 itself.
+/// Files of a 5.4.0 broker, shortened. Files with entries are written by its fastjson2 directly.
 const FASTJSON2: [&str; 4] = [
     "{\n\t\"orderedConsumptionLevel\":\"QUEUE\",\n\t\"table\":{\n\t\t\n\t}\n}",
     "{\n\t\"groupTopicMap\":{\n\t\t\"g\":[\n\t\t\t\"q\",\n\t\t\t\"r\"\n\t\t]\n\t},\
@@ -39,7 +39,7 @@ fn files_of_real_brokers_are_written_byte_for_byte_as_read() {
         for text in texts {
             let value = parse(text.as_bytes()).expect(text);
             assert_eq!(write(&value, dialect), *text);
-            // Either dialect, and plain JSON, give the same value.
+            // Both dialects and plain JSON have the same value.
             assert_eq!(parse(to_fastjson(&value).as_bytes()).as_ref(), Ok(&value));
             assert_eq!(parse(value.to_string().as_bytes()), Ok(value));
         }

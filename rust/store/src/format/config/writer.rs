@@ -1,10 +1,10 @@
-//! Writes JSON byte for byte as fastjson does.
+//! Writes JSON exactly as fastjson does, byte for byte.
 use serde_json::{Map, Value};
 use std::fmt::Write;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// RocketMQ 4.9.4, and 5.x up to 5.3.3.
+    /// Used by RocketMQ 4.9.4, and 5.x up to 5.3.3.
     Fastjson1,
     Fastjson2,
 }

@@ -1,4 +1,4 @@
-//! A file as 4.9.4 makes it, chains, cycles, and guesses at the geometry.
+//! A file that 4.9.4 wrote, chains, cycles, and guesses of the geometry.
 use super::geometry::guess_geometry;
 use super::view::{IndexView, put};
 use super::*;
@@ -13,7 +13,7 @@ fn new_file(slots: u32, entries: u32) -> Vec<u8> {
     vec![0; file_size(slots, entries) as usize]
 }
 
-/// What 4.9.4 made of the message with UNIQ_KEY `U1` and KEYS `k1 k2` in topic `T`, with 10 slots and 8 entries.
+/// Returns the file that 4.9.4 wrote for a message with UNIQ_KEY `U1` and KEYS `k1 k2` in topic `T`, with 10 slots and 8 entries.
 fn golden() -> Vec<u8> {
     let mut file = new_file(SLOTS, ENTRIES);
     for key in ["U1", "k1", "k2"] {
@@ -27,7 +27,7 @@ fn query(file: &[u8], key: &str, begin: i64, end: i64, max: usize) -> Result<Vec
     IndexView::new(file, SLOTS, ENTRIES)?.query(index_hash("T", key), begin, end, max, &mut out).map(|()| out)
 }
 
-/// 12 entries in the one slot, ten seconds apart, in pairs of the same key.
+/// Returns a file with 12 entries in its only slot, ten seconds apart, in pairs with the same key.
 fn chain() -> Vec<u8> {
     let mut file = new_file(1, 20);
     for n in 0..12 {
@@ -95,7 +95,7 @@ fn a_fresh_file_counts_from_one_and_follows_the_one_before() {
     file[..HEADER_SIZE].copy_from_slice(&fresh.encode());
     assert!(put(&mut file, SLOTS, ENTRIES, 1, 78, 8_999));
     let view = IndexView::new(&file, SLOTS, ENTRIES).expect("whole");
-    // The difference is to the file before, although the file now begins with its own first entry.
+    // The difference counts from the file before, although the header's begin is now the first entry.
     assert_eq!(view.entry(1).map(|entry| entry.time_diff_seconds), Some(3));
     assert_eq!((view.header().begin_timestamp, view.header().begin_phy_offset), (8_999, 78));
 }
@@ -150,7 +150,7 @@ fn a_chain_ends_where_java_ends_it_and_a_cycle_is_told() {
     let (out, result) = query_chain(&file, 2, 0, i64::MAX, 64);
     let error = result.expect_err("entry 9 leads to 5 again");
     assert_eq!((out, error.at, error.expected, error.got), (vec![500, 400], previous_of(5), Expected::AtMost(4), 9));
-    // Negative time: the chain ends before the entry.
+    // An entry with a negative time ends the chain.
     let mut file = chain();
     file[entry_position(1, 6) + 12] = 0x80;
     assert_eq!(query_chain(&file, 2, 0, i64::MAX, 64), (vec![], Ok(())));

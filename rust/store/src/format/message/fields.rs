@@ -1,10 +1,10 @@
 //! Constants of a record, used by decoder and encoder.
 
-/// Magic of a record whose topic length is one byte.
+/// Magic number of a record whose topic length has one byte.
 pub const MAGIC_V1: i32 = 0xDAA3_20A7_u32 as i32;
-/// Magic of a 5.x record whose topic length is two bytes.
+/// Magic number of a 5.x record whose topic length has two bytes.
 pub const MAGIC_V2: i32 = 0xDAA3_20AB_u32 as i32;
-/// Magic of the blank record that fills the end of a file.
+/// Magic number of the blank record that fills the end of a file.
 pub const BLANK_MAGIC: i32 = 0xCBD4_3194_u32 as i32;
 /// Bytes that stay free behind each record, for a blank record (`END_FILE_MIN_BLANK_LENGTH`).
 pub const MIN_BLANK_LEN: usize = 8;

@@ -44,7 +44,7 @@ impl Layout {
             MAGIC_V1 => 1,
             MAGIC_V2 => 2,
             BLANK_MAGIC => return blank(total),
-            // An allocated file is zero where nothing was written.
+            // Files are allocated with zeroes, so zeroes were never written.
             0 if total == 0 => return Ok(Item::Unwritten),
             _ => return Err(violation("magic code", 4, Expected::Words("a message or blank magic"), magic)),
         };
@@ -102,7 +102,7 @@ impl Layout {
         if properties_len < 0 {
             return Err(too_long("properties length", properties - 2, properties_len, len.saturating_sub(properties)));
         }
-        // Java's test of a record (`checkMessageAndReturnSize`): all lengths add up to its size.
+        // Java's check of a record (`checkMessageAndReturnSize`): all lengths add up to its size.
         if properties + properties_len as usize != len {
             let expected = Expected::Value(properties as i64 + properties_len);
             return Err(violation("total size", 0, expected, len as i32));

@@ -7,7 +7,7 @@ use crate::format::properties;
 /// The fields of a new record. `encode` computes lengths, magic number and CRC.
 #[derive(Clone, Copy, Debug)]
 pub struct NewMessage<'a> {
-    /// Queue number within the topic.
+    /// Number of the queue within the topic.
     pub queue_id: i32,
     pub flag: i32,
     /// Position of the message in its queue, counted in messages.
@@ -16,14 +16,14 @@ pub struct NewMessage<'a> {
     pub physical_offset: i64,
     /// `encode` overwrites the two bits of the address families.
     pub sys_flag: i32,
-    /// Milliseconds since 1970.
+    /// Milliseconds since 1970 by the producer's clock.
     pub born_timestamp: i64,
     pub born_host: Host,
     pub store_timestamp: i64,
     pub store_host: Host,
-    /// Number of failed deliveries to a consumer.
+    /// Number of failed deliveries to consumers.
     pub reconsume_times: i32,
-    /// Physical offset of the half message, or 0.
+    /// For the commit of a transaction: the physical offset of its half message. Otherwise 0.
     pub prepared_transaction_offset: i64,
     /// The body as stored: compressed if `sys_flag` has the bit `COMPRESSED`.
     pub body: &'a [u8],
@@ -33,7 +33,7 @@ pub struct NewMessage<'a> {
 }
 
 impl NewMessage<'_> {
-    /// Bytes that [`encode`](Self::encode) appends.
+    /// Returns the number of bytes that [`encode`](Self::encode) appends.
     #[inline]
     pub fn encoded_len(&self) -> usize {
         let hosts = self.born_host.encoded_len() + self.store_host.encoded_len();

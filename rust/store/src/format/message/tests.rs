@@ -1,4 +1,4 @@
-//! Golden records of real brokers, round trips, truncation and flips.
+//! Records of real brokers, round trips, truncated and damaged records.
 use super::*;
 use crate::format::host::Host;
 use proptest::prelude::*;
