@@ -1,1 +1,1 @@
-"""Clients of a RocketMQ cluster: what produces, what consumes, and what they share."""
+"""Clients of a RocketMQ cluster: producers, consumers, and the client instance that they share."""

@@ -134,7 +134,7 @@ class WritableStore(MessageStore):
 
     @property
     def _native(self) -> Store:
-        """Returns a reader of the current files; it is replaced after an append or a run of retention."""
+        """Returns a reader that sees each append; after retention removed files, a new one."""
         self._refuse_closed()
         # the reader may hold files that retention has removed
         runs = self._appender.cleaned_runs()

@@ -1,4 +1,4 @@
-"""The public side of consumers that pull: start, shutdown, offsets.
+"""Base class of the consumers that pull: start, shutdown, offsets.
 
 Source: RocketMQ's `DefaultMQPullConsumer`, `DefaultLitePullConsumer`, `DefaultMQPullConsumerImpl`,
 `DefaultLitePullConsumerImpl`, `MQAdminImpl`.
@@ -19,7 +19,7 @@ M = TypeVar("M", bound=ActiveMember)
 
 
 class ActiveConsumer(Generic[M]):
-    """The object of the application; its member runs, and does not refer to it."""
+    """Base of the pull and lite pull consumers. Threads belong to its member, which does not refer to this object."""
 
     def __init__(self, member: M) -> None:
         self._member = member
@@ -35,66 +35,66 @@ class ActiveConsumer(Generic[M]):
         """The id by which brokers know this client.
 
         Raises:
-            ClientError: It is not running.
+            ClientError: The consumer is not running.
         """
         self._member.check_running()
         return self._member.instance.client_id
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started and not shut down."""
+        """Whether the consumer was started and not shut down."""
         return self._member.is_running
 
     @property
     def offset_store(self) -> OffsetStore:
-        """The store of its offsets; topics of queues have their namespace there.
+        """The store of the group's offsets. Topics of its queues include the namespace.
 
         Raises:
-            ClientError: It is not running.
+            ClientError: The consumer is not running.
         """
         self._member.check_running()
         return self._member.offsets
 
     def start(self) -> None:
-        """Starts it, and registers it at brokers.
+        """Starts the consumer and registers it at brokers.
 
         Raises:
-            ClientError: It was started before, the group is not allowed or has a consumer in this instance, no name
-                server is known, or the offsets on this machine cannot be read.
+            ClientError: The consumer was started before, the group is invalid or already has a consumer here, no name
+                server is configured, or local offsets cannot be read.
         """
         self._member.start()
 
     def shutdown(self) -> None:
-        """Stores offsets, unregisters and closes; a second call does nothing."""
+        """Stores offsets, unregisters and closes the consumer; a second call does nothing."""
         self._member.shutdown()
 
     def register_consume_hook(self, hook: ConsumeHook) -> None:
-        """Registers a hook that is called for each message that the application gets."""
+        """Registers a hook that is called when the application gets messages."""
         self.hooks.add(hook)
 
     def max_offset(self, queue: MessageQueue) -> int:
-        """The offset after a queue's last message.
+        """Returns the offset after a queue's last message.
 
         Raises:
-            ClientError: It is not running, or the broker is not known or does not answer.
+            ClientError: The consumer is not running, or the broker is unknown or does not answer.
         """
         self._member.check_running()
         return self._member.admin.max_offset(self._member.with_namespace(queue))
 
     def min_offset(self, queue: MessageQueue) -> int:
-        """The offset of a queue's first message that still exists.
+        """Returns the offset of a queue's first message.
 
         Raises:
-            ClientError: As `max_offset`.
+            ClientError: See `max_offset`.
         """
         self._member.check_running()
         return self._member.admin.min_offset(self._member.with_namespace(queue))
 
     def search_offset(self, queue: MessageQueue, timestamp: Time) -> int:
-        """The offset of the message stored nearest to a time, with 4.9; of the first one not before it, with 5.
+        """Returns the offset of the message stored nearest to a time (4.9), or of the first one stored later (5.x).
 
         Raises:
-            ClientError: As `max_offset`.
+            ClientError: See `max_offset`.
         """
         self._member.check_running()
         return self._member.admin.search_offset(
@@ -102,23 +102,23 @@ class ActiveConsumer(Generic[M]):
         )
 
     def earliest_store_time(self, queue: MessageQueue) -> int:
-        """The store time of a queue's first message, in milliseconds since 1970; -1 for an empty queue.
+        """Returns the store time of a queue's first message in milliseconds since 1970; -1 if the queue is empty.
 
         Raises:
-            ClientError: As `max_offset`.
+            ClientError: See `max_offset`.
         """
         self._member.check_running()
         return self._member.admin.earliest_store_time(self._member.with_namespace(queue))
 
     def running_info(self) -> dict[str, Any]:
-        """The state that administrators are shown."""
+        """Returns the state that administrators see."""
         return self._member.running_info()
 
     def __enter__(self) -> Self:
         try:
             self.start()
         except BaseException:
-            self.shutdown()  # what a start has begun before it failed
+            self.shutdown()  # undoes a partly failed start
             raise
         return self
 

@@ -1,4 +1,4 @@
-"""The running side of consumers that pull: members of their group.
+"""The running part of consumers that pull, which a client instance calls.
 
 Source: RocketMQ's `DefaultMQPullConsumerImpl`, `DefaultLitePullConsumerImpl`, `MQClientInstance`.
 """
@@ -29,7 +29,7 @@ _log = logger_of(__name__)
 
 
 class ActiveRebalance(Rebalance[OwnedQueue]):
-    """The rebalance of a consumer that pulls: its queues have no process queues."""
+    """The rebalance of a consumer that pulls; its queues have no process queues."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class ActiveRebalance(Rebalance[OwnedQueue]):
         return True
 
     def compute_pull_from_where(self, _queue: MessageQueue) -> int:
-        return 0  # the application knows where it pulls
+        return 0  # the application chooses its own start offset
 
     def dispatch(self, requests: Sequence[PullRequest[OwnedQueue]]) -> None: ...
 
@@ -62,11 +62,11 @@ class ActiveRebalance(Rebalance[OwnedQueue]):
 
 
 class ActiveMember(ABC):
-    """The running side of a consumer that pulls: a `ConsumerInner` of its client instance.
+    """The running part of a consumer that pulls: a `ConsumerInner` of its client instance.
 
     Attributes:
-        wanted: What the rebalance looks at, by topic.
-        pid: The process that started it, or made it.
+        wanted: Subscriptions by topic whose queues the rebalance distributes.
+        pid: Id of the process that created or started it.
     """
 
     instance: ClientInstance
@@ -108,7 +108,6 @@ class ActiveMember(ABC):
         return self.state is ServiceState.RUNNING
 
     def start(self) -> None:
-        """Starts it: brokers will know it."""
         with self.lock:
             if self.state is not ServiceState.CREATE_JUST:
                 raise ClientError(
@@ -117,7 +116,7 @@ class ActiveMember(ABC):
                 )
             check_consumer_group(self._bare_group)
             shared = self.message_model == "CLUSTERING"
-            # a broadcast keeps its name: the client id stands in the path of its offsets
+            # a broadcasting consumer keeps its instance name, because the client id is part of its offset file's path
             config = self.config.with_pid_instance_name() if shared else self.config
             self._start_on(ClientInstance.of(config, config.client_id(is_stream=True)))
         self._began = int(time.time() * 1000)
@@ -126,11 +125,11 @@ class ActiveMember(ABC):
 
     def shutdown(self) -> None:
         if os.getpid() != self.pid:
-            return  # a fork of the process has none of its threads, and perhaps its locks for ever
+            return  # a fork has none of the threads, and may have inherited locks that nobody releases
         with self.lock:
             if self.state is not ServiceState.RUNNING:
                 return
-            # while it counts as running: afterwards nothing is stored
+            # before the state changes: offsets are only stored while it runs
             self.persist_consumer_offset()
             self.state = ServiceState.SHUTDOWN_ALREADY
         self._on_shutdown()
@@ -158,7 +157,6 @@ class ActiveMember(ABC):
         return topic in self.wanted and topic not in self.rebalance.subscribe_info
 
     def running_info(self) -> dict[str, Any]:
-        """The state that administrators see."""
         properties = {"consumerGroup": self.group, "PROP_CONSUMER_START_TIMESTAMP": str(self._began)}
         return {
             "mqTable": {},
@@ -168,11 +166,11 @@ class ActiveMember(ABC):
         }
 
     def reset_offset(self, topic: str, _offsets: Mapping[MessageQueue, int]) -> None:
-        """Does nothing, as Java's: administrators reset only push consumers."""
+        """Does nothing, as in Java: administrators can only reset push consumers."""
         _log.warning("offsets of group %s and topic %s are not reset: the group pulls, use seek", self.group, topic)
 
     def consume_message_directly(self, _message: Any, _broker_name: str | None) -> dict[str, Any]:
-        """Raises: there is no listener that could take the message."""
+        """Raises, because there is no listener."""
         remark = f"The Consumer Group <{self.group}> not exist in this consumer"
         raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
 
@@ -180,13 +178,11 @@ class ActiveMember(ABC):
         return self.offsets.clone(topic)
 
     def check_running(self) -> None:
-        """Raises unless it may be used."""
         if self.state is not ServiceState.RUNNING:
             raise self.not_running()
         self.check_process()
 
     def check_process(self) -> None:
-        """Raises in a fork of the process that started it."""
         if os.getpid() != self.pid and self.is_running:
             raise ForkError(
                 f"this consumer was started in process {self.pid}, and is used in a fork of the process: "
@@ -200,7 +196,7 @@ class ActiveMember(ABC):
         )
 
     def with_namespace(self, queue: MessageQueue) -> MessageQueue:
-        """The queue, its topic with the namespace."""
+        """Returns the queue with the namespace in its topic."""
         namespace = self.config.namespace
         return replace(queue, topic=wrap(namespace, queue.topic)) if namespace else queue
 

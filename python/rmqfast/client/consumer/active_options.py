@@ -16,26 +16,26 @@ from rmqfast.client.instance import MessageModel
 from rmqfast.errors import ArgumentError, ClientError
 from rmqfast.message import MessageQueue
 
-#: Called with the topic, all its queues, and those that this member has now.
+#: Called with the topic, all its queues, and the queues that this member has now.
 MessageQueueListener: TypeAlias = Callable[[str, frozenset[MessageQueue], frozenset[MessageQueue]], object]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActiveOptions:
-    """The options of a consumer that pulls; times are seconds.
+    """Options that pull and lite pull consumers share; times are in seconds.
 
     Attributes:
-        message_model: `CLUSTERING`: members share the messages; `BROADCASTING`: each gets all.
+        message_model: `CLUSTERING`: members share the messages. `BROADCASTING`: each member gets all messages.
         strategy: Distributes queues among members.
         offset_store: Stores the offsets. Default: the brokers, or a local file with `BROADCASTING`.
         broker_suspend: Longest time that a broker holds a pull without messages (Java's `brokerSuspendMaxTimeMillis`).
         suspend_timeout: Longest wait for the answer of such a pull (Java's `consumerTimeoutMillisWhenSuspend`).
         pull_timeout: Longest wait for other pulls (Java's `consumerPullTimeoutMillis`).
-        message_queue_listener: Called when this member gains or loses queues; of registered topics if it is a pull
+        message_queue_listener: Called when this member gains or loses queues; for a pull consumer, of its registered
             consumer.
 
     Raises:
-        ArgumentError: A number out of range, or no such model.
+        ArgumentError: A number is out of range, or the message model is unknown.
         ClientError: `suspend_timeout` is shorter than `broker_suspend`.
     """
 
@@ -61,13 +61,12 @@ class ActiveOptions:
             )
 
     def as_properties(self) -> dict[str, str]:
-        """The options as text, for administrators."""
+        """Returns the options as strings by Java's names, for administrators."""
         names: list[str] = list(self.__dataclass_fields__)
         return {name: _text(getattr(self, name)) for name in names if getattr(self, name) is not None}
 
 
 def check_range(name: str, value: float, least: float, most: float) -> None:
-    """Raises `ArgumentError` if a value is no number in its range."""
     number: object = value
     if isinstance(number, bool) or not isinstance(number, int | float) or not least <= number <= most:
         raise ArgumentError(f"{name}: expected {least} to {most}, got {value!r}")

@@ -1,4 +1,4 @@
-"""Computes the offset at which a member begins in a queue that it has got.
+"""Computes the offset at which a member starts in a queue that was assigned to it.
 
 Source: RocketMQ's `ConsumeFromWhere`, `RebalancePushImpl`, `RebalanceLitePullImpl`, `UtilAll`.
 """
@@ -19,9 +19,9 @@ _DIGITS = 14
 
 
 class ConsumeFromWhere(StrEnum):
-    """The start position of a new group.
+    """The position at which a group without offsets starts.
 
-    The three values that RocketMQ has deprecated mean `CONSUME_FROM_LAST_OFFSET`.
+    RocketMQ's three deprecated values mean `CONSUME_FROM_LAST_OFFSET`.
 
     Example:
         >>> from rmqfast import ConsumeFromWhere, EmbeddedCluster, LitePullConsumer, Message, Producer
@@ -52,18 +52,18 @@ def compute_pull_from_where(
     search_offset: Callable[[MessageQueue, int], int],
     consume_timestamp: str,
 ) -> int:
-    """The offset to begin at; -1 if it is not known now.
+    """Returns the offset at which to start a queue; -1 if it is not known yet.
 
     Args:
-        where: Where a group without an offset begins.
+        where: Start position of a group without an offset.
         queue: The queue.
-        stored: The offset store's answer: an offset, `NO_OFFSET` or `UNREACHABLE`.
-        max_offset: Gets the offset behind the last message of a queue.
-        search_offset: Gets the offset of a time, in milliseconds since 1970.
-        consume_timestamp: The time of `CONSUME_FROM_TIMESTAMP`, `yyyyMMddHHmmss`, in local time.
+        stored: Result of the offset store: an offset, `NO_OFFSET` or `UNREACHABLE`.
+        max_offset: Returns the offset after the last message of a queue.
+        search_offset: Returns the offset of a time in milliseconds since 1970.
+        consume_timestamp: Start time for `CONSUME_FROM_TIMESTAMP`: `yyyyMMddHHmmss`, local time.
 
     Raises:
-        RemotingError: What `max_offset` or `search_offset` raise.
+        RemotingError: `max_offset` or `search_offset` raised it.
 
     Example:
         >>> queue, asks = MessageQueue("t", "b", 0), {"max_offset": lambda _: 9, "search_offset": lambda *_: 3}
@@ -73,7 +73,7 @@ def compute_pull_from_where(
     """
     if stored >= 0:
         return stored
-    # the broker did not answer: to begin anywhere else would skip messages, or repeat them
+    # the broker did not answer: starting anywhere else would skip or repeat messages
     if stored != NO_OFFSET:
         return -1
     is_retry = queue.topic.startswith(RETRY_PREFIX)
@@ -81,24 +81,15 @@ def compute_pull_from_where(
         return 0
     if where is ConsumeFromWhere.CONSUME_FROM_TIMESTAMP:
         return max_offset(queue) if is_retry else search_offset(queue, parse_consume_timestamp(consume_timestamp))
-    # what was sent back to the group is to come, however late its member starts
+    # a retry topic is always read from its start: messages sent back must not be skipped
     return 0 if is_retry else max_offset(queue)
 
 
 def parse_consume_timestamp(text: str) -> int:
-    """Milliseconds since 1970 of a local time.
-
-    Args:
-        text: `yyyyMMddHHmmss`.
+    """Converts a local time `yyyyMMddHHmmss` to milliseconds since 1970.
 
     Raises:
-        ArgumentError: It is none.
-
-    Example:
-        >>> from datetime import datetime
-        >>> from rmqfast.client.consumer import parse_consume_timestamp
-        >>> parse_consume_timestamp("20261121120000") == datetime(2026, 11, 21, 12).timestamp() * 1000
-        True
+        ArgumentError: The string has another format.
     """
     if len(text) != _DIGITS:
         raise _invalid(text)
@@ -109,7 +100,7 @@ def parse_consume_timestamp(text: str) -> int:
 
 
 def half_an_hour_ago(now: float | None = None) -> str:
-    """The default of `consume_timestamp`: the local time half an hour before `now`, in seconds since 1970.
+    """Returns the default of `consume_timestamp`: the local time half an hour before `now` (seconds since 1970).
 
     Example:
         >>> from datetime import datetime

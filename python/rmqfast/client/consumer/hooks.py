@@ -1,4 +1,4 @@
-"""Hooks of consumers: around each consumption, and on each answer of a pull.
+"""Hooks of consumers: around each consumption, and for the messages of each pull.
 
 Source: RocketMQ's `ConsumeMessageHook`, `ConsumeMessageContext`, `ConsumeMessageTraceHookImpl`, `FilterMessageHook`,
 `DefaultLitePullConsumerImpl`, `DefaultMQPullConsumerImpl`, `FilterMessageContext`, `PullAPIWrapper`.
@@ -20,9 +20,9 @@ from rmqfast.message import MessageQueue
 
 _log = logger_of(__name__)
 
-#: Under which name `ConsumeContext.props` has a `ConsumeReturnType`: `MixAll.CONSUME_CONTEXT_TYPE`.
+#: Key of the `ConsumeReturnType` in `ConsumeContext.props`: `MixAll.CONSUME_CONTEXT_TYPE`.
 CONSUME_CONTEXT_TYPE = "ConsumeContextType"
-#: What consumers that pull by themselves say of all messages.
+#: Status that consumers that pull report for all messages.
 _CONSUMED = "CONSUME_SUCCESS"
 _NOTE = "trace"
 _CODES = {kind.value: code for code, kind in enumerate(ConsumeReturnType)}
@@ -30,18 +30,18 @@ _CODES = {kind.value: code for code, kind in enumerate(ConsumeReturnType)}
 
 @dataclass(slots=True)
 class ConsumeContext:
-    """The messages of one consumption.
+    """The messages of one consumption, passed to hooks.
 
     Attributes:
         consumer_group: The group, with its namespace.
-        messages: The messages, as the application sees them.
-        queue: Their queue, its topic with its namespace.
-        namespace: The namespace, empty for none.
-        is_success: Whether the messages are done; False before.
-        status: What the application answered, as text; `None` before.
-        props: `ConsumeContextType` after, where a listener was called: the name of a `ConsumeReturnType`.
-        error: What the listener raised.
-        notes: What a hook stores in `before` for `after`.
+        messages: The messages as the application gets them.
+        queue: Their queue, with the namespace in its topic.
+        namespace: The namespace; empty if there is none.
+        is_success: Whether consumption succeeded; False in `before`.
+        status: The listener's status as a string; None in `before`.
+        props: In `after` of a listener: `ConsumeContextType`, the name of a `ConsumeReturnType`.
+        error: The exception that the listener raised.
+        notes: Values that a hook stores in `before` for `after`.
     """
 
     consumer_group: str
@@ -56,9 +56,9 @@ class ConsumeContext:
 
 
 class ConsumeHook(Protocol):
-    """Called before and after messages are consumed, on the consuming thread; exceptions are logged.
+    """Called before and after messages are consumed, on the consuming thread. Exceptions are logged.
 
-    If the application pulls, both are called when it gets the messages.
+    For consumers that pull, both methods are called when the application gets the messages.
 
     Example:
         >>> from rmqfast import ConsumeFromWhere, EmbeddedCluster, LitePullConsumer, Message, Producer
@@ -96,8 +96,6 @@ class ConsumeHook(Protocol):
 
 
 class ConsumeHooks:
-    """All consume hooks of a consumer."""
-
     def __init__(self) -> None:
         self._hooks: tuple[ConsumeHook, ...] = ()
 
@@ -132,7 +130,7 @@ class ConsumeHooks:
 
 
 class ConsumeTraceHook:
-    """Traces the messages that are consumed; a `ConsumeHook`."""
+    """A `ConsumeHook` that sends traces of consumed messages."""
 
     name = "ConsumeMessageTraceHook"
 
@@ -141,7 +139,7 @@ class ConsumeTraceHook:
 
     def before(self, context: ConsumeContext) -> None:
         if without_namespace(context.queue.topic) == self._dispatcher.topic:
-            return  # a consumer of traces must not trace what it consumes, endlessly
+            return  # tracing a consumer of traces would never end
         traced = [message for message in context.messages if message.property("TRACE_ON") != "false"]
         if not traced:
             return
@@ -192,13 +190,13 @@ def _now() -> int:
 
 @dataclass(slots=True)
 class FilterContext:
-    """The messages of a pull.
+    """The messages of a pull, passed to filter hooks.
 
     Attributes:
         consumer_group: The group, with its namespace.
-        queue: Their queue, its topic with its namespace.
-        messages: Those of the subscription; the consumer does not see what a hook removes.
-        is_unit_mode: Whether the client is of a unit.
+        queue: Their queue, with the namespace in its topic.
+        messages: The messages that match the subscription. A hook removes messages from this list.
+        is_unit_mode: Whether the client belongs to a unit.
     """
 
     consumer_group: str
@@ -208,19 +206,17 @@ class FilterContext:
 
 
 class FilterHook(Protocol):
-    """Filters the messages of a pull; exceptions are logged."""
+    """Filters the messages of a pull. Exceptions are logged."""
 
     @property
     def name(self) -> str:
         """The name in logs."""
 
     def filter(self, context: FilterContext) -> None:
-        """Removes messages from `context.messages`: these count as consumed."""
+        """Removes messages from `context.messages`; removed messages count as consumed."""
 
 
 class FilterHooks:
-    """All filter hooks of a consumer."""
-
     def __init__(self) -> None:
         self._hooks: tuple[FilterHook, ...] = ()
 

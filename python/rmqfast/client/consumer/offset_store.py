@@ -1,4 +1,4 @@
-"""Stores of consumer offsets: in memory, and at the brokers or in a file of this machine.
+"""Stores consumer offsets in memory, and at the brokers or in a local file.
 
 Source: RocketMQ's `OffsetStore`, `ReadOffsetType`, `RemoteBrokerOffsetStore`, `LocalFileOffsetStore`, `MixAll`.
 """
@@ -33,7 +33,7 @@ _MOST_QUEUES = 1_000_000
 
 
 class ReadOffsetType(Enum):
-    """Sources of an offset."""
+    """Where an offset is read: from memory, from the store, or from memory first and else from the store."""
 
     READ_FROM_MEMORY = "READ_FROM_MEMORY"
     READ_FROM_STORE = "READ_FROM_STORE"
@@ -41,49 +41,49 @@ class ReadOffsetType(Enum):
 
 
 class OffsetStore(Protocol):
-    """The offsets of one group, for one member."""
+    """The offsets of one group, as one member sees them."""
 
     def load(self) -> None:
-        """Reads the offsets that this machine keeps."""
+        """Reads the offsets that are stored locally."""
 
     def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
-        """Sets an offset in memory; with `increase_only` never to a lower one."""
+        """Sets an offset in memory; with `increase_only`, a lower offset is ignored."""
 
     def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
-        """The offset of a queue, `NO_OFFSET`, or `UNREACHABLE` if the broker does not answer."""
+        """Returns the offset of a queue, `NO_OFFSET`, or `UNREACHABLE` if the broker does not answer."""
 
     def persist(self, queue: MessageQueue) -> None:
         """Stores the offset of one queue."""
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Stores the offsets of these queues, and drops all others."""
+        """Stores the offsets of these queues, and drops all other offsets from memory."""
 
     def remove_offset(self, queue: MessageQueue) -> None:
         """Drops the offset of a queue from memory."""
 
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
-        """The offsets in memory, of one topic or of all."""
+        """Returns a copy of the offsets in memory, of one topic or of all."""
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
-        """Commits an offset to the broker, whatever is in memory."""
+        """Commits an offset to the broker without changing memory."""
 
 
 class _OffsetTable(ABC):
-    """Offsets in memory, by queue; thread-safe."""
+    """Offsets in memory by queue; thread-safe."""
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
         self._lock = new_lock()
 
     def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
-        """Sets an offset in memory; with `increase_only` never to a lower one."""
-        with self._lock:  # several threads consume one queue's messages
+        """Sets an offset in memory; with `increase_only`, a lower offset is ignored."""
+        with self._lock:  # several threads may consume messages of one queue
             before = self._offsets.get(queue)
             if before is None or offset > before or not increase_only:
                 self._offsets[queue] = offset
 
     def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
-        """The offset of a queue; one that is read from the store is in memory from then on."""
+        """Returns the offset of a queue; an offset read from the store is also kept in memory."""
         if kind is not ReadOffsetType.READ_FROM_STORE:
             offset = self._offsets.get(queue)
             if offset is not None:
@@ -96,7 +96,7 @@ class _OffsetTable(ABC):
         return offset
 
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
-        """The offsets in memory, of one topic or of all."""
+        """Returns a copy of the offsets in memory, of one topic or of all."""
         return {queue: offset for queue, offset in self._offsets.copy().items() if topic in {None, queue.topic}}
 
     @abstractmethod
@@ -104,19 +104,19 @@ class _OffsetTable(ABC):
 
 
 class RemoteBrokerOffsetStore(_OffsetTable):
-    """Keeps offsets in memory, and commits them to brokers regularly; for `CLUSTERING`."""
+    """Keeps offsets in memory and commits them to brokers regularly; for `CLUSTERING`."""
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
         super().__init__()
         self._instance, self._group = instance, group
-        # held while an offset is read and sent: an older one never follows a newer one
+        # held from reading to sending an offset, so that an older offset is never sent after a newer one
         self._sending = QuietLock()
 
     def load(self) -> None:
-        """Does nothing: this machine keeps no offsets."""
+        """Does nothing: the offsets are at the brokers."""
 
     def persist(self, queue: MessageQueue) -> None:
-        """Commits the offset of one queue; does not wait for an answer."""
+        """Commits the offset of one queue without waiting for an answer."""
         with self._sending:
             offset = self._offsets.get(queue)
             if offset is None:
@@ -129,8 +129,8 @@ class RemoteBrokerOffsetStore(_OffsetTable):
                 )
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Commits the offsets of these queues, and drops all others; does nothing if there are none."""
-        # in this order: an offset that was in memory before `queues` was read, and is not among them, was given up
+        """Commits the offsets of these queues, and drops all others; does nothing if `queues` is empty."""
+        # offsets before queues: an offset that was in memory before `queues` was read, and is not in it, was revoked
         others, mine = self.clone(), list(queues)
         if not mine:
             return
@@ -139,7 +139,7 @@ class RemoteBrokerOffsetStore(_OffsetTable):
             self.persist(queue)
         with self._lock:
             for queue, offset in others.items():
-                # one that changed was assigned anew meanwhile
+                # a changed offset belongs to a queue that was assigned again meanwhile
                 if self._offsets.get(queue) == offset:
                     del self._offsets[queue]
 
@@ -152,7 +152,7 @@ class RemoteBrokerOffsetStore(_OffsetTable):
 
         Raises:
             ClientError: The broker's address is unknown.
-            RemotingError: It does not take the offset.
+            RemotingError: The broker rejects the offset or cannot be reached.
         """
         self._instance.api.update_consumer_offset(
             self._address(queue), self._group, queue, offset, oneway=oneway, timeout=_TIMEOUT
@@ -163,14 +163,14 @@ class RemoteBrokerOffsetStore(_OffsetTable):
             address = self._address(queue)
             offset = self._instance.api.query_consumer_offset(address, self._group, queue, timeout=_TIMEOUT)
         except (ClientError, RemotingError) as error:
-            # also if the broker is busy: Java's 4.9 takes that for a new group, and skips messages
+            # also if the broker is busy: Java's 4.9 then treats the group as new, and skips messages
             _log.warning("group %s: the offset of %s cannot be read: %s", self._group, queue, error)
             return UNREACHABLE
         return NO_OFFSET if offset is None else offset
 
     def _address(self, queue: MessageQueue) -> str:
         broker = self._instance.subscribe_address(queue.broker_name, 0, only_this=True)
-        if broker is None:  # a slave is asked only where the name servers know no master either
+        if broker is None:  # a slave is used only if the name servers know no master either
             self._instance.update_route(queue.topic)
             broker = self._instance.subscribe_address(queue.broker_name, 0)
         if broker is None:
@@ -179,7 +179,7 @@ class RemoteBrokerOffsetStore(_OffsetTable):
 
 
 class LocalFileOffsetStore(_OffsetTable):
-    """Keeps offsets in memory, and regularly in one file that Java's clients read, too; for `BROADCASTING`.
+    """Keeps offsets in memory and regularly in a file that Java's clients can read; for `BROADCASTING`.
 
     Raises:
         ArgumentError: The client id or the group leads out of the directory; Java's client would write there.
@@ -196,7 +196,7 @@ class LocalFileOffsetStore(_OffsetTable):
 
     def __init__(self, directory: Path, client_id: str, group: str) -> None:
         super().__init__()
-        # an id with a separator is a directory in another one, as for Java
+        # an id with a path separator becomes nested directories, as in Java
         for kind, name in (("client id, which has instance_name in it", client_id), ("group", group)):
             path = Path(name)
             if not name or "\0" in name or path.anchor or ".." in path.parts:
@@ -215,10 +215,10 @@ class LocalFileOffsetStore(_OffsetTable):
             self._offsets.update(offsets)
 
     def persist(self, queue: MessageQueue) -> None:
-        """Does nothing: `persist_all` writes the file as a whole."""
+        """Does nothing: `persist_all` writes the whole file."""
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Writes the file with the offsets of these queues; does nothing if there are none."""
+        """Writes the file with the offsets of these queues; does nothing if `queues` is empty."""
         mine = set(queues)
         if not mine:
             return
@@ -233,7 +233,7 @@ class LocalFileOffsetStore(_OffsetTable):
         """Does nothing: a queue that is assigned again continues at its offset."""
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
-        """Does nothing: brokers do not keep these offsets."""
+        """Does nothing: brokers do not store offsets of broadcasting consumers."""
 
     def _read_stored(self, queue: MessageQueue) -> int:
         try:
@@ -259,7 +259,7 @@ class LocalFileOffsetStore(_OffsetTable):
             ) from error
 
     def _write(self, text: bytes) -> None:
-        # the old file is kept as backup: after a crash one of both is whole
+        # the old file becomes the backup: after a crash, at least one of the two is complete
         self.path.parent.mkdir(parents=True, exist_ok=True)
         new = self.path.with_name("offsets.json.tmp")
         new.write_bytes(text)
@@ -274,7 +274,7 @@ class LocalFileOffsetStore(_OffsetTable):
 
 
 def _read_file(path: Path) -> dict[MessageQueue, int] | None:
-    """Returns the offsets of a file; `None` if it is empty or not there."""
+    """Returns the offsets of a file; None if it is empty or missing."""
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
@@ -294,7 +294,7 @@ def _unreadable(path: Path, reason: str) -> ClientError:
 def _text(offsets: Mapping[MessageQueue, int]) -> bytes:
     # fastjson's pretty format
     rows = [_row(queue, offset) for queue, offset in sorted(offsets.items())]
-    # fastjson begins no line before a key that is an object
+    # fastjson writes no line break before a key that is an object
     table = "{" + ",".join(rows) + "\n\t}" if rows else "{}"
     return ('{\n\t"' + _TABLE + '":' + table + "\n}").encode()
 

@@ -1,4 +1,4 @@
-"""Locks queues at their brokers, so that one member of an orderly group consumes each.
+"""Locks queues at their brokers, so that only one member of an orderly group consumes each queue.
 
 Source: RocketMQ's `RebalanceImpl`.
 """
@@ -16,17 +16,17 @@ from rmqfast.message import MessageQueue
 from rmqfast.system import monotonic
 
 _log = logger_of(__name__)
-# Java's: a rebalance waits for the lock of each queue in turn
+# Java's timeout: a rebalance locks one queue after the other
 _TIMEOUT = 1.0
 
 
 class ProcessQueueLike(Protocol):
-    """A queue that this member owns: its locks, and whether it has to be assigned anew.
+    """The state of an assigned queue: its lock, and whether it must be assigned again.
 
     Attributes:
-        is_dropped: Whether the queue is another member's by now.
-        is_locked: Whether this member holds the lock, as far as it knows.
-        last_lock: The time of the lock's last renewal, by `time.monotonic`.
+        is_dropped: Whether the queue no longer belongs to this member.
+        is_locked: Whether this member believes that it holds the lock.
+        last_lock: Time of the lock's last renewal, by `time.monotonic`.
     """
 
     is_dropped: bool
@@ -34,15 +34,11 @@ class ProcessQueueLike(Protocol):
     last_lock: float
 
     def is_pull_expired(self) -> bool:
-        """Whether pulls of the queue have stopped, so that the queue has to be assigned anew."""
+        """Whether pulls of the queue have stopped, so that it must be assigned again."""
 
 
 class QueueLocks:
-    """Locks and unlocks queues at the masters of their brokers.
-
-    Attributes:
-        on_changed: Called with a queue whose lock was gained or lost.
-    """
+    """Locks and unlocks queues at their masters. `on_changed` is called when a lock is gained or lost."""
 
     def __init__(
         self, instance: ClientInstance, group: str, process_queues: Mapping[MessageQueue, ProcessQueueLike]
@@ -51,11 +47,11 @@ class QueueLocks:
         self.on_changed: Callable[[MessageQueue], object] = lambda _queue: None
         self._given_up: set[MessageQueue] = set()
         self._unlocked_here: set[MessageQueue] = set()
-        # held until an unlock is sent, so that a lock that follows is sent after it
+        # held until an unlock is sent, so that a following lock request is sent after it
         self._unlocking = QuietLock(reentrant=True)
 
     def lock(self, queue: MessageQueue) -> bool:
-        """Locks one queue; False if another member holds it, or the broker does not answer."""
+        """Locks one queue; returns False if another member holds the lock or the broker does not answer."""
         with self._unlocking:
             self._given_up.discard(queue)
             self._unlocked_here.discard(queue)
@@ -67,7 +63,7 @@ class QueueLocks:
         for broker_name, queues in _by_broker(mine).items():
             self._lock_batch(broker_name, queues)
         with self._unlocking:
-            # a queue unlocked meanwhile may be locked again by this request, and would be nobody's for a minute
+            # this request may lock a queue that was unlocked meanwhile; then nobody would consume it for a minute
             for queue in self._unlocked_here.intersection(mine):
                 self.unlock(queue)
 
@@ -80,12 +76,12 @@ class QueueLocks:
         self._unlock_batch(queue.broker_name, [queue], oneway=False)
 
     def give_up(self, queue: MessageQueue) -> None:
-        """Marks a queue for `unlock_given_up`, unless it is locked again before."""
+        """Marks a queue for `unlock_given_up`, unless it is locked again first."""
         with self._unlocking:
             self._given_up.add(queue)
 
     def unlock_given_up(self, *queues: MessageQueue) -> None:
-        """Unlocks these queues if they are still given up; all such queues if none is named."""
+        """Unlocks these queues if they are still marked; without arguments, all marked queues."""
         with self._unlocking:
             due = self._given_up.intersection(queues) if queues else self._given_up.copy()
             self._given_up -= due

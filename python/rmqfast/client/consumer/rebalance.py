@@ -1,4 +1,4 @@
-"""Divides the queues of a group's topics among its members; each member computes the same result by itself.
+"""Distributes the queues of a group's topics among its members. Each member computes the same result by itself.
 
 Source: RocketMQ's `RebalanceImpl`.
 """
@@ -25,7 +25,7 @@ _log = logger_of(__name__)
 
 
 class OwnedQueue:
-    """A queue that the application pulls by itself: it has no process queue."""
+    """An assigned queue of a consumer that pulls by itself, without a process queue."""
 
     def __init__(self) -> None:
         self.is_dropped = self.is_locked = False
@@ -41,7 +41,7 @@ Q = TypeVar("Q", bound=ProcessQueueLike)
 
 @dataclass(slots=True)
 class PullRequest(Generic[Q]):
-    """The next pull of a queue."""
+    """The first pull of an assigned queue."""
 
     queue: MessageQueue
     process_queue: Q
@@ -49,7 +49,7 @@ class PullRequest(Generic[Q]):
 
 
 class Rebalance(ABC, Generic[Q]):
-    """The queues of a member: takes and gives up queues as the group changes."""
+    """The queues of a member: takes and releases queues as the group changes."""
 
     def __init__(
         self,
@@ -72,31 +72,31 @@ class Rebalance(ABC, Generic[Q]):
 
     @abstractmethod
     def new_process_queue(self, queue: MessageQueue) -> Q:
-        """Makes the process queue of a queue that is taken."""
+        """Creates the process queue of an assigned queue."""
 
     @abstractmethod
     def remove_unnecessary(self, queue: MessageQueue, process_queue: Q) -> bool:
-        """Stores the offset of a queue that is given up; returns False if it must be kept for now."""
+        """Stores the offset of a queue that is to be released; returns False if it must be kept for now."""
 
     @abstractmethod
     def compute_pull_from_where(self, queue: MessageQueue) -> int:
-        """Returns the start offset of a queue; a negative number if it is not known now."""
+        """Returns the start offset of a queue; a negative number if it is not known yet."""
 
     @abstractmethod
     def dispatch(self, requests: Sequence[PullRequest[Q]]) -> None:
-        """Starts pulling the queues that were taken."""
+        """Starts pulling newly assigned queues."""
 
     @abstractmethod
     def message_queue_changed(
         self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
     ) -> None:
-        """Called when this member took or gave up queues."""
+        """Called when this member has gained or lost queues."""
 
     def do_rebalance(self, *, is_ordered: bool = False) -> None:
-        """Rebalances all topics; a topic that fails is logged, and keeps its queues.
+        """Rebalances all topics; after an error, which is logged, a topic keeps its queues.
 
         Args:
-            is_ordered: Whether a queue must be locked at its broker before it is taken.
+            is_ordered: Whether a queue must be locked at its broker first.
         """
         for topic in self.subscriptions.copy():
             try:
@@ -107,9 +107,9 @@ class Rebalance(ABC, Generic[Q]):
         self._truncate_queues_of_other_topics()
 
     def update_process_queue_table(self, topic: str, mine: Iterable[MessageQueue], *, is_ordered: bool = False) -> bool:
-        """Gives up the queues of other members, takes this member's, and returns whether anything changed.
+        """Releases the queues of other members and takes the queues in `mine`; returns whether anything changed.
 
-        A queue that cannot be locked, or whose start offset is not known, waits for the next rebalance.
+        A queue that cannot be locked, or has no known start offset, waits for the next rebalance.
         """
         share = frozenset(mine)
         changed = self._give_up(topic, share)
@@ -123,7 +123,7 @@ class Rebalance(ABC, Generic[Q]):
         return changed or bool(requests)
 
     def drop_all(self) -> None:
-        """Gives up all queues at the end of a consumer, without storing offsets."""
+        """Releases all queues at shutdown, without storing offsets."""
         with self._lock:
             self._is_ended = True
             dropped = list(self.process_queues.values())
@@ -132,7 +132,7 @@ class Rebalance(ABC, Generic[Q]):
             process_queue.is_dropped = True
 
     def remove_process_queue(self, queue: MessageQueue) -> None:
-        """Gives up one queue; the next rebalance takes it anew."""
+        """Releases one queue; the next rebalance assigns it again."""
         process_queue = self.process_queues.pop(queue, None)
         if process_queue is not None:
             process_queue.is_dropped = True
@@ -151,18 +151,18 @@ class Rebalance(ABC, Generic[Q]):
     def _share(self, topic: str, queues: frozenset[MessageQueue] | None) -> frozenset[MessageQueue] | None:
         client_ids = self.instance.find_consumer_ids(topic, self.group)
         if queues is None:
-            return None  # find_consumer_ids looked for the route; the caller warns that there is none
+            return None  # find_consumer_ids already updated the route; the caller logs that it is missing
         if client_ids is None:
             _log.warning("group %s: topic %s: nobody can tell who is in the group", self.group, topic)
             return None
-        # all members must see one order, Java's too
+        # all members must see the same order, including Java's
         strategy, members = self.strategy, sorted(client_ids, key=java_order)
         try:
             share = strategy.allocate(self.group, self.instance.client_id, sorted(queues), members)
         except (Exception, SystemExit):  # noqa: BLE001 - a strategy may be the application's
             _log.exception("group %s: topic %s: the strategy %s fails", self.group, topic, strategy.name)
             return None
-        # CONFIG gives its list whatever the topic is
+        # CONFIG returns its list for every topic
         return frozenset(mine for mine in share or () if mine.topic == topic)
 
     def _give_up(self, topic: str, share: frozenset[MessageQueue]) -> bool:
@@ -184,19 +184,19 @@ class Rebalance(ABC, Generic[Q]):
         if is_ordered and not self.locks.lock(queue):
             _log.info("group %s: %s is locked by another member", self.group, queue)
             return None
-        # left from when it had the queue before: the member in between has stored a newer one
+        # an offset of an earlier assignment: the member in between has stored a newer one
         self.offset_store.remove_offset(queue)
         process_queue = self.new_process_queue(queue)
         try:
             offset = self.compute_pull_from_where(queue)
         except Exception as error:  # noqa: BLE001 - the queues that were taken before must get to dispatch
-            # as in Java, a lock that it got stays until it expires
+            # as in Java, the lock stays until it expires
             _log.warning("group %s: nobody can tell where to begin in %s: %r", self.group, queue, error)
             return None
         if offset < 0:
             _log.warning("group %s: nobody can tell where to begin in %s", self.group, queue)
             return None
-        with self._lock:  # a consumer that ends meanwhile has given up all queues, this one too
+        with self._lock:  # a shutdown meanwhile has released all queues, including this one
             if self._is_ended or self.process_queues.setdefault(queue, process_queue) is not process_queue:
                 return None
         _log.info("group %s: took %s, from %d on", self.group, queue, offset)
@@ -205,7 +205,7 @@ class Rebalance(ABC, Generic[Q]):
     def _truncate_queues_of_other_topics(self) -> None:
         for queue in self.process_queues.copy():
             if queue.topic not in self.subscriptions:
-                # as Java: nothing is stored, and nothing unlocked
+                # as in Java, offsets are not stored and locks not released
                 process_queue = self.process_queues.pop(queue, None)
                 if process_queue is not None:
                     process_queue.is_dropped = True
@@ -213,5 +213,5 @@ class Rebalance(ABC, Generic[Q]):
 
 
 def java_order(text: str) -> bytes:
-    """Returns the sort key of a text in Java's order, by UTF-16 units."""
+    """Returns a key that sorts strings as Java does, by UTF-16 units."""
     return text.encode("utf-16-be", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Sends messages that failed back to their broker, or by the inner producer to the group's retry topic.
+"""Sends failed messages back to their broker, or as new messages to the group's retry topic.
 
 Source: RocketMQ's `DefaultMQPushConsumerImpl`, `DefaultMQPullConsumerImpl`, `ConsumeMessageOrderlyService`.
 """
@@ -17,25 +17,23 @@ from rmqfast.message import Message
 
 _log = logger_of(__name__)
 
-#: The delay level of a message that is not to come again.
+#: The delay level that makes a message a dead letter.
 _DEAD = -1
-#: Delay levels that are passed over by the first time that a message comes again: level 3, ten seconds.
+#: Added to the number of retries: the first retry has delay level 3, ten seconds.
 _FIRST_DELAY_LEVEL = 3
-#: After how many times a message is a dead letter, unless said otherwise.
+#: Default number of retries before a message becomes a dead letter.
 DEFAULT_MAX_RECONSUME_TIMES = 16
-#: Properties that a message gets anew when it is sent anew, or that say what is not so any more.
+#: Properties that are not copied, because the new message gets its own or they no longer hold.
 _NOT_KEPT = ("TRAN_MSG", "DELAY", "MIN_OFFSET", "MAX_OFFSET", "WAIT")
 
 
 class SendBack:
-    """Sends back messages of one group."""
-
     def __init__(self, instance: ClientInstance, group: str, max_reconsume_times: int, *, timeout: float = 5.0) -> None:
         self._instance, self._group, self._timeout = instance, group, timeout
         self._max_reconsume_times = max_reconsume_times
 
     def send(self, message: MessageView, delay_level: int, broker_name: str | None = None) -> None:
-        """Has a message redelivered: by its broker, or else by a new message of the retry topic."""
+        """Asks the broker to redeliver a message; if it refuses, sends a copy to the retry topic."""
         try:
             self._to_broker(message, delay_level, broker_name)
         except Exception as error:  # noqa: BLE001 - as Java: whatever it is, the message must not be lost
@@ -43,17 +41,17 @@ class SendBack:
             self._send_anew(message, message.reconsume_times + 1)
 
     def is_sent(self, message: MessageView, delay_level: int, broker_name: str | None) -> bool:
-        """Calls `send`, logs its errors, and returns whether it succeeded."""
+        """Calls `send` and logs its errors; returns whether it succeeded."""
         return self._is_taken(message, lambda: self.send(message, delay_level, broker_name))
 
     def is_dead_letter(self, message: MessageView, *, reconsume_times: int) -> bool:
-        """Has the broker make a message a dead letter, by the group's retry topic; returns whether that succeeded."""
+        """Sends a message to the retry topic, as one that the broker makes a dead letter; returns whether that succeeded."""
 
         def end() -> None:
             try:
                 self._send_anew(message, reconsume_times)
             except CorruptError:
-                # a body that does not decompress cannot be sent: the broker takes the stored message
+                # a body that does not decompress cannot be copied: only the broker can redeliver it
                 self._to_broker(message, _DEAD, None)
 
         return self._is_taken(message, end)
@@ -95,7 +93,7 @@ class SendBack:
             "MAX_RECONSUME_TIMES": str(self._max_reconsume_times),
         }
         level, topic = _FIRST_DELAY_LEVEL + message.reconsume_times, RETRY_PREFIX + self._group
-        # the layer above: its import tells instances how to make their inner producer, and who only consumes has none
+        # imported here: the import registers the inner producer's factory, which only consumers that send back need
         import_module("rmqfast.client.producer")
         self._instance.inner_producer.send(
             Message(topic, message.body, properties=properties, delay_level=level, flag=message.flag)

@@ -21,25 +21,25 @@ _log = logger_of(__name__)
 
 
 class AllocateMessageQueueStrategy(Protocol):
-    """Allocates queues to a member; all members of a group must use the same strategy."""
+    """Allocates queues to a member. All members of a group must use the same strategy."""
 
     @property
     def name(self) -> str:
-        """The name that RocketMQ has for it."""
+        """RocketMQ's name of the strategy."""
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Returns the queues of one member.
+        """Returns the queues of the member `client_id`.
 
         Raises:
-            ArgumentError: No queues, no members, or a member without a name.
+            ArgumentError: There are no queues or no members, or `client_id` is empty.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragely:
-    """Gives each member a run of neighbouring queues, the first ones one more if needed; the default.
+    """The default: gives each member a range of adjacent queues; the first members get one more if needed.
 
     Example:
         >>> queues = [MessageQueue("t", "b", n) for n in range(8)]
@@ -63,7 +63,7 @@ class AllocateMessageQueueAveragely:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragelyByCircle:
-    """Deals the queues out in turn.
+    """Deals the queues to the members in turn.
 
     Example:
         >>> queues = [MessageQueue("t", "b", n) for n in range(5)]
@@ -82,7 +82,7 @@ class AllocateMessageQueueAveragelyByCircle:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByConfig:
-    """Gives the configured queues, whatever the other members have.
+    """Returns the configured queues, regardless of the other members.
 
     Attributes:
         message_queues: The queues of this member.
@@ -103,10 +103,10 @@ class AllocateMessageQueueByConfig:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByMachineRoom:
-    """Allocates the queues of brokers named `room@name` in certain machine rooms.
+    """Allocates queues of certain machine rooms, whose brokers are named `room@name`.
 
     Attributes:
-        consumer_idcs: The rooms.
+        consumer_idcs: The machine rooms.
     """
 
     consumer_idcs: frozenset[str]
@@ -124,19 +124,19 @@ class AllocateMessageQueueByMachineRoom:
         return [*mine, kept[index + share * len(client_ids)]] if rest > index else mine
 
     def _is_ours(self, queue: MessageQueue) -> bool:
-        # two parts, as Java's split drops trailing empty ones
+        # Java's split drops trailing empty parts: exactly two must remain
         parts = queue.broker_name.rstrip("@").split("@")
         return len(parts) == 2 and parts[0] in self.consumer_idcs
 
 
 @dataclass(frozen=True, slots=True)
 class AllocateMachineRoomNearby:
-    """Allocates each room's queues to that room's members, those of a room without members to all.
+    """Allocates the queues of each machine room to its members; if a room has no members, to all members.
 
     Attributes:
-        inner: Allocates the queues of one room.
-        broker_deploy_in: The room of a queue.
-        consumer_deploy_in: The room of a member.
+        inner: The strategy within a room.
+        broker_deploy_in: Returns the room of a queue.
+        consumer_deploy_in: Returns the room of a member.
     """
 
     inner: AllocateMessageQueueStrategy
@@ -145,13 +145,12 @@ class AllocateMachineRoomNearby:
 
     @property
     def name(self) -> str:
-        """The name that RocketMQ has for it."""
         return f"MACHINE_ROOM_NEARBY-{self.inner.name}"
 
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """See `AllocateMessageQueueStrategy`.
+        """Returns the queues of the member `client_id`.
 
         Raises:
             ArgumentError: The room of a queue or a member is unknown.
@@ -176,11 +175,11 @@ class AllocateMachineRoomNearby:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueConsistentHash:
-    """Gives a queue to the next member on a hash ring: few queues move when a member comes or goes.
+    """Gives a queue to the next member on a hash ring, so that few queues move when a member joins or leaves.
 
     Attributes:
-        virtual_node_count: Virtual nodes per member.
-        custom_hash: The hash function, by default MD5.
+        virtual_node_count: Number of virtual nodes per member.
+        custom_hash: The hash function. Default: MD5.
 
     Raises:
         ArgumentError: The number of virtual nodes is negative.
@@ -221,7 +220,7 @@ class AllocateMessageQueueConsistentHash:
         ring: dict[int, str] = {}
         seen: set[str] = set()
         for member in client_ids:
-            # counted in the ring, as another member with the same hash may have replaced a node
+            # counted in the ring, because another member with the same hash may have replaced a node
             first = sum(other == member for other in ring.values()) if member in seen else 0
             seen.add(member)
             ring.update((place(f"{member}-{first + node}"), member) for node in range(self.virtual_node_count))
@@ -230,10 +229,10 @@ class AllocateMessageQueueConsistentHash:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueSticky:
-    """Ranks the members for each queue by a hash, and gives it to the first one with room.
+    """Ranks members per queue by a hash, and gives the queue to the first member with room.
 
-    Members compute their shares independently, so these cannot depend on earlier ones. When a member comes or goes,
-    most queues stay; shares differ by one at most. RocketMQ has no such strategy: all members must be rmqfast's.
+    When a member joins or leaves, most queues stay; shares differ by one at most. RocketMQ has no such strategy, so all
+    members must be rmqfast's.
 
     Example:
         >>> queues = [MessageQueue("t", "b", n) for n in range(16)]
@@ -254,7 +253,7 @@ class AllocateMessageQueueSticky:
     ) -> list[MessageQueue]:
         if index_of(group, client_id, queues, client_ids) is None:
             return []
-        # a member listed twice gets one share: a second one would belong to nobody
+        # a member that is listed twice gets one share; nobody would take the second
         share, rest = divmod(len(queues), len(set(client_ids)))
         room = dict.fromkeys(client_ids, share)
         ranked = sorted((_rank(queue, member), queue, member) for queue in queues for member in room)
@@ -278,7 +277,7 @@ def queue_text(queue: MessageQueue) -> str:
 
 
 def index_of(group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> int | None:
-    """Returns the index of a member; `None`, which is logged, if it is not in the group."""
+    """Returns the index of a member; if it is not in the group, logs this and returns None."""
     if not client_id:
         raise ArgumentError("currentCID is empty")
     if not queues:

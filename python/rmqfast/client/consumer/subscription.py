@@ -1,4 +1,4 @@
-"""Builds subscriptions, and compares those of a group's members.
+"""Builds subscriptions, and compares the subscriptions of a group's members.
 
 Source: RocketMQ's `FilterAPI`, `MessageSelector`, `ConsumerRunningInfo`.
 """
@@ -27,7 +27,7 @@ SOMEBODY = "(another member)"
 
 @dataclass(frozen=True, slots=True)
 class MessageSelector:
-    """Selects messages of a topic.
+    """Selects messages of a topic by tags or by an SQL92 expression.
 
     Attributes:
         expression_type: `TAG` or `SQL92`.
@@ -43,15 +43,15 @@ class MessageSelector:
 
     @classmethod
     def by_tag(cls, tags: str | None = SUB_ALL) -> Self:
-        """Messages with one of these tags; all of them for `*`."""
+        """Selects messages with one of these tags; `*` selects all."""
         return cls(TAG, tags)
 
     @classmethod
     def by_sql(cls, expression: str) -> Self:
-        """Messages whose properties match the expression, which the broker parses.
+        """Selects messages whose properties match an SQL92 expression, which the broker parses.
 
         Warns:
-            ExpressionWarning: It names a column of the row, as `queue_offset`, which it does not see.
+            ExpressionWarning: It names a column such as `queue_offset`; expressions only see properties.
         """
         with suppress(ExpressionError):
             warn_of_columns(expression, _INSTEAD)
@@ -64,13 +64,13 @@ def build_subscription_data(
     """Builds the subscription for heartbeats. As in RocketMQ, blank tags match no message.
 
     Raises:
-        ExpressionError: Nothing stands between the `||`, or the SQL92 expression is blank.
+        ExpressionError: There is no tag between the `||`, or the SQL92 expression is blank.
 
     Example:
         >>> build_subscription_data("orders", "paid || sent", now=1).tags_set
         ('paid', 'sent')
     """
-    # of the subscriptions of a group a broker keeps the newest
+    # a broker keeps only the newest subscription of a group and topic
     version = int(time.time() * 1000) if now is None else now
     selector = expression if isinstance(expression, MessageSelector) else MessageSelector.by_tag(expression)
     if selector.expression_type != TAG:
@@ -83,7 +83,7 @@ def build_subscription_data(
             expression_type=selector.expression_type,
         )
     text = selector.expression or SUB_ALL
-    # the broker filters by hashes, the consumer by the tags themselves: two of them may have one hash
+    # the broker filters by hashes, the consumer by tags: different tags may have the same hash
     tags, codes = _native.parse_tags(text)
     return SubscriptionData(
         topic=topic, sub_string=text, tags_set=tuple(tags), code_set=tuple(codes), sub_version=version
@@ -97,7 +97,7 @@ class SubscriptionConflict:
     Attributes:
         group: The group.
         topic: The topic.
-        expressions: The expression of each member, by client id; `(none)` if it does not subscribe.
+        expressions: The members' expressions by client id; `(none)` for a member that does not subscribe.
     """
 
     group: str
@@ -110,7 +110,7 @@ class SubscriptionConflict:
 
 
 def conflicts_of(group: str, members: Mapping[str, Mapping[str, SubscriptionData]]) -> list[SubscriptionConflict]:
-    """Finds the topics to which the members of a group subscribe differently, by name."""
+    """Returns the topics, sorted, to which the members of a group subscribe differently."""
     subscribed = {topic for subscriptions in members.values() for topic in subscriptions}
     topics = sorted(topic for topic in subscribed if not topic.startswith(RETRY_PREFIX))
     conflicts = []
@@ -129,7 +129,7 @@ def subscription_conflicts(
     group_table: Mapping[str, SubscriptionData],
     others: Mapping[str, Mapping[str, SubscriptionData] | None],
 ) -> list[SubscriptionConflict]:
-    """Finds conflicts from the view of one member, if some others do not answer."""
+    """Returns the conflicts that one member can detect, even if some other members do not answer."""
     own = {subscription.topic: subscription for subscription in mine}
     answers = {name: by_topic for name, by_topic in others.items() if by_topic is not None}
     conflicts = conflicts_of(group, {client_id: own, **answers})
@@ -140,7 +140,7 @@ def subscription_conflicts(
 
 
 def expression_of(subscription: SubscriptionData | None) -> str:
-    """The expression of a subscription, for people."""
+    """Returns the expression of a subscription for logs."""
     if subscription is None:
         return NOTHING
     prefix = "" if subscription.is_tag_type else f"{subscription.expression_type} "
@@ -148,7 +148,7 @@ def expression_of(subscription: SubscriptionData | None) -> str:
 
 
 def meaning_of(subscription: SubscriptionData | None) -> object:
-    """Returns a value that is equal for equal subscriptions: the order of tags does not count."""
+    """Returns a value that is equal for equal subscriptions, whatever the order of tags."""
     if subscription is None:
         return None
     if subscription.is_tag_type and subscription.sub_string != SUB_ALL and subscription.tags_set:
@@ -159,9 +159,9 @@ def meaning_of(subscription: SubscriptionData | None) -> object:
 def _find_unexplained(
     group: str, client_id: str, mine: Mapping[str, SubscriptionData], group_table: Mapping[str, SubscriptionData]
 ) -> list[SubscriptionConflict]:
-    """Topics for which the broker has a subscription that is not this member's, nor older.
+    """Returns conflicts for topics whose subscription at the broker is newer than, and differs from, this member's.
 
-    A topic that the broker does not have yet proves nothing: the heartbeat may be in flight.
+    A topic that the broker does not have proves nothing: the heartbeat may be in flight.
     """
     conflicts = []
     for topic, theirs in group_table.items():

@@ -1,4 +1,4 @@
-"""Warns if another member of the group subscribes differently: then messages get lost without an error."""
+"""Warns if members of a group subscribe differently, because messages then get lost without an error."""
 
 from __future__ import annotations
 
@@ -22,25 +22,26 @@ from rmqfast.threads import new_lock, new_thread
 
 _log = logger_of(__name__)
 
-#: Seconds that a broker, or a member behind it, has to answer.
+#: Timeout in seconds for an answer of the broker, or of a member through it.
 TIMEOUT = 3.0
-#: Seconds until the first look: a client's first heartbeat goes out after one.
+#: Seconds until the first check, after the client's first heartbeat.
 LATER = 1.5
-#: How often a silent member is asked again while nothing changes.
+#: Number of further questions to a silent member while nothing changes.
 ATTEMPTS = 3
-#: Members that are asked in one look; those of larger groups have their turn in the next ones.
+#: Maximum number of members asked per check; larger groups take several checks.
 MOST_ASKED = 32
 
 
 class SubscriptionWatcher:
-    """Compares the subscriptions of this member with those of the others.
+    """Compares the subscriptions of this member with those of the other members.
 
-    A look asks a broker for the group (203). If members, versions or subscriptions changed, it asks the other members
-    for theirs (307, which Java's clients answer, too); a member that does not answer is asked twice more.
+    A check asks a broker for the group (request 203). If members, versions or subscriptions changed, it asks the other
+    members for theirs (request 307, which Java's clients also answer). A member that does not answer is asked twice
+    more.
 
     Attributes:
-        conflicts: Those of the last look.
-        warnings: How many conflicts were new so far.
+        conflicts: The conflicts of the last check.
+        warnings: Number of new conflicts so far.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class SubscriptionWatcher:
         self.warnings: int = 0
         self._lock = new_lock()
         self._seen: object = None
-        #: By member; `None` for one that did not answer.
+        #: By client id; None for a member that did not answer.
         self._said: dict[str, Mapping[str, SubscriptionData] | None] = {}
         self._stale: set[str] = set()
         self._attempts: dict[str, int] = {}
@@ -74,12 +75,12 @@ class SubscriptionWatcher:
             self._handle = None
 
     def look_soon(self) -> None:
-        """Looks on another thread, as silent members take their time; does nothing if a look is in progress."""
+        """Starts a check on another thread, because silent members take time; does nothing if a check is running."""
         if not self._is_looking:
             new_thread(self.look, name="rmqfast-subscriptions").start()
 
     def look(self) -> tuple[SubscriptionConflict, ...]:
-        """Looks now, and returns the conflicts; after an error, which is logged, the last ones."""
+        """Checks now and returns the conflicts; after an error, which is logged, the previous conflicts."""
         if not self._lock.acquire(blocking=False):
             return self.conflicts
         self._is_looking = True
@@ -102,7 +103,7 @@ class SubscriptionWatcher:
         if address is None or group is None:
             return []
         if self._instance.client_id not in group.client_ids:
-            return []  # the broker has not got this member's first heartbeat yet
+            return []  # the broker has not received this member's first heartbeat yet
         others = frozenset(group.client_ids) - {self._instance.client_id}
         self._note_changes(group, mine, others)
         self._ask(address, others)
@@ -128,7 +129,7 @@ class SubscriptionWatcher:
     def _note_changes(
         self, group: ConsumerConnection, mine: Iterable[SubscriptionData], others: frozenset[str]
     ) -> None:
-        """Forgets members that left; after a change asks all again, and uses their last answers until then."""
+        """Forgets members that left. After a change, asks all members again; their last answers count until then."""
         table = frozenset((topic, each.sub_version, meaning_of(each)) for topic, each in group.subscriptions.items())
         seen = frozenset(group.client_ids), table, frozenset((each.topic, meaning_of(each)) for each in mine)
         self._said = {client_id: said for client_id, said in self._said.items() if client_id in others}
@@ -156,7 +157,7 @@ class SubscriptionWatcher:
             return None
 
     def _given_away_before(self, conflicts: Iterable[SubscriptionConflict]) -> list[SubscriptionConflict]:
-        """Conflicts with a silent member: the broker has its subscription only at times, in turn with others."""
+        """Returns earlier conflicts with silent members, whose subscription the broker only has at times."""
         if None not in self._said.values():
             return []
         topics, present = {conflict.topic for conflict in conflicts}, {*self._said, self._instance.client_id, SOMEBODY}

@@ -1,4 +1,4 @@
-"""A lite pull consumer.
+"""A consumer that pulls in the background.
 
 Source: RocketMQ's `DefaultLitePullConsumer`, `AssignedMessageQueue`, `DefaultLitePullConsumerImpl`.
 """
@@ -24,7 +24,7 @@ from rmqfast.message import MessageQueue
 from rmqfast.pickling import not_picklable
 from rmqfast.system import monotonic
 
-#: What is taken for one Arrow batch, before bodies are decompressed: so that it fits into one of 2 MiB as a rule.
+#: Compressed bytes taken for one Arrow batch, so that it usually fits into 2 MiB after decompression.
 _MOST_ROWS = 8192
 _MOST_BYTES = 768 << 10
 
@@ -36,17 +36,17 @@ PulledAnswer: TypeAlias = tuple[PulledQueue[None], Fetched]
 class LitePullConsumer(ActiveConsumer[LitePullMember]):
     """Pulls in the background; `poll` returns the messages.
 
-    `poll` marks what it returns as consumed. The next `poll` records the position (every 5 s unless `auto_commit` is
-    off), as does `commit_sync`; it is stored every 5 s, on shutdown and when a queue is revoked. The messages of the
-    last `poll` are redelivered after a shutdown, unless they were committed.
+    A `poll` marks its messages as consumed. The next `poll` commits the position if `auto_commit` is on, at most every
+    5 s; `commit_sync` commits at once. Positions are stored every 5 s, on shutdown and when a queue is revoked. After a
+    shutdown, uncommitted messages of the last `poll` are redelivered.
 
     Args:
         group: The consumer group.
         options: How to pull.
-        arguments: How to reach the cluster, and traces: `TracedClientArguments`.
+        arguments: Addresses, configuration and traces: see `TracedClientArguments`.
 
     Raises:
-        ArgumentError: An address without a port.
+        ArgumentError: An address has no port.
 
     Example:
         >>> import rmqfast
@@ -76,7 +76,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
 
     @property
     def auto_commit(self) -> bool:
-        """Whether `poll` records the positions of earlier messages."""
+        """Whether `poll` commits the positions of earlier messages."""
         return self._auto_commit
 
     @auto_commit.setter
@@ -84,14 +84,14 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self._auto_commit = is_on
 
     def subscribe(self, topic: str, expression: str | MessageSelector | None = "*") -> None:
-        """Subscribes to a topic, whose queues are divided among the members of the group.
+        """Subscribes to a topic, whose queues are distributed among the members of the group.
 
         Args:
             topic: The topic; a second call for it changes the expression.
             expression: Tags joined by `||`, `*` for all, or a `MessageSelector`.
 
         Raises:
-            ClientError: There is no topic, the expression is none, or queues are assigned.
+            ClientError: The topic or the expression is missing or invalid, or queues were assigned.
         """
         try:
             if not topic:
@@ -101,15 +101,15 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             raise ClientError(f"subscribe exception: {error}") from error
 
     def unsubscribe(self, topic: str) -> None:
-        """Unsubscribes; discards the backlog."""
+        """Unsubscribes from a topic and discards its backlog."""
         self._member.unsubscribe(topic)
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Pulls these queues and no others, without a rebalance.
+        """Pulls exactly these queues, without a rebalance.
 
         Raises:
-            ArgumentError: There are none.
-            ClientError: Topics are subscribed to.
+            ArgumentError: `queues` is empty.
+            ClientError: The consumer has subscriptions.
         """
         assigned = [self._member.with_namespace(queue) for queue in queues or ()]
         if not assigned:
@@ -118,23 +118,23 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
 
     @property
     def assignment(self) -> list[MessageQueue]:
-        """The queues that it pulls now."""
+        """Returns the queues that are pulled now."""
         return [self._member.without_namespace(pulled.queue) for pulled in self._member.queues.queues()]
 
     @property
     def backlog(self) -> int:
-        """The number of messages that wait for `poll`."""
+        """Number of messages that wait for `poll`."""
         return self._member.queues.backlog
 
     def poll(self, timeout: Duration | None = None) -> list[MessageView]:
         """Returns the messages of one pull of one queue; an empty list after the timeout.
 
         Args:
-            timeout: How long to wait, in seconds; that of the options unless given.
+            timeout: Seconds to wait. Default: that of the options.
 
         Raises:
-            ClientError: It is not running.
-            ArgumentError: A timeout below 0.
+            ClientError: The consumer is not running.
+            ArgumentError: The timeout is negative.
         """
         deadline = monotonic() + self._before_poll(timeout)
         while (answers := self._member.queues.take(max(0.0, deadline - monotonic()))) is not None:
@@ -144,20 +144,20 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return []
 
     def poll_arrow(self, timeout: Duration | None = None, columns: Sequence[str] | None = None) -> Any:
-        """Returns messages as one Arrow batch, without an object for each message.
+        """Returns messages as one Arrow batch, without an object per message.
 
         Args:
-            timeout: How long to wait for the first message, in seconds; that of the options unless given.
-            columns: Of the row, and in which order; all unless given.
+            timeout: Seconds to wait for the first message. Default: that of the options.
+            columns: Columns to return, in this order. Default: all.
 
         Returns:
-            An object with `__arrow_c_array__`, for `pyarrow.record_batch` and others: the backlog of one broker's
-            queues, up to about 8,192 messages or 1 MiB of records; `None` after the timeout.
+            An object with `__arrow_c_array__`, for `pyarrow.record_batch` and others: backlog of one broker's queues,
+            up to about 8,192 messages or 1 MiB of records. None after the timeout.
 
         Raises:
-            ClientError: It is not running.
-            ArgumentError: A timeout below 0.
-            UnknownColumnError: A column that the row does not have; no message is lost.
+            ClientError: The consumer is not running.
+            ArgumentError: The timeout is negative.
+            UnknownColumnError: A column does not exist; no message is lost.
         """
         deadline = monotonic() + self._before_poll(timeout)
         names = None if columns is None else list(columns)
@@ -170,62 +170,62 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return None
 
     def __iter__(self) -> Iterator[MessageView]:
-        """Yields messages until it is shut down; commits whole batches, as `poll` does."""
+        """Yields messages until shutdown; commits whole batches, as `poll` does."""
         while self.is_running:
             try:
                 messages = self.poll()
             except ClientError:
                 if self._member.state is ServiceState.SHUTDOWN_ALREADY:
-                    return  # another thread has shut it down
+                    return  # another thread has shut the consumer down
                 raise
             yield from messages
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Seeks to an offset of a queue; discards its backlog.
+        """Moves to an offset of a queue, and discards its backlog.
 
         Raises:
-            ClientError: It does not have the queue, the queue does not have the offset, or its broker does not answer.
+            ClientError: The queue is not assigned, the offset is out of range, or the broker does not answer.
         """
         self._member.check_running()
         wrapped = self._member.with_namespace(queue)
         self._check_assigned(wrapped)
         least, most = self._member.admin.min_offset(wrapped), self._member.admin.max_offset(wrapped)
-        # the end itself is a place: the next message will be there
+        # the end is a valid offset: that of the next message
         if not least <= offset <= most:
             raise ClientError(f"Seek offset illegal, seek offset = {offset}, min offset = {least}, max offset = {most}")
         if not self._member.queues.seek(wrapped, offset):
             self._check_assigned(wrapped)
 
     def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Seeks to the first message of the queue.
+        """Moves to the first message of a queue.
 
         Raises:
-            ClientError: As `seek`.
+            ClientError: See `seek`.
         """
         self.seek(queue, self.min_offset(queue))
 
     def seek_to_end(self, queue: MessageQueue) -> None:
-        """Seeks to the end of the queue.
+        """Moves to the end of a queue.
 
         Raises:
-            ClientError: As `seek`.
+            ClientError: See `seek`.
         """
         self.seek(queue, self.max_offset(queue))
 
     def seek_to_time(self, queue: MessageQueue, timestamp: Time) -> None:
-        """Seeks to the message of a time: to `offset_for_timestamp`.
+        """Moves to the message of a time, as `offset_for_timestamp` finds it.
 
         Args:
             queue: The queue.
-            timestamp: A time as of `MessageStore.scan`, such as a datetime or milliseconds since 1970.
+            timestamp: A datetime, milliseconds since 1970, or any other time that `MessageStore.scan` takes.
 
         Raises:
-            ClientError: As `seek`.
+            ClientError: See `seek`.
         """
         self.seek(queue, self.offset_for_timestamp(queue, timestamp))
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Pauses pulls of queues; `poll` still returns their backlog. Queues that it does not have are ignored."""
+        """Pauses pulls of queues; `poll` still returns their backlog. Queues that are not assigned are ignored."""
         self._member.queues.pause(map(self._member.with_namespace, queues), is_paused=True)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
@@ -233,24 +233,24 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self._member.queues.pause(map(self._member.with_namespace, queues), is_paused=False)
 
     def is_paused(self, queue: MessageQueue) -> bool:
-        """Whether pulls of a queue are paused; True for a queue that it does not have."""
+        """Whether pulls of a queue are paused; True if the queue is not assigned."""
         pulled = self._member.queues.get(self._member.with_namespace(queue))
         return pulled is None or pulled.is_paused
 
     def commit_sync(self) -> None:
-        """Records the positions in all its queues; stored every five seconds, and on shutdown."""
+        """Commits the positions of all queues in memory; they are stored every five seconds, and on shutdown."""
         self._member.check_process()
         self._commit()
 
     def commit(self, queues: Iterable[MessageQueue] | None = None, *, persist: bool = False) -> None:
-        """Records the positions in its queues; stored every five seconds, and on shutdown.
+        """Commits positions in memory; they are stored every five seconds, and on shutdown.
 
         Args:
-            queues: Only these; queues that it does not have are ignored.
-            persist: Whether to store the positions of all its queues at once.
+            queues: The queues. Default: all. Queues that are not assigned are ignored.
+            persist: Whether to store the positions of all queues at once.
 
         Raises:
-            ClientError: It is not running.
+            ClientError: The consumer is not running.
         """
         self._member.check_running()
         wrapped = None if queues is None else list(map(self._member.with_namespace, queues))
@@ -258,14 +258,14 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             return
         self._commit(wrapped)
         if persist:
-            # Java stores these queues alone, and thereby forgets the positions of the others
+            # all queues: Java stores only those passed, and thereby forgets the positions of the others
             self._member.persist_consumer_offset()
 
     def committed(self, queue: MessageQueue) -> int:
-        """Returns the committed offset of a queue: the recorded or else the stored one; -1 for none.
+        """Returns the offset of a queue that was committed in memory or else stored; -1 if there is none.
 
         Raises:
-            ClientError: It is not running, or the broker does not answer.
+            ClientError: The consumer is not running, or the broker does not answer.
         """
         self._member.check_running()
         offset = self._member.offsets.read_offset(
@@ -278,22 +278,22 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return offset
 
     def offset_for_timestamp(self, queue: MessageQueue, timestamp: Time) -> int:
-        """The offset of the message that was stored nearest to a time, with 4.9; the first one not before it, with 5.
+        """Returns the offset of the message stored nearest to a time (4.9), or of the first one stored later (5.x).
 
         Args:
             queue: The queue.
-            timestamp: A time as of `MessageStore.scan`, such as a datetime or milliseconds since 1970.
+            timestamp: A datetime, milliseconds since 1970, or any other time that `MessageStore.scan` takes.
 
         Raises:
-            ClientError: It is not running, or the broker is not known or does not answer.
+            ClientError: The consumer is not running, or the broker is unknown or does not answer.
         """
         return self.search_offset(queue, timestamp)
 
     def fetch_message_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that may be read, as a name server has them now.
+        """Returns the readable queues of a topic from a name server.
 
         Raises:
-            ClientError: It is not running, nobody has the topic, or no name server answers.
+            ClientError: The consumer is not running, the topic does not exist, or no name server answers.
         """
         self._member.check_running()
         return sorted(self._member.fetch_queues(topic))
@@ -301,14 +301,14 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
     def register_topic_message_queue_change_listener(
         self, topic: str, listener: TopicMessageQueueChangeListener
     ) -> None:
-        """Registers a listener for changed queues of a topic; checked every 30 seconds.
+        """Registers a listener for changes of a topic's queues, which are checked every 30 seconds.
 
         Args:
             topic: The topic.
-            listener: Called with the topic and its queues, on one of the client's threads.
+            listener: Called with the topic and its queues, on a thread of the client.
 
         Raises:
-            ClientError: There is no topic or no listener.
+            ClientError: The topic or the listener is missing.
         """
         if not topic or listener is None:
             raise ClientError("Topic or listener is null")
@@ -317,10 +317,10 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             self._member.watch.fetch(topic)
 
     def on_arrival(self, callback: Callable[[], object]) -> None:
-        """Sets a function that is called when messages arrive and at the end: event loops cannot block in `poll`.
+        """Sets a callback for arriving messages and the shutdown, for event loops, which cannot block in `poll`.
 
         Args:
-            callback: Called on any thread, sometimes without a message; must not block, nor call the consumer.
+            callback: Called on any thread, sometimes without messages. It must not block or call the consumer.
         """
         self._member.on_arrival = callback
 
@@ -334,7 +334,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self._member.check_running()
         wait = self.options.poll_timeout if timeout is None else seconds("timeout", timeout)
         now = monotonic()
-        if self._auto_commit and now >= self._next_commit:  # as `DefaultLitePullConsumerImpl.maybeAutoCommit`
+        if self._auto_commit and now >= self._next_commit:  # as in `DefaultLitePullConsumerImpl.maybeAutoCommit`
             self._commit()
             self._next_commit = now + self.options.auto_commit_interval
         return wait
@@ -349,12 +349,12 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             self._member.queues.go_on_at(pulled, offset_to_go_on_at(self._member.instance.api, pulled, fetched))
         if fetched.offsets is None:
             return False
-        # as in Java: what filters left out behind the last message is committed with a later one
+        # as in Java, offsets of filtered messages after the last one are committed with a later message
         pulled.consume_offset = fetched.offsets[1] + 1
         return True
 
     def _gather(self, deadline: float) -> list[PulledAnswer]:
-        # a batch has one broker: messages of others go back to the queues
+        # a batch has one broker name: messages of other brokers return to their queues
         answers, others = list[PulledAnswer](), list[PulledAnswer]()
         rows = size = 0
         while rows < _MOST_ROWS and size < _MOST_BYTES:
@@ -390,7 +390,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
                 return batches[0] if batches else None
             if len(answers) == 1:
                 break
-            # decompressed, they need more than one batch: half of them wait again
+            # too large after decompression: half of the messages return to their queues
             half = len(answers) // 2
             self._give_back(answers[half:])
             del answers[half:]

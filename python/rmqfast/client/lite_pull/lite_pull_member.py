@@ -1,4 +1,4 @@
-"""The running side of a lite pull consumer.
+"""The running part of a lite pull consumer.
 
 Source: RocketMQ's `DefaultLitePullConsumerImpl`, `RebalanceLitePullImpl`.
 """
@@ -44,14 +44,14 @@ from rmqfast.threads import new_lock
 _log = logger_of(__name__)
 
 _FIRST_CHECK = 10.0
-#: Bytes of all queues together, beside the messages that the options allow.
+#: Maximum buffered bytes of all queues, in addition to the limits of the options.
 _MOST_OF_ALL = 64 << 20
-#: How long an end waits for its threads, in seconds.
+#: Seconds that a shutdown waits for threads.
 _PATIENCE = 1.0
 
 
 class SubscriptionType(Enum):
-    """The way to get queues: by rebalance, or assigned by the application."""
+    """Whether queues come from a rebalance or are assigned by the application."""
 
     NONE = "NONE"
     SUBSCRIBE = "SUBSCRIBE"
@@ -59,7 +59,7 @@ class SubscriptionType(Enum):
 
 
 class RebalanceLitePull(ActiveRebalance):
-    """The rebalance of a lite pull consumer: its queues are pulled in the background."""
+    """The rebalance of a lite pull consumer: assigned queues are pulled in the background."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class RebalanceLitePull(ActiveRebalance):
         self._search_offset: Callable[[MessageQueue, int], int] = admin.search_offset
 
     def remove_unnecessary(self, queue: MessageQueue, process_queue: OwnedQueue) -> bool:
-        self._queues.stop([queue])  # before its offset is stored: no message may arrive afterwards
+        self._queues.stop([queue])  # before its offset is stored, so that no message arrives afterwards
         return super().remove_unnecessary(queue, process_queue)
 
     def compute_pull_from_where(self, queue: MessageQueue) -> int:
@@ -157,13 +157,13 @@ def _tell(listener: TopicMessageQueueChangeListener, topic: str, queues: frozens
 
 
 class LitePullMember(ActiveMember):
-    """A lite pull consumer without its polls.
+    """The running part of a lite pull consumer.
 
     Attributes:
-        queues: What is pulled, before the start as well.
-        watch: Looks whether topics have got other queues.
-        type: How it comes to its queues.
-        on_arrival: Called whenever messages came, and at the end.
+        queues: The queues that are pulled; may be assigned before the start.
+        watch: Checks topics for changed queues.
+        type: Whether queues are subscribed to or assigned.
+        on_arrival: Called when messages arrive, and at shutdown.
     """
 
     rebalance: RebalanceLitePull
@@ -188,7 +188,6 @@ class LitePullMember(ActiveMember):
         return str(self._options.consume_from_where)
 
     def subscribe(self, topic: str, expression: str | MessageSelector | None) -> None:
-        """Subscribes to a topic."""
         with self.lock:
             self._set_type(SubscriptionType.SUBSCRIBE)
             subscription = build_subscription_data(wrap(self.config.namespace, topic), expression)
@@ -205,7 +204,6 @@ class LitePullMember(ActiveMember):
             self.queues.stop(pulled.queue for pulled in self.queues.queues() if pulled.queue.topic == wrapped)
 
     def assign(self, assigned: Sequence[MessageQueue]) -> None:
-        """Pulls these queues, and no others."""
         with self.lock:
             self._set_type(SubscriptionType.ASSIGN)
             self.queues.stop(pulled.queue for pulled in self.queues.queues() if pulled.queue not in assigned)
@@ -214,12 +212,11 @@ class LitePullMember(ActiveMember):
                     self.queues.start(PulledQueue(queue, None))
 
     def fetch_queues(self, topic: str) -> frozenset[MessageQueue]:
-        """The queues of a topic that may be read, as a name server has them now."""
         queues = self.admin.fetch_subscribe_message_queues(wrap(self.config.namespace, topic))
         return frozenset(map(self.without_namespace, queues))
 
     def subscriptions(self) -> Sequence[SubscriptionData]:
-        """The subscriptions for heartbeats; none with assigned queues."""
+        """Returns the subscriptions for heartbeats; empty if queues are assigned."""
         return list(self.wanted.values())
 
     def end_at_exit(self, deadline: float) -> None:
@@ -306,7 +303,7 @@ class LitePullMember(ActiveMember):
         if self.type is SubscriptionType.ASSIGN:
             return SubscriptionData(topic=topic, sub_version=0)
         subscription = self.wanted.get(topic)
-        # brokers look at the version of an expression that the pull does not carry itself
+        # brokers check the subscription's version if the pull does not carry the expression
         return replace(subscription, sub_version=0) if subscription and subscription.is_tag_type else subscription
 
     def _begin(self, queue: MessageQueue) -> int:

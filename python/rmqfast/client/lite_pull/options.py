@@ -24,22 +24,20 @@ _DAY = 86_400.0
 @suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LitePullOptions(ActiveOptions):
-    """Options of a lite pull consumer; times are seconds.
+    """Options of a lite pull consumer; times are in seconds.
 
-    Once as much of a queue, or of all queues, is there as a threshold says, no more is pulled until half of the
-    messages are gone. What is in flight counts with what it may bring, so that of a queue never more than the threshold
-    and one answer is there, and of all queues never more than theirs and an answer for each queue whose end is reached.
-    With a filter, how many messages a stretch of a queue has is not known before.
+    When a buffer reaches a threshold, pulls stop until half of its messages are consumed. Pulls in flight count with
+    the messages that they may return, so a queue exceeds its threshold by at most one answer.
 
     Attributes:
         auto_commit: Whether `poll` regularly commits what it returned before.
         auto_commit_interval: Time between these commits, at least one second.
         pull_batch_size: Messages per pull; brokers return at most 32 messages or 256 KiB by default.
-        pulls_in_flight: Pulls in flight per broker, not counting long polls at queue ends.
-        pull_threads: Most threads that look up starting positions.
-        pull_threshold_for_all: Most messages buffered or in flight over all queues.
-        pull_threshold_for_queue: Most messages buffered or in flight per queue.
-        pull_threshold_size_for_queue: Most bytes buffered or in flight per queue.
+        pulls_in_flight: Maximum pulls in flight per broker, not counting long polls at the end of queues.
+        pull_threads: Maximum threads that look up starting positions.
+        pull_threshold_for_all: Maximum messages buffered or in flight over all queues.
+        pull_threshold_for_queue: Maximum messages buffered or in flight per queue.
+        pull_threshold_size_for_queue: Maximum bytes buffered or in flight per queue.
         consume_max_span: Largest span of queue offsets among a queue's buffered messages.
         poll_timeout: Default timeout of `poll`.
         topic_metadata_check_interval: Time between checks of topics whose queue changes a listener follows.
@@ -48,8 +46,8 @@ class LitePullOptions(ActiveOptions):
         pull_time_delay_when_exception: Pause of a queue after a failed pull.
 
     Raises:
-        ArgumentError: A number out of range, or a time that is none.
-        ClientError: A beginning that there is not.
+        ArgumentError: A number is out of range, or a time is invalid.
+        ClientError: `consume_from_where` is unknown.
 
     Example:
         >>> from rmqfast import LitePullConsumer
@@ -76,7 +74,9 @@ class LitePullOptions(ActiveOptions):
     pull_time_delay_when_exception: float = 1.0
 
     def __post_init__(self) -> None:
-        ActiveOptions.__post_init__(self)  # slots make the class anew: super() would look for it in the old one
+        ActiveOptions.__post_init__(
+            self
+        )  # slots=True replaces the class, so super() would fail
         for name, (least, most) in _RANGES.items():
             check_range(name, getattr(self, name), least, most)
         if self.consume_from_where not in _ACCEPTED:

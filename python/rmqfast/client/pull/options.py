@@ -14,13 +14,13 @@ from rmqfast.client.consumer.active_options import ActiveOptions, check_range
 @suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PullOptions(ActiveOptions):
-    """Options of a pull consumer; times are seconds.
+    """Options of a pull consumer; times are in seconds.
 
     Attributes:
-        max_reconsume_times: Failed consumptions after which a message that is sent back becomes a dead letter.
+        max_reconsume_times: Failed consumptions after which a message becomes a dead letter when it is sent back.
 
     Raises:
-        ArgumentError: A number out of range.
+        ArgumentError: A number is out of range.
 
     Example:
         >>> from rmqfast import PullConsumer
@@ -34,5 +34,7 @@ class PullOptions(ActiveOptions):
     max_reconsume_times: int = 16
 
     def __post_init__(self) -> None:
-        ActiveOptions.__post_init__(self)  # slots make the class anew: super() would look for it in the old one
+        ActiveOptions.__post_init__(
+            self
+        )  # slots=True replaces the class, so super() would fail
         check_range("max_reconsume_times", self.max_reconsume_times, -1, (1 << 31) - 1)

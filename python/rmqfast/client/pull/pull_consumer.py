@@ -1,4 +1,4 @@
-"""A pull consumer.
+"""A consumer whose application chooses queues and offsets.
 
 Source: RocketMQ's `DefaultMQPullConsumer`, `PullCallback`, `DefaultMQPullConsumerImpl`, `RebalancePullImpl`.
 """
@@ -29,7 +29,7 @@ from rmqfast.pickling import not_picklable
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.threads import new_future
 
-#: Takes how an asynchronous pull ended.
+#: Called with the result or the error of an asynchronous pull.
 PullCallback: TypeAlias = Callable[[PullResult | RmqError], None]
 
 _SEND_BACK_TIMEOUT = 3.0
@@ -37,11 +37,7 @@ _LEAST_QUEUE, _MOST = 0, (1 << 31) - 1
 
 
 class PullMember(ActiveMember):
-    """A running pull consumer.
-
-    Attributes:
-        registered: The topics whose queues are shared out.
-    """
+    """The running part of a pull consumer; `registered` holds the topics whose queues the rebalance distributes."""
 
     def __init__(self, group: str, config: ClientConfig, options: PullOptions) -> None:
         super().__init__(group, config, options)
@@ -59,19 +55,19 @@ class PullMember(ActiveMember):
 @suggests_names
 @not_picklable("make one in each process")
 class PullConsumer(ActiveConsumer[PullMember]):
-    """Pulls from queues and offsets that its application chooses; threads may share it.
+    """Pulls from queues and offsets that the application chooses; threads may share it.
 
-    The application keeps the offsets. `update_consume_offset` records one in memory; every 5 s those of queues that the
-    rebalance assigned to this member are stored, and others dropped. To store the offset of a queue chosen by hand,
-    call `offset_store.update_to_broker(queue, offset, oneway=False)`.
+    `update_consume_offset` sets an offset in memory. Every 5 s the offsets of queues that the rebalance assigned to
+    this member are stored, and all others dropped. To store the offset of any other queue, call
+    `offset_store.update_to_broker(queue, offset, oneway=False)`.
 
     Args:
         group: The consumer group.
         options: How to pull.
-        arguments: How to reach the cluster: `ClientArguments`.
+        arguments: Addresses and configuration: see `ClientArguments`.
 
     Raises:
-        ArgumentError: An address without a port.
+        ArgumentError: An address has no port.
 
     Example:
         >>> import rmqfast
@@ -92,15 +88,15 @@ class PullConsumer(ActiveConsumer[PullMember]):
 
     @property
     def register_topics(self) -> frozenset[str]:
-        """The topics whose queues are divided among the members of the group."""
+        """The topics whose queues are distributed among the members of the group."""
         return frozenset(self._member.registered)
 
     @register_topics.setter
     def register_topics(self, topics: Iterable[str]) -> None:
-        """Sets the topics, before the start.
+        """Sets the topics; must be called before `start`.
 
         Raises:
-            ClientError: It is running, or a topic has no such name.
+            ClientError: The consumer is running, or the name of a topic is invalid.
         """
         if self.is_running:
             raise ClientError("register_topics are set before the start", next_step="make another consumer")
@@ -110,21 +106,21 @@ class PullConsumer(ActiveConsumer[PullMember]):
         self._member.registered = dict.fromkeys(named)
 
     def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that may be read, as a name server has them now.
+        """Returns the readable queues of a topic from a name server.
 
         Raises:
-            ClientError: It is not running, nobody has the topic, or no name server answers.
+            ClientError: The consumer is not running, the topic does not exist, or no name server answers.
         """
         self._member.check_running()
         queues = self._member.admin.fetch_subscribe_message_queues(wrap(self._member.config.namespace, topic))
         return [self._member.without_namespace(queue) for queue in queues]
 
     def fetch_message_queues_in_balance(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that the rebalance gave to this member.
+        """Returns the queues of a topic that the rebalance assigned to this member.
 
         Raises:
-            ClientError: It is not running.
-            ArgumentError: There is no topic.
+            ClientError: The consumer is not running.
+            ArgumentError: The topic is missing.
         """
         self._member.check_running()
         if topic is None:
@@ -144,17 +140,17 @@ class PullConsumer(ActiveConsumer[PullMember]):
         max_messages: int,
         timeout: Duration | None = None,
     ) -> PullResult:
-        """Pulls without long polling: an empty queue is answered at once.
+        """Pulls without long polling: the broker answers at once even if there are no messages.
 
         Args:
-            queue: Where from.
+            queue: The queue to pull from.
             expression: Tags joined by `||`, `*` for all, or a `MessageSelector`.
-            offset: Of the first message.
-            max_messages: How many at most; brokers have limits of their own, 32 as they are shipped.
-            timeout: How long to wait, in seconds; that of the options unless given.
+            offset: Offset of the first message.
+            max_messages: Maximum number of messages; brokers return at most 32 by default.
+            timeout: Seconds to wait. Default: that of the options.
 
         Raises:
-            ClientError: It is not running, an argument is not such as brokers take, or the broker is not known.
+            ClientError: The consumer is not running, an argument is invalid, or the broker is unknown.
             ResponseError: The broker refused.
             RemotingError: There is no answer.
         """
@@ -163,11 +159,11 @@ class PullConsumer(ActiveConsumer[PullMember]):
     def pull_block_if_not_found(
         self, queue: MessageQueue, expression: str | MessageSelector | None, offset: int, max_messages: int
     ) -> PullResult:
-        """Pulls with long polling: the broker waits for messages for about `broker_suspend` seconds.
+        """Pulls with long polling: the broker waits up to about `broker_suspend` seconds for messages.
 
         Raises:
-            ClientError: As `pull`.
-            RemotingError: As `pull`.
+            ClientError: See `pull`.
+            RemotingError: See `pull`.
         """
         pull = self._new_pull(queue, expression, offset, max_messages, suspend=self.options.broker_suspend)
         return self._pull(pull, self.options.suspend_timeout)
@@ -184,7 +180,7 @@ class PullConsumer(ActiveConsumer[PullMember]):
         """Starts `pull` and returns its `Future`; a callback gets the result or error on a thread of the client.
 
         Raises:
-            ClientError: As `pull`; the callback is not called.
+            ClientError: See `pull`; the callback is not called.
             RemotingError: The broker cannot be reached; the callback is not called.
         """
         pull = self._new_pull(queue, expression, offset, max_messages)
@@ -198,11 +194,11 @@ class PullConsumer(ActiveConsumer[PullMember]):
         max_messages: int,
         callback: PullCallback | None = None,
     ) -> Future[PullResult]:
-        """Starts `pull_block_if_not_found`, as `pull_async` does.
+        """Starts `pull_block_if_not_found` in the same way as `pull_async`.
 
         Raises:
-            ClientError: As `pull_async`.
-            RemotingError: As `pull_async`.
+            ClientError: See `pull_async`.
+            RemotingError: See `pull_async`.
         """
         pull = self._new_pull(queue, expression, offset, max_messages, suspend=self.options.broker_suspend)
         return self._submit(pull, callback, self.options.suspend_timeout)
@@ -211,20 +207,20 @@ class PullConsumer(ActiveConsumer[PullMember]):
         """Sets the group's offset of a queue in memory.
 
         Raises:
-            ClientError: It is not running.
+            ClientError: The consumer is not running.
         """
         self._member.check_running()
         self._member.offsets.update_offset(self._member.with_namespace(queue), offset)
 
     def fetch_consume_offset(self, queue: MessageQueue, from_store: bool) -> int:  # noqa: FBT001 - as Java has it
-        """Returns the group's offset of a queue: -1 for none, -2 if the broker does not answer.
+        """Returns the group's offset of a queue; -1 if there is none, -2 if the broker does not answer.
 
         Args:
             queue: The queue.
-            from_store: Whether to ask the store; otherwise it is asked if there is none in memory.
+            from_store: Whether to read the store. Otherwise the store is only read if memory has no offset.
 
         Raises:
-            ClientError: It is not running.
+            ClientError: The consumer is not running.
         """
         self._member.check_running()
         kind = ReadOffsetType.READ_FROM_STORE if from_store else ReadOffsetType.MEMORY_FIRST_THEN_STORE
@@ -233,17 +229,17 @@ class PullConsumer(ActiveConsumer[PullMember]):
     def send_message_back(
         self, message: MessageView, delay_level: int, broker_name: str | None = None, group: str | None = None
     ) -> None:
-        """Sends a message back: it is redelivered later to the group, or another one, from its retry topic.
+        """Sends a message back, to be redelivered later from the retry topic of the group.
 
         Args:
             message: A message that was pulled.
-            delay_level: 0 for one that grows with the times it was consumed, -1 for the dead letters.
-            broker_name: The broker that has it; by default the one that stored it, by its address.
-            group: The receiving group, by default this one.
+            delay_level: 0 for a level that grows with each retry, -1 for a dead letter.
+            broker_name: The broker that has the message. Default: the broker with its store host.
+            group: The group to which it is redelivered. Default: this group.
 
         Raises:
-            ClientError: It is not running, or no broker takes it.
-            RemotingError: No broker takes it.
+            ClientError: The consumer is not running, or no broker takes the message.
+            RemotingError: No broker takes the message.
         """
         self._member.check_running()
         receiver = wrap(self._member.config.namespace, group) if group and group.strip() else self.group
@@ -257,7 +253,7 @@ class PullConsumer(ActiveConsumer[PullMember]):
     def is_ready(self, queue: MessageQueue) -> bool:
         """Whether a pull would not block: the queue's broker is known and connected."""
         if not self.is_running or queue is None:
-            return True  # the pull raises at once
+            return True  # a pull would raise at once
         return self._pulls.is_ready(self._member.with_namespace(queue))
 
     @cached_property
@@ -316,7 +312,7 @@ class PullConsumer(ActiveConsumer[PullMember]):
             subscription = build_subscription_data(wrapped.topic, expression)
         except ExpressionError as error:
             raise ClientError(f"parse subscription error: {error}") from error
-        # from now on the topic is rebalanced; its expression there does not matter, as heartbeats do not have it
+        # from now on the topic is rebalanced; its expression is not used, because heartbeats do not carry it
         self._member.wanted.setdefault(wrapped.topic, SubscriptionData(topic=wrapped.topic, sub_version=0))
         if subscription.is_tag_type:
             subscription = replace(subscription, sub_version=0)

@@ -1,1 +1,1 @@
-"""Pulling, for every consumer: which queues, from which broker, and one pull at a time where that is what is wanted."""
+"""Pulling, shared by all consumers: assigned queues, the choice of the broker, single pulls."""

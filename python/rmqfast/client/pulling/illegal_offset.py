@@ -1,4 +1,4 @@
-"""Decides where a consumer goes on that asked for an offset which its queue does not have.
+"""Decides where a queue continues after a pull at an offset that the queue does not have.
 
 Source: RocketMQ's `DefaultMQPushConsumerImpl`, `DefaultLitePullConsumerImpl`.
 """
@@ -19,10 +19,10 @@ _log = logger_of(__name__)
 
 
 def offset_to_go_on_at(api: ClientApi, pulled: PulledQueue[Any], fetched: Fetched) -> int:
-    """Returns where a queue goes on after OFFSET_ILLEGAL, and logs why.
+    """Returns the offset at which to continue after OFFSET_ILLEGAL, and logs the reason.
 
-    That is where the broker says, which is the end for an offset behind it. But if the queue's first message is younger
-    than the last one that came of it, its topic was deleted and made anew: then it is that first message.
+    The broker suggests an offset, which is the queue's end if the offset was too high. If the queue's first message is
+    newer than the last message received, the topic was deleted and created again: then it is the first message.
     """
     first, end, offset = fetched.min_offset, fetched.max_offset, fetched.next_begin_offset
     text = f"{pulled.queue} does not have the offset {fetched.begin_offset}, but {first} to {end}"

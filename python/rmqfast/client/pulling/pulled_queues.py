@@ -1,8 +1,4 @@
-"""Assigns the queues of a consumer to the native puller, each with its offset and broker.
-
-The native puller decides about pulls and flow control.
-
-What is asked for when, and how much may be there, the native puller decides.
+"""Assigns queues, with offset and broker, to the native puller, which decides about pulls and flow control.
 
 Source: RocketMQ's `PullMessageService`, `AssignedMessageQueue`, `DefaultLitePullConsumerImpl`, `MQClientInstance`.
 """
@@ -27,31 +23,31 @@ from rmqfast.threads import new_lock
 
 _log = logger_of(__name__)
 
-#: Seconds until it is tried again to find out where a queue begins, and where its broker is.
+#: Seconds until the next attempt to look up a queue's start offset and its broker.
 WITHOUT_OFFSET, WITHOUT_BROKER = 3.0, 1.0
 
 P = TypeVar("P")
 
 
-#: Runs work once, on another thread, after some seconds: `Scheduler.later`.
+#: Calls a function once, on another thread, after some seconds: `Scheduler.later`.
 RunLater: TypeAlias = Callable[[float, Callable[[], None]], object]
 
 
 @dataclass(eq=False, slots=True)
 class PulledQueue(Generic[P]):
-    """The position of a queue that is pulled. A seek makes a new one: holders of the old one change nothing.
+    """The position of a queue that is pulled. A seek creates a new object, so that uses of the old one have no effect.
 
     Attributes:
-        queue: The queue, its topic with its namespace.
-        process_queue: Where its messages go.
-        offset: Where its pulls begin; negative where that has to be looked up.
-        commit_offset: Where the group goes on, as far as is known; 0 where nothing is.
-        consume_offset: Where the application is; -1 where it got nothing yet.
-        is_paused: Whether nothing new is wanted of it for now.
-        epoch: The native puller's number of it; 0 before it is pulled.
-        address: Of the broker that is asked.
-        broker_id: Of the broker that answers suggest, 0 for the master.
-        last_store_timestamp: Store time of the last message that came, in milliseconds since 1970; None without one.
+        queue: The queue, with the namespace in its topic.
+        process_queue: The queue's buffer of messages.
+        offset: Offset at which pulls start; negative if it must be looked up.
+        commit_offset: Offset that pulls commit for the group; 0 if unknown.
+        consume_offset: Offset up to which the application got messages; -1 if it got none.
+        is_paused: Whether pulls are paused.
+        epoch: The native puller's number of the assignment; 0 before it is pulled.
+        address: Address of the broker.
+        broker_id: Id of the broker that answers suggest; 0 is the master.
+        last_store_timestamp: Store time of the last message in milliseconds since 1970; None before the first message.
     """
 
     queue: MessageQueue
@@ -67,11 +63,11 @@ class PulledQueue(Generic[P]):
 
 
 class PulledQueues(Generic[P]):
-    """The queues of a consumer that a native puller pulls; threads may share it.
+    """The queues of a consumer that the native puller pulls; threads may share it.
 
     Attributes:
-        is_closed: Whether it pulls no more.
-        threshold: Messages and bytes that `set_threshold` was given last; `None` where the puller has its first ones.
+        is_closed: Whether pulling has ended.
+        threshold: Messages and bytes of the last `set_threshold`; None before the first call.
     """
 
     def __init__(
@@ -82,7 +78,7 @@ class PulledQueues(Generic[P]):
         begin: Callable[[MessageQueue], int],
     ) -> None:
         self._run_later, self._subscription, self._begin_of = run_later, subscription, begin
-        # is held from what the puller is told to its being noted: what it brings meanwhile belongs to it
+        # held while the puller and this table change together, so that answers find their queue
         self._lock = new_lock()
         self._queues: dict[MessageQueue, PulledQueue[P]] = {}
         self._puller: Puller | None = None
@@ -132,7 +128,7 @@ class PulledQueues(Generic[P]):
                 return False
             pulled = PulledQueue(queue, before.process_queue, offset, 0, offset, before.is_paused)
             self._queues[queue] = pulled
-            # without an epoch the puller does not have the queue yet: `_begin` assigns it, from the new offset on
+            # without an epoch the puller does not have the queue yet: `_begin` will assign it with the new offset
             epoch = None if self._puller is None else self._puller.seek(queue, offset)
             if epoch is not None:
                 pulled.epoch, pulled.address = epoch, before.address
@@ -141,7 +137,7 @@ class PulledQueues(Generic[P]):
         return True
 
     def go_on_at(self, pulled: PulledQueue[P], offset: int) -> None:
-        """Seeks after an OFFSET_ILLEGAL, unless another seek came first."""
+        """Moves to another offset after OFFSET_ILLEGAL, unless the application has sought meanwhile."""
         with self._lock:
             epoch = self._puller.seek(pulled.queue, offset) if self._puller and self._is_current(pulled) else None
             if epoch is not None:
@@ -179,7 +175,7 @@ class PulledQueues(Generic[P]):
             self._puller.give_back(fetched)
 
     def take(self, timeout: float, *, max_items: int = 1) -> list[tuple[PulledQueue[P], Fetched]] | None:
-        """Takes answers in order; an empty list if none concerns the queues, `None` after the timeout or the end."""
+        """Takes answers in order. Returns an empty list if all were outdated, None after the timeout or at the end."""
         try:
             items = self._puller.take(timeout, max_items=max_items) if self._puller else []
         except ChannelClosedError:
@@ -202,18 +198,18 @@ class PulledQueues(Generic[P]):
     def _accept(self, fetched: Fetched) -> PulledQueue[P] | None:
         with self._lock:
             pulled = self._queues.get(fetched.queue)
-        # asked for before a seek, or before the queue was given up
+        # the answer to a pull before a seek, or before the queue was revoked
         if pulled is None or pulled.epoch != fetched.epoch:
             return None
         if fetched.status == "FAILED":
-            # a retry topic may not be there yet: brokers make it for the heartbeat of its group
+            # a retry topic may not exist yet: brokers create it at the group's heartbeat
             level = logging.DEBUG if pulled.queue.topic.startswith(RETRY_PREFIX) else logging.WARNING
             remark = plain_remark(fetched.remark)
             _log.log(level, "a pull of %s failed, and is tried again: %s", pulled.queue, remark)
             return None
         if len(fetched):
             pulled.last_store_timestamp = fetched.last_store_timestamp
-        # a master that would have to read from its disk has a slave asked, and takes the queue back later
+        # a master suggests a slave if it would have to read from disk, and later takes the queue back
         if fetched.suggested_broker_id != pulled.broker_id:
             pulled.broker_id = fetched.suggested_broker_id
             self._brokers.suggest(pulled.queue, pulled.broker_id)
@@ -259,7 +255,7 @@ class PulledQueues(Generic[P]):
             self._later(WITHOUT_BROKER, pulled)
             return
         with self._lock:
-            # the broker was looked up without the lock: a seek, or the end, may have come meanwhile
+            # the broker was looked up without the lock: a seek or a shutdown may have happened meanwhile
             if self._puller is None or not self._is_current(pulled):
                 return
             try:
@@ -273,7 +269,7 @@ class PulledQueues(Generic[P]):
                     **_filter_of(subscription),
                 )
             except ChannelClosedError:
-                return  # the consumer ends
+                return  # the consumer is shutting down
             pulled.address = broker.address
 
     def _apply_pause(self, pulled: PulledQueue[P]) -> None:
@@ -292,7 +288,7 @@ class PulledQueues(Generic[P]):
             try:
                 self._puller.move_to(pulled.queue, broker.address, is_slave=broker.is_slave)
             except ChannelClosedError:
-                return  # the consumer ends
+                return  # the consumer is shutting down
         _log.info("%s is pulled from %s", pulled.queue, broker.address)
 
     def _follow(self, address: str) -> None:
@@ -317,5 +313,5 @@ def _filter_of(subscription: SubscriptionData) -> dict[str, Any]:
 
 
 def messages_of(fetched: Fetched, namespace: str) -> list[MessageView]:
-    """Returns the messages of an answer, their topic without the namespace."""
+    """Returns the messages of an answer, without the namespace in their topic."""
     return fetched.messages_as(unwrap(namespace, fetched.queue.topic)) if namespace else fetched.messages

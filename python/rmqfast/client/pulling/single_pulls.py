@@ -22,17 +22,7 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
 class PullStatus(StrEnum):
-    """The result of a pull.
-
-    Example:
-        >>> from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer, PullConsumer, PullStatus
-        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
-        ...     sent = producer.send(Message("orders", b"paid"))
-        ...     with PullConsumer("books", name_server=cluster.name_server) as consumer:
-        ...         result = consumer.pull(sent.queue, "*", sent.queue_offset, 32)
-        >>> result.status is PullStatus.FOUND, [message.body for message in result.messages]
-        (True, [b'paid'])
-    """
+    """The result of a pull."""
 
     FOUND = "FOUND"
     NO_NEW_MSG = "NO_NEW_MSG"
@@ -44,11 +34,11 @@ class PullSysFlag(IntFlag):
     """Flags of a pull request.
 
     Attributes:
-        COMMIT_OFFSET: Stores the request's commit offset.
-        SUSPEND: Waits at the broker while there is nothing.
-        SUBSCRIPTION: Filters by the request's expression, not by that of the heartbeat.
-        CLASS_FILTER: A class filters, which no broker of 4.9 does.
-        LITE_PULL: Comes from a lite pull consumer.
+        COMMIT_OFFSET: The broker stores the request's commit offset.
+        SUSPEND: The broker waits if there are no messages.
+        SUBSCRIPTION: The broker filters by the request's expression instead of the heartbeat's.
+        CLASS_FILTER: The broker filters by a class, which no broker of 4.9 supports.
+        LITE_PULL: The request comes from a lite pull consumer.
     """
 
     COMMIT_OFFSET = 1
@@ -63,12 +53,12 @@ class PullResult:
     """The answer to a pull.
 
     Attributes:
-        status: How it ended.
-        next_begin_offset: Where to go on.
+        status: The result of the pull.
+        next_begin_offset: Offset of the next pull.
         min_offset: The offset of the queue's first message.
-        max_offset: The offset behind its last one.
-        messages: Those that the subscription wants; may be empty although some were found.
-        size: Bytes of the answer, which are kept while one of the messages is.
+        max_offset: The offset after its last message.
+        messages: Messages that match the subscription; may be empty although messages were found.
+        size: Bytes of the answer, which stay in memory as long as one of its messages.
 
     Example:
         >>> from rmqfast import EmbeddedCluster, Message, Producer, PullConsumer
@@ -93,11 +83,11 @@ class Pull:
     """A pull request.
 
     Attributes:
-        queue: Where from, its topic with its namespace.
-        subscription: Which messages; the tags are looked at here once more.
-        offset: Of the first one.
-        max_messages: How many at most; brokers have limits of their own.
-        suspend: How long the broker waits for messages, in seconds; 0: not at all.
+        queue: The queue, with the namespace in its topic.
+        subscription: Filters messages at the broker; tags are compared again here.
+        offset: Offset of the first message.
+        max_messages: Maximum number of messages; brokers have their own limits.
+        suspend: Seconds that the broker waits for messages; 0 means not at all.
     """
 
     queue: MessageQueue
@@ -107,31 +97,28 @@ class Pull:
     suspend: float = 0.0
 
 
-#: Takes how an asynchronous pull ended.
+#: Called with the result or the error of an asynchronous pull.
 OnPulled: TypeAlias = Callable[[PullResult | RmqError], None]
 
 
 class SinglePulls:
-    """Pulls for one consumer group."""
-
     def __init__(self, instance: ClientInstance, group: str, filters: FilterHooks) -> None:
         self._instance, self._group, self._filters = instance, group, filters
         self._brokers = BrokerChoice(instance.subscribe_address, instance.update_route)
 
     def pull(self, pull: Pull, timeout: float) -> PullResult:
-        """Pulls, and waits up to `timeout` seconds."""
         address, fields = self._request(pull)
         answer = self._instance.connections.request(address, RequestCode.PULL_MESSAGE, fields, timeout=timeout)
         return self._result(pull, address, answer)
 
     def submit(self, pull: Pull, on_done: OnPulled, timeout: float) -> None:
-        """Starts a pull; `on_done` is called on one of the client's threads, but not if this raises."""
+        """Starts a pull; `on_done` is called on a thread of the client, but not if this method raises."""
         address, fields = self._request(pull)
 
         def finish(end: Response | RmqError) -> None:
             result: PullResult | RmqError
             try:
-                # an answer that cannot be read is an end, too: a callback is called whatever comes
+                # an unreadable answer is also an end: the callback is always called
                 result = self._result(pull, address, end) if isinstance(end, Response) else end
             except RmqError as error:
                 result = error
@@ -182,7 +169,6 @@ def read_answer(
     tags: frozenset[str] = frozenset(),
     verify_crc: bool = False,
 ) -> Fetched:
-    """Reads the answer to a pull."""
     fetched = read_pull(
         queue,
         offset,
