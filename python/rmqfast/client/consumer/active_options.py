@@ -32,7 +32,7 @@ class ActiveOptions:
         suspend_timeout: Longest wait for the answer of such a pull (Java's `consumerTimeoutMillisWhenSuspend`).
         pull_timeout: Longest wait for other pulls (Java's `consumerPullTimeoutMillis`).
         message_queue_listener: Called when this member gains or loses queues; for a pull consumer, of its registered
-            consumer.
+            topics.
 
     Raises:
         ArgumentError: A number is out of range, or the message model is unknown.

@@ -45,7 +45,7 @@ class SendBack:
         return self._is_taken(message, lambda: self.send(message, delay_level, broker_name))
 
     def is_dead_letter(self, message: MessageView, *, reconsume_times: int) -> bool:
-        """Sends a message to the retry topic, as one that the broker makes a dead letter; returns whether that succeeded."""
+        """Sends a message to the retry topic as a dead letter, so that the broker moves it; returns whether it was sent."""
 
         def end() -> None:
             try:
