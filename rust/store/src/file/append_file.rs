@@ -64,7 +64,7 @@ impl AppendFile {
         }
     }
 
-    /// Checks only whether a write met truncated pages. This is enough for files that can be rebuilt from the log.
+    /// Checks only whether a write hit pages that another process has truncated. This is enough for files that can be rebuilt from the log.
     #[inline]
     pub fn check_lost(&self, len: u64) -> Result<()> {
         if self.is_lost() { self.check_len(len) } else { Ok(()) }

@@ -40,7 +40,7 @@ pub enum Look {
 
 /// Observes calls, in tests.
 pub trait Watcher: Send + Sync {
-    /// Called before a look. An error becomes the result of the look.
+    /// Called before a call that only reads. An error becomes the result of that call.
     fn before_look(&self, _look: Look, _path: &Path) -> io::Result<()> {
         Ok(())
     }

@@ -39,7 +39,7 @@ impl OwnedMap {
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), true)?, map })
     }
 
-    /// Whether an access met pages that another process has truncated.
+    /// Whether an access has hit pages that another process has truncated.
     #[inline]
     pub fn is_lost(&self) -> bool {
         self.guard.is_lost()
@@ -85,7 +85,7 @@ impl ReadMap {
         has(&self.map, &self.guard, end)
     }
 
-    /// Returns the position of the first lost byte that an access has met, or `u64::MAX`.
+    /// Returns the position of the first lost byte that an access has hit, or `u64::MAX`.
     #[inline]
     pub fn lost_from(&self) -> u64 {
         self.guard.lost_from() as u64

@@ -17,6 +17,7 @@ impl Host {
     /// Decodes 8 bytes (IPv4) or 20 bytes (IPv6). `None` for any other length.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let ip = match bytes.len() {
+            // 4 or 16 bytes of address, then 4 bytes of port.
             8 => IpAddr::from(*bytes.first_chunk::<4>()?),
             20 => IpAddr::from(*bytes.first_chunk::<16>()?),
             _ => return None,

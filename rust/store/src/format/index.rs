@@ -136,6 +136,7 @@ pub fn index_hash(topic: &str, key: &str) -> i32 {
 
 #[inline]
 pub fn slot_of(hash: i32, slot_count: u32) -> u32 {
+    // A damaged entry may have a negative hash, and a damaged file no slots.
     hash.max(0).cast_unsigned().checked_rem(slot_count).unwrap_or(0)
 }
 

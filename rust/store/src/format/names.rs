@@ -66,6 +66,7 @@ impl Rule {
             Self::NewTopic if is_blank => " is blank.".to_owned(),
             Self::NewTopic if !is_legal => format!(" contains illegal characters, {ALLOWED}"),
             Self::NewTopic if is_long => " is longer than topic max length.".to_owned(),
+            // Clients check the length before the characters.
             _ if is_blank => " is blank".to_owned(),
             _ if is_long => format!(" is longer than {noun} max length {most}."),
             _ if !is_legal => format!("[{name}] contains illegal characters, {ALLOWED}"),

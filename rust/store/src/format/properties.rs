@@ -139,6 +139,7 @@ impl<'a> KnownProperties<'a> {
     /// Iterates over the message's index keys: first its unique id, then its keys (`IndexService.buildIndex`).
     #[inline]
     pub fn index_keys(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        // Several spaces may follow each other, so empty keys are skipped.
         let keys = self.keys.into_iter().flat_map(|keys| keys.split(|b| *b == b' '));
         self.uniq_key.into_iter().chain(keys.filter(|key| !key.is_empty()))
     }

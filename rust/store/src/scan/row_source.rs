@@ -12,7 +12,7 @@ use crate::store::{CommitLog, ConsumeQueue, Generations, LogWalk};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The log that a scan reads, the queues of its topic, and the generations of its topics.
+/// The log that a scan reads, the queues of its topic, and when each topic was created again.
 #[derive(Clone, Debug)]
 pub struct Sources {
     pub log: Arc<CommitLog>,

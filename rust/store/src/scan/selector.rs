@@ -17,7 +17,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Creates the filters of `request`. Messages of an earlier generation of its topics do not pass.
+    /// Creates the filters of `request`. Messages from before a topic was deleted and created again do not pass.
     pub fn new(request: Arc<ScanRequest>, generations: Arc<Generations>) -> Self {
         let by_position = request.topics().is_some()
             || request.queue_ids.is_some()

@@ -120,7 +120,7 @@ pub struct Ids {
     prefix: IdPrefix,
 }
 
-/// Formats offset message ids. Keeps the digits of the last host, which hardly ever changes within a store.
+/// Formats offset message ids. Caches the digits of the last host, which hardly ever changes within a store.
 #[derive(Debug, Default)]
 pub struct IdPrefix {
     host: Vec<u8>,

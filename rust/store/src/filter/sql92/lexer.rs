@@ -110,6 +110,7 @@ impl<'t> Lexer<'t> {
 
     /// Returns the next token. At the end returns [`Kind::End`], however often it is called.
     pub(super) fn token(&mut self) -> Result<Token<'t>, Fault> {
+        // Blanks and comments only separate tokens.
         while let Some(blank) = blank_len(&self.text[self.at..]) {
             self.at += blank;
         }

@@ -34,6 +34,7 @@ fn ascii_digit(c: char) -> Option<char> {
         return Some(c);
     }
     let code = u16::try_from(u32::from(c)).ok()?;
+    // The last zero at or before the character belongs to its script.
     let zero = ZEROS.iter().rfind(|zero| **zero <= code)?;
     char::from_digit(u32::from(code - zero), 10)
 }

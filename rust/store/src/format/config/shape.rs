@@ -90,7 +90,7 @@ pub fn check(name: &str, value: &Value) -> Result<(), String> {
     check_names(table, value)
 }
 
-/// Checks that each entry repeats its key. After a bit flip in either the entry would belong to another topic or group.
+/// Checks that each entry repeats its key. A bit flip in the key or in that member would move the entry to another topic.
 fn check_names(table: &str, value: &Value) -> Result<(), String> {
     let Some((_, own)) = OWN_NAMES.iter().find(|(of, _)| *of == table) else { return Ok(()) };
     for (key, entry) in value.get(table).and_then(Value::as_object).into_iter().flatten() {

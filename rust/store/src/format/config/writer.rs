@@ -48,6 +48,7 @@ impl<'a> Writer<'a> {
             if !bare || self.dialect == Dialect::Fastjson2 {
                 self.line(depth + 1);
             }
+            // Only the top-level member tells the type of the maps below it.
             if depth == 0 {
                 self.member = key;
             }

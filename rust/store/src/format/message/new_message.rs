@@ -99,6 +99,7 @@ impl NewMessage<'_> {
     }
 
     fn topic_width(&self) -> usize {
+        // Java reads the topic length of a V1 record as a signed byte.
         if self.topic.len() <= i8::MAX as usize { 1 } else { 2 }
     }
 }
