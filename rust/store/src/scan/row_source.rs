@@ -12,7 +12,8 @@ use crate::store::{CommitLog, ConsumeQueue, Generations, LogWalk};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The log that a scan reads, the queues of its topic, and when each topic was created again.
+/// The log that a scan reads, the queues of its topic, and where each topic's present generation begins. A topic has a new generation
+/// when it was deleted and created again.
 #[derive(Clone, Debug)]
 pub struct Sources {
     pub log: Arc<CommitLog>,
