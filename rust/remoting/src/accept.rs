@@ -1,4 +1,4 @@
-//! Accepts a connection for a server: its first byte says whether it is a TLS handshake.
+//! Accepts a connection of a server. Its first byte shows whether the client starts a TLS handshake.
 //!
 //! Source: `NettyRemotingServer.HandshakeHandler`.
 use crate::connection::{Connection, now_ms};
@@ -13,25 +13,25 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// The first byte of a TLS handshake; a frame that begins so would have 352 MiB.
+/// First byte of a TLS handshake. A frame with this first byte would have 352 MiB.
 pub const HANDSHAKE: u8 = 0x16;
 
-/// A connection that may be used.
+/// An accepted connection.
 pub enum Begun {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
-    /// The peer went away.
+    /// The peer closed the connection before its first byte.
     Ended,
 }
 
-/// Accepts connections; changed certificates apply to the next one.
+/// Accepts TLS connections. Changed certificates apply to later connections.
 pub struct Acceptor {
     pub tls: ServerTls,
     config: RwLock<Arc<ServerConfig>>,
 }
 
 impl Acceptor {
-    /// With what the files hold now.
+    /// Reads the current certificate files.
     ///
     /// # Errors
     /// [`Error::TlsFile`].
@@ -41,10 +41,10 @@ impl Acceptor {
         Ok((Self { tls: tls.clone(), config }, material))
     }
 
-    /// Takes other files from now on.
+    /// Uses other certificates from now on.
     ///
     /// # Errors
-    /// [`Error::TlsFile`]; everything is as before.
+    /// [`Error::TlsFile`]; the old certificates stay in use.
     pub fn replace(&self, material: &KeyMaterial) -> Result<()> {
         let config = self.tls.config(material)?;
         *self.config.write().unwrap_or_else(PoisonError::into_inner) = config;
@@ -52,7 +52,7 @@ impl Acceptor {
     }
 
     async fn shake_hands(&self, stream: TcpStream, peer: &str, max_time: Duration) -> Result<Begun> {
-        // a copy: the lock is not held over a handshake
+        // cloned, so that the lock is not held during the handshake
         let config = self.config.read().unwrap_or_else(PoisonError::into_inner).clone();
         let shaken = TlsAcceptor::from(config).accept(stream);
         match tokio::time::timeout(max_time, shaken).await {
@@ -63,10 +63,10 @@ impl Acceptor {
     }
 }
 
-/// Waits for the first byte, and for the handshake where it is one. Without an acceptor there is no TLS.
+/// Waits for the first byte, and for the TLS handshake if it starts one. Without an acceptor TLS is disabled.
 ///
 /// # Errors
-/// [`Error::Tls`] where the two sides do not agree; [`Error::Io`].
+/// [`Error::Tls`] if the handshake fails or the mode does not allow it; [`Error::Io`].
 pub async fn begin(
     stream: TcpStream,
     connection: &Connection,
@@ -75,7 +75,7 @@ pub async fn begin(
 ) -> Result<Begun> {
     let peer = connection.peer().to_string();
     let mut first = [0];
-    // only looked at: the byte belongs to whoever reads next, TLS or the session
+    // peeked, as TLS or the session must read this byte again
     let peeked = stream.peek(&mut first).await.map_err(|e| Error::io(format!("read <{peer}>"), e))?;
     connection.watch.active.store(now_ms(), Ordering::Relaxed);
     if peeked == 0 {
@@ -92,12 +92,12 @@ pub async fn begin(
     }
 }
 
-/// Of a peer that does not begin with a handshake.
+/// Returns the error for a peer that does not start a handshake although TLS is enforced.
 pub fn plain(peer: &str) -> Error {
     tls_error(peer, "plain bytes came, expected a handshake: TLS is enforced")
 }
 
-/// Of a peer with which there is no TLS.
+/// Returns the error for a failed handshake.
 pub fn tls_error(peer: &str, reason: impl ToString) -> Error {
     Error::Tls { address: peer.to_owned(), reason: reason.to_string() }
 }

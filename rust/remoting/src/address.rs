@@ -1,4 +1,4 @@
-//! The connections of a client to one address, and whether a new one may be tried.
+//! Connections of a client to one address, with a back-off after failures.
 //!
 //! Source: `NettyRemotingClient.channelTables`, `ChannelWrapper`.
 use crate::client::Client;
@@ -10,29 +10,28 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-// Pause after a first failure; each further one doubles it, up to the longest.
+// Pause after the first failure. Each further failure doubles it, up to the longest pause.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-// Connections that wait for a caller, at most.
+// Maximum idle connections.
 const MAX_IDLE: usize = 64;
-// An idle connection is closed after this time.
 const MAX_IDLE_TIME: Duration = Duration::from_secs(60);
 
-/// One address of a client.
+/// An address (`host:port`) with its connections.
 #[derive(Debug)]
 pub struct Address {
     name: String,
     state: Mutex<State>,
     changed: Condvar,
-    /// Says when it may be tried again.
+    /// Clock for the back-off, replaced in tests.
     clock: fn() -> Instant,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The connection over which both sides ask.
+    /// The shared connection, over which both sides send requests.
     shared: Option<Arc<Connection>>,
-    /// Connections that wait for a caller, the one that waits longest first.
+    /// Idle connections with the start of their idle time, oldest first.
     idle: VecDeque<(Client, Instant)>,
     is_tried: bool,
     /// Failures since the last success.
@@ -55,12 +54,13 @@ impl Address {
         &self.name
     }
 
-    /// Returns the connection over which both sides ask, where it is open.
+    /// Returns the shared connection if it is open.
     pub fn shared(&self) -> Option<Arc<Connection>> {
         self.lock().shared.as_ref().filter(|connection| connection.is_open()).cloned()
     }
 
-    /// Returns the open connection over which both sides ask, which others may have opened by now; or `open` does.
+    /// Returns the shared connection. If it is not open, `open` is called, or the result of another thread's attempt is
+    /// used.
     ///
     /// # Errors
     /// As [`try_once`](Self::try_once).
@@ -82,7 +82,7 @@ impl Address {
         )
     }
 
-    /// A connection for one caller, which `open` opens.
+    /// Opens a connection for one caller with `open`.
     ///
     /// # Errors
     /// As [`try_once`](Self::try_once).
@@ -95,30 +95,29 @@ impl Address {
         self.try_once(timeout, interrupt, |_| None, open)
     }
 
-    /// Returns a connection that waits for a caller: the one that was used last. Whether its peer is still there is not
-    /// known.
+    /// Removes and returns the last used idle connection. Its peer may have closed it meanwhile.
     pub fn take_idle(&self) -> Option<Client> {
         self.lock().idle.pop_back().map(|(client, _)| client)
     }
 
-    /// Takes a connection back.
+    /// Stores a connection as idle.
     pub fn give_back(&self, mut client: Client) {
         client.shrink();
         let mut state = self.lock();
-        // beyond that many the burst of callers is over: the connection is dropped, and so closed
+        // beyond this limit the connection is dropped, which closes it
         if state.idle.len() < MAX_IDLE {
             state.idle.push_back((client, Instant::now()));
         }
     }
 
-    /// Closes connections that waited for a caller for too long.
+    /// Closes connections that were idle for too long.
     pub fn end_idle(&self, now: Instant) {
         let mut state = self.lock();
         let waits = |since: Instant| now.saturating_duration_since(since) < MAX_IDLE_TIME;
         let old = state.idle.iter().take_while(|(_, since)| !waits(*since)).count();
         let ended: Vec<_> = state.idle.drain(..old).collect();
         drop(state);
-        // without the lock: to end TLS writes to the socket
+        // dropped without the lock, as closing TLS writes to the socket
         drop(ended);
     }
 
@@ -134,10 +133,11 @@ impl Address {
         self.changed.notify_all();
     }
 
-    /// Returns what is `there`, or the result of `attempt`: one attempt at a time, and none for a while after a failure.
+    /// Returns the result of `there`, or of `attempt`. Only one attempt runs at a time, and none during the pause after
+    /// a failure.
     ///
     /// # Errors
-    /// Why the last attempt was in vain; [`Error::Interrupted`].
+    /// The error of the last attempt; [`Error::Interrupted`].
     fn try_once<T>(
         &self,
         timeout: Duration,
@@ -148,7 +148,7 @@ impl Address {
         if let Some(there) = self.wait_for_turn(timeout, interrupt, there)? {
             return Ok(there);
         }
-        // given back on every way out of here, a panic included
+        // the turn ends on drop, so also after a panic
         let turn = Turn(self);
         let tried = attempt();
         turn.0.note(tried.as_ref().err());
@@ -175,7 +175,7 @@ impl Address {
                 state.is_tried = true;
                 return Ok(None);
             }
-            // another caller tries: what it brings, or why it failed, is ours as well
+            // another caller is trying: its connection or its error is the result for this caller too
             let now = Instant::now();
             if now >= until {
                 let source = std::io::ErrorKind::TimedOut.into();
@@ -192,7 +192,7 @@ impl Address {
         let mut state = self.lock();
         match error {
             None => (state.failures, state.failure) = (0, None),
-            // says nothing of the peer
+            // an interrupt says nothing about the peer
             Some(Error::Interrupted) => {}
             Some(error) => {
                 let try_again_at = (self.clock)() + pause(state.failures, random());
@@ -207,7 +207,7 @@ impl Address {
     }
 }
 
-/// The right to try; whoever waits for it is woken by its end.
+/// The right to attempt a connection. Its drop wakes waiting callers.
 struct Turn<'a>(&'a Address);
 
 impl Drop for Turn<'_> {
@@ -217,11 +217,10 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Returns the pause after so many failures and one more; `random` in 0..1 keeps the clients of a broker that went away
-/// from coming all at once.
+/// Returns the pause after `failures` failures and one more. `random` in 0..1 spreads the reconnects of many clients.
 fn pause(failures: u32, random: f64) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
-    // a quarter is fixed: without it, some clients would hardly wait at all
+    // at least a quarter of the pause: otherwise some clients would hardly wait
     longest.mul_f64(0.25 + 0.75 * random)
 }
 

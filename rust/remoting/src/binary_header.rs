@@ -1,4 +1,4 @@
-//! Reads and writes headers in RocketMQ's own binary form.
+//! Reads and writes headers in RocketMQ's binary encoding.
 //!
 //! ```text
 //! int16 code | int8 language | int16 version | int32 opaque | int32 flag
@@ -27,7 +27,7 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Command<'a>> {
     command.opaque = rest.int32("opaque")?;
     command.flag = rest.int32("flag")?;
     let length = rest.int32("remark length")?;
-    // Java reads a text of no length as null
+    // Java reads an empty string as null
     command.remark = Some(rest.text("remark", length)?).filter(|remark| !remark.is_empty());
     let length = rest.int32("fields length")?;
     command.fields = fields(Rest(rest.bytes("header fields", length)?), limits)?;
@@ -36,7 +36,7 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Command<'a>> {
 
 fn fields<'a>(mut rest: Rest<'a>, limits: &Limits) -> Result<Vec<(Cow<'a, str>, Cow<'a, str>)>> {
     let mut fields = Vec::new();
-    // the number of fields is not written: they end with their bytes
+    // there is no count of fields, only their total length
     while !rest.0.is_empty() {
         limits.check_fields(fields.len() + 1)?;
         let length = rest.int16("name length")?;
@@ -48,14 +48,14 @@ fn fields<'a>(mut rest: Rest<'a>, limits: &Limits) -> Result<Vec<(Cow<'a, str>, 
 }
 
 pub fn encode(header: &Header<'_>, out: &mut Vec<u8>) {
-    // the format has 16 bits: codes beyond, as POP's of 5.x, go as JSON only
+    // the code has 16 bits here; larger codes, such as those of POP in 5.x, are sent as JSON only
     out.extend_from_slice(&(header.code as i16).to_be_bytes());
     out.push(Language::JAVA.code());
     out.extend_from_slice(&(header.version as i16).to_be_bytes());
     out.extend_from_slice(&header.opaque.to_be_bytes());
     out.extend_from_slice(&header.flag.to_be_bytes());
     long_text(header.remark.unwrap_or_default(), out);
-    // the length of the fields is known once they are written
+    // placeholder: the length of the fields is known after they are written
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     for (name, value) in header.fields {

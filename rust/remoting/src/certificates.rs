@@ -1,4 +1,4 @@
-//! Makes a certificate authority and a server's certificate for whoever wants TLS and has neither.
+//! Creates a certificate authority and a server certificate, for users who have neither.
 use crate::error::{Error, Result};
 use crate::key_material::unusable;
 use rcgen::{
@@ -7,21 +7,21 @@ use rcgen::{
 
 pub type Date = (i32, u8, u8);
 
-/// PEM texts; keys are PKCS#8 without a password.
+/// PEM strings. Keys are PKCS#8 without a password.
 #[derive(Debug)]
 pub struct Certificates {
     /// The certificate that peers have to trust.
     pub authority: String,
-    /// Whoever has it can make certificates that are trusted.
+    /// Key of the authority. It can sign further trusted certificates, so keep it secret.
     pub authority_key: String,
     pub server: String,
     pub server_key: String,
 }
 
-/// Makes both; `names` are the host names and addresses by which the server is reached.
+/// Creates both certificates. `names` are the host names and addresses of the server.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a name that is none, or no name; what the library says otherwise.
+/// [`Error::Malformed`] without a name; [`Error::Io`] for an invalid name, or if the library fails.
 pub fn make_certificates(names: &[String], begin: Date, end: Date) -> Result<Certificates> {
     if names.is_empty() {
         return Err(Error::malformed("names of a certificate", "at least one", 0));

@@ -1,4 +1,4 @@
-//! A connection of a client that the calling thread itself writes to and reads from.
+//! A connection of a client that the calling thread reads and writes itself.
 //!
 //! Source: `NettyRemotingClient.invokeSync`, `invokeOneway`.
 use crate::command::ONEWAY;
@@ -17,10 +17,10 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-// Memory for a request that a connection keeps.
+// Bytes of request buffer that an idle connection keeps.
 const KEPT: usize = 256 << 10;
 
-/// An open connection of one caller at a time.
+/// An open connection for one caller at a time.
 #[derive(Debug)]
 pub struct Client {
     stream: Transport,
@@ -29,11 +29,11 @@ pub struct Client {
     limits: Limits,
     inbox: Inbox,
     out: Vec<u8>,
-    /// Bytes of the last frame that were written.
+    /// Bytes written of the last frame.
     written: usize,
 }
 
-/// Until when to wait, and what may end the wait before.
+/// Deadline and interrupt of a wait.
 struct Patience<'a> {
     until: Instant,
     timeout: Duration,
@@ -47,15 +47,15 @@ impl<'a> Patience<'a> {
 }
 
 impl Client {
-    /// Connects to `host:port`, and keeps what is said secret where `tls` says how.
+    /// Connects to `host:port`, with TLS if `tls` is given.
     ///
     /// # Errors
-    /// [`Error::Connect`]; with TLS [`Error::TlsFile`], [`Error::Tls`], [`Error::Timeout`] as well.
+    /// [`Error::Connect`]; with TLS also [`Error::TlsFile`], [`Error::Tls`], [`Error::Timeout`].
     pub fn connect(address: &str, tls: Option<&ClientTls>, timeout: Duration) -> Result<Self> {
         Self::open(address, tls, timeout, &interrupt::never)
     }
 
-    /// [`connect`](Self::connect) with an interrupt.
+    /// Like [`connect`](Self::connect), with an interrupt.
     ///
     /// # Errors
     /// As [`connect`](Self::connect), [`Error::Interrupted`].
@@ -67,7 +67,7 @@ impl Client {
         Ok(Self { stream, address, next_opaque: 0, limits, inbox, out: Vec::new(), written: 0 })
     }
 
-    /// Sends a request and waits for its answer. After an error the connection is of no further use.
+    /// Sends a request and waits for its answer. After an error the connection must not be used again.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Timeout`], [`Error::Malformed`], [`Error::TooLarge`].
@@ -83,7 +83,7 @@ impl Client {
         Ok(OwnedCommand { body, ..received.head })
     }
 
-    /// Sends a request and waits for its answer; the body stays in the connection's memory until the next call.
+    /// Sends a request and waits for its answer. The body stays in the connection's buffer until the next call.
     ///
     /// # Errors
     /// As [`request`](Self::request), [`Error::Interrupted`].
@@ -92,13 +92,13 @@ impl Client {
         let patience = Patience::of(&ask);
         self.write(&Header::request(ask.code, opaque, ask.fields), ask.body, &patience)?;
         loop {
-            // requests of the peer are passed over, and answers that nobody waits for
+            // requests of the peer, and late answers to earlier requests, are skipped
             while let Some(received) = self.inbox.take(&self.limits)? {
                 if received.head.opaque == opaque && received.head.is_response() {
                     return Ok(received);
                 }
             }
-            // also after a read that brought something: a peer that never stops sending does not hold the caller
+            // checked after each read, so that a peer that never stops sending cannot exceed the timeout
             self.remaining(&patience)?;
             self.read(&patience)?;
         }
@@ -109,7 +109,7 @@ impl Client {
         self.inbox.body(received)
     }
 
-    /// Sends a request that is not answered.
+    /// Sends a oneway request.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Timeout`].
@@ -123,7 +123,7 @@ impl Client {
         self.tell(Ask::new(code, fields, body, timeout))
     }
 
-    /// [`send_oneway`](Self::send_oneway) with an interrupt.
+    /// Like [`send_oneway`](Self::send_oneway), with an interrupt.
     ///
     /// # Errors
     /// As [`send_oneway`](Self::send_oneway), [`Error::Interrupted`].
@@ -132,27 +132,26 @@ impl Client {
         self.write(&header, ask.body, &Patience::of(&ask))
     }
 
-    /// Returns the peer as it was given.
+    /// Returns the address as the caller gave it.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Returns whether the peer is still there, as far as this side was told; asks the operating system, waits for
-    /// nothing.
+    /// Returns whether the peer has not closed the connection, as far as the operating system knows. Does not wait.
     pub fn is_alive(&mut self) -> bool {
         loop {
             match self.inbox.fill(|room| self.stream.read_ready(room)) {
                 Ok(0) => return false,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return true,
                 Err(error) if error.kind() != ErrorKind::Interrupted => return false,
-                // what nobody waits for: it is passed over, but not gathered
+                // frames that arrived unasked are skipped
                 _ if !self.pass_over() => return false,
                 _ => {}
             }
         }
     }
 
-    /// Returns whether nothing of the last frame went out: then the peer cannot have read it.
+    /// Returns whether no byte of the last request was written, so that the peer cannot have read it.
     pub fn is_unsent(&self) -> bool {
         self.written == 0
     }
@@ -161,7 +160,7 @@ impl Client {
         self.stream.socket()
     }
 
-    /// Gives memory back that only large frames needed.
+    /// Frees buffers that only large frames needed.
     pub(crate) fn shrink(&mut self) {
         self.inbox.shrink();
         if self.out.capacity() > KEPT {
@@ -179,7 +178,7 @@ impl Client {
         }
     }
 
-    /// Returns the socket, for a caller that reads and writes by itself. Nothing may have been asked over it yet.
+    /// Returns the socket, for a caller that reads and writes itself. Only before the first request.
     pub fn into_transport(self) -> Transport {
         self.stream
     }
@@ -215,7 +214,7 @@ impl Client {
         }
     }
 
-    /// Looks whether to wait on after a call that did nothing.
+    /// Returns `Ok` if an incomplete call may be repeated: no final error, interrupt or timeout.
     fn pause(&mut self, error: &io::Error, patience: &Patience<'_>) -> Result<()> {
         if !is_pause(error) {
             return Err(self.io_error(error));
@@ -237,7 +236,7 @@ impl Client {
     fn io_error(&self, error: &io::Error) -> Error {
         let address = self.address.clone();
         match error.kind() {
-            // as where the server refuses the client's certificate, which it says after the handshake
+            // for example, the server refused the client's certificate, which it reports after the handshake
             ErrorKind::InvalidData => Error::Tls { address, reason: error.to_string() },
             _ => Error::Closed { address },
         }

@@ -1,4 +1,4 @@
-//! The codes of requests and responses that Rust knows, and the bits of a permission.
+//! Codes of requests and responses used in Rust, and bits of permissions.
 //!
 //! Source: `RequestCode`, `ResponseCode`, `PermName`.
 #![allow(missing_docs, reason = "the names are RocketMQ's")]
@@ -49,7 +49,7 @@ pub mod response {
     pub const FILTER_DATA_NOT_LATEST: i32 = 28;
 }
 
-/// Bits of a permission.
+/// Bits of a topic's permission.
 pub mod perm {
     pub const READ: i32 = 4;
     pub const WRITE: i32 = 2;

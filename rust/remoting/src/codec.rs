@@ -1,4 +1,4 @@
-//! Turns frames into commands and headers into frames, in either of the two ways in which a header is written.
+//! Converts frames to commands and headers to frames, in both encodings of headers.
 use crate::command::Command;
 use crate::error::Result;
 use crate::frame::Limits;
@@ -10,7 +10,7 @@ impl<'a> Command<'a> {
     /// Decodes a frame's header.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] for a header that cannot be read, [`crate::Error::TooLarge`].
+    /// [`crate::Error::Malformed`] for an invalid header, [`crate::Error::TooLarge`].
     pub fn decode(frame: &Frame<'a>, limits: &Limits) -> Result<Self> {
         let command = match frame.serialize_type {
             SerializeType::Json => json_header::decode(frame.header, limits)?,
@@ -28,7 +28,7 @@ impl Header<'_> {
         out.extend_from_slice(body);
     }
 
-    /// Appends the beginning of a frame with this header, behind which `body` bytes have to follow.
+    /// Appends the start of a frame with this header. The caller must append `body` more bytes.
     pub fn write_before(&self, body: usize, out: &mut Vec<u8>) {
         let at = frame::begin(out);
         match self.serialize_type {

@@ -1,4 +1,4 @@
-//! The queue of completed asynchronous requests: a thread takes many at once.
+//! Queue of completed asynchronous requests. A thread takes several at once.
 //!
 //! Source: `NettyRemotingAbstract.executeInvokeCallback`, `scanResponseTable`, `semaphoreAsync`.
 use crate::error::{Error, Result};
@@ -10,24 +10,23 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// The end of a request.
+/// The result of a request.
 #[derive(Debug)]
 pub struct Completion {
-    /// Which request, as whoever asked named it.
+    /// The caller's number for the request.
     pub token: u64,
-    /// Its answer, or why there is none.
     pub outcome: Result<OwnedCommand>,
 }
 
-/// Ends of requests in the order in which they came; shared by all connections of a client.
+/// Results of requests in order of arrival, shared by all connections of a client.
 ///
-/// A request counts from [`reserve`](Self::reserve) until its end is taken.
+/// A request is in flight from [`reserve`](Self::reserve) until its result is taken.
 #[derive(Debug)]
 pub struct Completions {
     state: Mutex<State>,
     arrived: Condvar,
     freed: Condvar,
-    /// Requests without an end, for whoever looks after their time.
+    /// Number of requests without a result, for the task that checks timeouts.
     unanswered: AtomicUsize,
     pub(crate) has_unanswered: Notify,
     max_in_flight: usize,
@@ -38,7 +37,8 @@ pub struct Completions {
 struct State {
     done: VecDeque<Completion>,
     in_flight: usize,
-    /// Threads that wait for an end, and those that wait for a place: who wakes nobody need not ask the system to.
+    /// Number of threads that wait for a result (`idle`) and for a place (`crowded`). Zero saves the system call that
+    /// wakes.
     idle: usize,
     crowded: usize,
     is_closed: bool,
@@ -51,7 +51,7 @@ impl State {
 }
 
 impl Completions {
-    /// Allows so many requests at once, and expects so many threads to take their ends.
+    /// Creates the queue for at most `max_in_flight` requests, and `takers` threads that take results.
     pub fn new(max_in_flight: usize, takers: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -64,10 +64,10 @@ impl Completions {
         }
     }
 
-    /// Takes a place for one more request; waits for one until then, unless `until` is `None`: then the limit does not count.
+    /// Reserves a place for a request. Waits for a free place until `until`; `None` ignores the limit.
     ///
     /// # Errors
-    /// [`Error::TooManyRequests`] where none came free in time, [`Error::Closed`], [`Error::Interrupted`].
+    /// [`Error::TooManyRequests`] if no place became free in time, [`Error::Closed`], [`Error::Interrupted`].
     pub(crate) fn reserve(&self, address: &str, until: Option<Instant>, interrupt: Interrupt<'_>) -> Result<()> {
         let mut state = self.lock();
         loop {
@@ -90,36 +90,36 @@ impl Completions {
         Ok(())
     }
 
-    /// Gives back the place of a request that was never asked.
+    /// Frees the place of a request that was not sent.
     pub(crate) fn release(&self) {
         self.lock().in_flight -= 1;
         self.freed.notify_one();
     }
 
-    /// A request is on its way.
+    /// Counts a request that was sent.
     pub(crate) fn note_asked(&self) {
-        // only the first of many wakes the task that looks after the time
+        // only the first request wakes the task that checks timeouts
         if self.unanswered.fetch_add(1, Ordering::Relaxed) == 0 {
             self.has_unanswered.notify_one();
         }
     }
 
-    /// A request that was on its way will have no end here.
+    /// Uncounts a sent request that gets no result here.
     pub(crate) fn note_forgotten(&self) {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Returns whether some request has no end yet.
+    /// Returns whether any request has no result yet.
     pub(crate) fn is_waiting(&self) -> bool {
         self.unanswered.load(Ordering::Relaxed) > 0
     }
 
-    /// A request has ended.
+    /// Adds the result of a request.
     pub(crate) fn put(&self, token: u64, outcome: Result<OwnedCommand>) {
         self.note_forgotten();
         let mut state = self.lock();
         state.done.push_back(Completion { token, outcome });
-        // where others were there before, somebody was woken for them, and wakes the next one where he leaves some
+        // if results were waiting, a thread was woken for them, and wakes the next one if it leaves any
         let wakes = state.done.len() == 1 && state.idle > 0;
         drop(state);
         if wakes {
@@ -127,15 +127,15 @@ impl Completions {
         }
     }
 
-    /// Takes some that have ended, as [`take_ready`](Self::take_ready) does; waits for them as [`wait`](Self::wait) does: an empty
-    /// list after `timeout`, `None` once everything is over.
+    /// Waits for results and takes some: [`wait`](Self::wait), then [`take_ready`](Self::take_ready). Returns an empty
+    /// list after `timeout`, and `None` after the end.
     pub fn take(&self, max: usize, timeout: Duration) -> Option<Vec<Completion>> {
         self.wait(timeout).then(|| self.take_ready(max))
     }
 
-    /// Waits until some have ended, or `timeout` is over. Returns false once everything is over.
+    /// Waits until there is a result, or `timeout` is over. Returns false after the end: closed, and nothing in flight.
     ///
-    /// Who returns from here is to take some: others may not have been woken for them.
+    /// The caller must then take results, since other threads may not have been woken for them.
     pub fn wait(&self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         let mut state = self.lock();
@@ -154,17 +154,17 @@ impl Completions {
         true
     }
 
-    /// Takes some of those that have ended, `max` at most, and no more than this thread's share.
+    /// Takes at most `max` results, and no more than this thread's share.
     pub fn take_ready(&self, max: usize) -> Vec<Completion> {
         let mut state = self.lock();
-        // a thread that took a whole burst would handle it alone
+        // a thread that takes a whole burst would handle it alone
         let share = state.done.len().div_ceil(self.takers).min(max.max(1));
         let completions: Vec<_> = state.done.drain(..share).collect();
         state.in_flight -= completions.len();
         let (is_over, is_crowded) = (state.is_over(), state.crowded > 0);
         let wakes = state.idle > 0 && !state.done.is_empty();
         drop(state);
-        // all of them: several places may have come free
+        // wakes all, as several places may be free
         if is_crowded && !completions.is_empty() {
             self.freed.notify_all();
         }
@@ -176,15 +176,15 @@ impl Completions {
         completions
     }
 
-    /// Requests between [`reserve`](Self::reserve) and the taking of their end.
+    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.lock().in_flight
     }
 
-    /// Takes no more requests; those that are on their way end as their connections do.
+    /// Refuses further requests. Requests in flight end with their connections.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
-        // all three: takers, callers that wait for a place, and the task that waits for a first request
+        // wakes takers, callers that wait for a place, and the task that waits for a first request
         self.arrived.notify_all();
         self.freed.notify_all();
         self.has_unanswered.notify_one();

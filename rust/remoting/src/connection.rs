@@ -1,6 +1,6 @@
-//! One open connection, for all who send over it or ask the peer.
+//! One open connection, for all threads that send over it.
 //!
-//! Frames that others than the connection's own session send are gathered here and written by the session in one go.
+//! Frames of other threads are queued here, and the connection's session writes them together.
 //!
 //! Source: `NettyRemotingAbstract.invokeSyncImpl`, `invokeOnewayImpl`, `processResponseCommand`.
 use crate::command::{Command, ONEWAY};
@@ -19,13 +19,13 @@ use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-// A peer that says nothing for so long, though it was asked, is gone.
+// After this time without any bytes although a request is pending, the peer counts as gone.
 const HALF_OPEN: Duration = Duration::from_secs(3);
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Milliseconds since the process began to ask, from 1 on.
+/// Returns milliseconds since the first call in this process, plus 1, so that 0 can mean "never".
 pub(crate) fn now_ms() -> u64 {
     STARTED.elapsed().as_millis() as u64 + 1
 }
@@ -37,11 +37,11 @@ pub struct Connection {
     peer: SocketAddr,
     local: SocketAddr,
     max_outgoing: usize,
-    /// Memory for frames that it keeps.
+    /// Bytes of buffer to keep for further frames.
     kept: usize,
     outgoing: Mutex<Outgoing>,
     taken: Condvar,
-    /// The session writes what was gathered here.
+    /// Whether the session is writing frames taken from `outgoing`.
     is_writing: AtomicBool,
     pending: Pending,
     oneway: Oneway,
@@ -51,34 +51,34 @@ pub struct Connection {
     pub(crate) watch: Watch,
 }
 
-/// When what happened, in milliseconds: what the sweeper looks at.
+/// Times of the last events in milliseconds of [`now_ms`], read by the sweeper.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// Something was read or written.
+    /// Time of the last read or write.
     pub active: AtomicU64,
     /// Time of the last read.
     pub heard: AtomicU64,
-    /// A frame began that is not all there; 0 where none has.
+    /// Start of a frame that is not complete; 0 for none.
     pub frame_began: AtomicU64,
-    /// A write began that is not done; 0 where none has.
+    /// Start of a write that is not complete; 0 for none.
     pub write_began: AtomicU64,
-    /// Bytes that were written in all.
+    /// Total bytes written.
     pub written: AtomicU64,
 }
 
-/// Counts of oneway requests: nobody else would know of those that were never written.
+/// Counts of oneway requests, since only these show which were never written.
 #[derive(Debug, Default)]
 struct Oneway {
-    /// Gathered. Changes under the lock of what is gathered, as `taken` does.
+    /// Number queued. Changed under the lock of `outgoing`, like `taken`.
     gathered: AtomicU64,
-    /// Taken by the session, to be written.
+    /// Number taken by the session to be written.
     taken: AtomicU64,
-    /// With the operating system, or spoken of as lost.
+    /// Number written, or reported as lost.
     settled: AtomicU64,
 }
 
 impl Watch {
-    /// Notes that bytes came.
+    /// Records that bytes arrived.
     pub fn heard(&self) {
         let now = now_ms();
         self.active.store(now, Ordering::Relaxed);
@@ -107,17 +107,17 @@ impl Connection {
         }
     }
 
-    /// Returns the same, with memory for frames that it keeps, for one of few over which much is sent.
+    /// Returns the connection with a buffer of `kept` bytes that it keeps, for connections with heavy traffic.
     pub(crate) fn keeping(self, kept: usize) -> Self {
         Self { kept, ..self }
     }
 
-    /// Returns a number that no other connection of this process has.
+    /// Returns a number that is unique in this process.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Returns the other end, as whoever opened the connection calls it: `host:port`.
+    /// Returns the peer as `host:port`; on the client's side as the application gave it.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -130,29 +130,29 @@ impl Connection {
         self.local
     }
 
-    /// Returns whether something may still be sent.
     pub fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Ends the connection; what was not sent yet is lost.
+    /// Closes the connection. Queued output is lost.
     pub fn close(&self) {
-        // first: `submit` looks at it once its frame is in, so that no frame stays behind the clean-up unseen
+        // first: `submit` reads this after queueing its frame, so that no request is left behind unnoticed
         self.is_open.store(false, Ordering::Release);
         self.pending.close(&self.address);
-        // a session that does not wait just now finds this at its next wait
+        // a session that is not waiting gets this at its next wait
         self.closing.notify_one();
-        // those who still know of the connection are not to keep it
+        // other owners of the connection must not keep the memory
         *self.outgoing() = Outgoing::default();
         self.taken.notify_all();
     }
 
-    /// Sends what `write` appends. Returns false where the connection is gone. A peer that lets too much gather is cut off.
+    /// Queues the frames that `write` appends. Returns false if the connection is closed. Too much queued output closes
+    /// the connection.
     pub fn send(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         self.gather(|outgoing| write(outgoing.frames()))
     }
 
-    /// Sends `frames`, as [`send`](Self::send).
+    /// Queues `frames`, like [`send`](Self::send).
     pub fn send_frames(&self, mut frames: Outgoing) -> bool {
         self.gather(|outgoing| outgoing.append(&mut frames))
     }
@@ -166,7 +166,7 @@ impl Connection {
         let gathered = outgoing.len();
         drop(outgoing);
         if gathered > self.max_outgoing {
-            // a peer that does not read must not take the memory of all others
+            // a peer that does not read must not use the memory of all others
             self.close();
             return false;
         }
@@ -174,13 +174,13 @@ impl Connection {
         true
     }
 
-    /// Moves what was sent to the end of `out`.
+    /// Moves the queued output to the end of `out`.
     pub(crate) fn take_outgoing(&self, out: &mut Outgoing) {
         let mut outgoing = self.outgoing();
         if outgoing.is_empty() {
             return;
         }
-        // under the lock, or `is_drained` could see neither the frames nor that somebody writes them
+        // set under the lock, or `is_drained` could see an empty queue before it sees the write
         self.is_writing.store(true, Ordering::Release);
         out.append(&mut outgoing);
         self.oneway.taken.store(self.oneway.gathered.load(Ordering::Relaxed), Ordering::Relaxed);
@@ -188,10 +188,10 @@ impl Connection {
         self.taken.notify_all();
     }
 
-    /// Records that frames were handed to the operating system; keeps their memory for the next ones, unless it is much.
+    /// Records that frames were written. Reuses their buffer unless it is too large.
     pub(crate) fn wrote(&self, written: &mut Outgoing) {
         written.clear();
-        // the greater: `lost_oneway` may have settled all of them by now
+        // the maximum, as `lost_oneway` may have settled all requests meanwhile
         self.oneway.settled.fetch_max(self.oneway.taken.load(Ordering::Relaxed), Ordering::Relaxed);
         if written.frames().capacity() <= self.kept {
             let mut outgoing = self.outgoing();
@@ -202,25 +202,25 @@ impl Connection {
         self.is_writing.store(false, Ordering::Release);
     }
 
-    /// Returns whether nothing waits to be written, or can be.
+    /// Returns whether no output is queued or being written, or the connection is closed.
     pub(crate) fn is_drained(&self) -> bool {
         !self.is_open() || self.outgoing().is_empty() && !self.is_writing.load(Ordering::Acquire)
     }
 
-    /// Returns the number of oneway requests that were never written. To be called once, at the end: it counts each
-    /// once.
+    /// Returns the number of oneway requests that were never written, and marks them as reported, so that a second call
+    /// returns 0.
     pub(crate) fn lost_oneway(&self) -> u64 {
         let gathered = self.oneway.gathered.load(Ordering::Relaxed);
         gathered - self.oneway.settled.fetch_max(gathered, Ordering::Relaxed).min(gathered)
     }
 
-    /// Sends a request that is not answered.
+    /// Sends a oneway request.
     pub fn send_oneway(&self, code: i32, fields: &[(&str, Value<'_>)], body: &[u8]) -> bool {
         let header = Header { flag: ONEWAY, ..Header::request(code, self.pending.opaque(), fields) };
         self.send(|out| header.write(body, out))
     }
 
-    /// Asks the peer, and waits for its answer: not to be called by who reads from the connection.
+    /// Sends a request and waits for the answer. Must not be called by the thread that reads from the connection.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Timeout`].
@@ -234,7 +234,7 @@ impl Connection {
         self.ask(Ask::new(code, fields, body, timeout))
     }
 
-    /// [`request`](Self::request) with an interrupt.
+    /// Like [`request`](Self::request), with an interrupt.
     ///
     /// # Errors
     /// As [`request`](Self::request), [`Error::Interrupted`].
@@ -247,7 +247,7 @@ impl Connection {
         }
         loop {
             let remaining = until.saturating_duration_since(Instant::now());
-            // in slices, so that Ctrl-C ends the wait
+            // in slices, so that the interrupt is checked
             let error = match answer.recv_timeout(remaining.min(SLICE)) {
                 Ok(answer) => return Ok(answer),
                 Err(RecvTimeoutError::Disconnected) => self.closed_error(),
@@ -262,11 +262,11 @@ impl Connection {
         }
     }
 
-    /// Asks the peer; the end goes where the ticket says. Waits until the frames before it leave room for one more, until
-    /// `until`; without, it does not wait.
+    /// Sends a request whose result goes to the ticket's completions. Waits for room in the queued output until
+    /// `until`; `None` does not wait.
     ///
     /// # Errors
-    /// [`Error::Closed`], [`Error::TooManyRequests`], [`Error::Interrupted`]: nothing was asked then.
+    /// [`Error::Closed`], [`Error::TooManyRequests`], [`Error::Interrupted`]. The request was not sent then.
     pub(crate) fn submit(&self, ask: Ask<'_>, ticket: Ticket, until: Option<Instant>) -> Result<()> {
         let Ask { code, fields, body, .. } = ask;
         let mut outgoing = self.room_for(&ask, until)?;
@@ -277,11 +277,11 @@ impl Connection {
             self.sent.notify_one();
             return Ok(());
         }
-        // who closed the connection may have ended the request, or not have seen it
+        // `close` ran meanwhile: it either failed the request already, or did not see it
         if self.pending.forget(opaque) { Err(self.closed_error()) } else { Ok(()) }
     }
 
-    /// Sends a request that is not answered; waits for room as [`submit`](Self::submit) does.
+    /// Sends a oneway request. Waits for room as [`submit`](Self::submit) does.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -298,22 +298,22 @@ impl Connection {
     fn room_for(&self, ask: &Ask<'_>, until: Option<Instant>) -> Result<MutexGuard<'_, Outgoing>> {
         let bytes = ask.body.len();
         let mut outgoing = self.outgoing();
-        // a request that is larger than the limit goes out alone
+        // a request larger than the limit is sent alone
         while self.is_open() && !outgoing.is_empty() && outgoing.len() + bytes > self.max_outgoing / 2 {
             let remaining = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
             if remaining.is_zero() {
                 return Err(Error::TooManyRequests { address: self.address.clone(), limit: self.max_outgoing / 2 });
             }
             drop(self.taken.wait_timeout(outgoing, remaining.min(SLICE)).unwrap_or_else(PoisonError::into_inner));
-            // without the lock, as this runs code of the caller
+            // called without the lock, as it runs code of the caller
             (ask.interrupt)()?;
             outgoing = self.outgoing();
         }
         if self.is_open() { Ok(outgoing) } else { Err(self.closed_error()) }
     }
 
-    /// Ends requests that have waited for too long. Where nothing at all has come since the first of them was asked, long ago,
-    /// nobody is there any more.
+    /// Fails requests that timed out. If no bytes arrived since the oldest was sent, the peer is gone and the
+    /// connection is closed.
     pub(crate) fn expire(&self, now: Instant) {
         let Some(asked_at) = self.pending.expire(&self.address, now) else { return };
         let waited = now.saturating_duration_since(asked_at);
@@ -323,7 +323,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether something came since a time of [`now_ms`].
+    /// Returns whether bytes arrived at `time` of [`now_ms`] or later.
     pub(crate) fn has_heard_since(&self, time: u64) -> bool {
         self.watch.heard.load(Ordering::Relaxed) >= time
     }
@@ -345,21 +345,20 @@ impl Connection {
     }
 }
 
-/// Sends the answer to a request.
+/// Sends the answer to one request.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub connection: Arc<Connection>,
-    /// Number of the request.
     pub opaque: i32,
-    /// Encoding of the request's header, which the answer uses, too.
+    /// Encoding of the request's header, also used for the answer.
     pub serialize_type: SerializeType,
     pub is_oneway: bool,
-    /// When the request came.
+    /// Time at which the request arrived.
     pub asked_at: Instant,
 }
 
 impl Answer {
-    /// Of a request that came over `connection`.
+    /// Creates the answer to a request that arrived over `connection`.
     pub fn to(connection: &Arc<Connection>, request: &Command<'_>) -> Self {
         Self {
             connection: connection.clone(),
@@ -370,7 +369,8 @@ impl Answer {
         }
     }
 
-    /// Sends an answer; its header's number and way of writing are the request's. Nothing is sent where nobody waits.
+    /// Sends an answer with the opaque and the encoding of the request. Returns false for a oneway request or a closed
+    /// connection.
     pub fn send(&self, header: &Header<'_>, body: &[u8]) -> bool {
         let header = Header { opaque: self.opaque, serialize_type: self.serialize_type, ..*header };
         !self.is_oneway && self.connection.send(|out| header.write(body, out))

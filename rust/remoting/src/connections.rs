@@ -1,4 +1,5 @@
-//! All connections of a client, by address: some that callers drive themselves, and one each over which both sides ask.
+//! All connections of a client by address: connections driven by their callers, and one shared connection over which
+//! both sides send requests.
 //!
 //! Source: `NettyRemotingClient`.
 use crate::address::Address;
@@ -25,33 +26,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 use tokio::task::AbortHandle;
 
-// Between two looks for expired requests, while some are in flight.
+// Interval of the check for expired requests while any are in flight.
 const TICK: Duration = Duration::from_millis(50);
-// Between two looks for connections to close.
+// Interval of the check for connections to close.
 const ROUND: Duration = Duration::from_secs(1);
 
-// Memory for requests that the connection of both sides keeps.
+// Bytes of buffer that a shared connection keeps.
 const KEPT: usize = 1 << 20;
 
-// Time that `drain` gives a peer that takes no bytes.
+// Time that `drain` waits for a peer that reads nothing.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
 /// Limits and timeouts of a client's connections.
 #[derive(Clone, Debug)]
 pub struct ConnectionsOptions {
-    /// TLS, unless all is plain.
+    /// `None` for connections without TLS.
     pub tls: Option<ClientTls>,
-    /// Limits of a frame.
     pub limits: Limits,
-    /// Time to connect, TLS handshake included.
+    /// Time to connect, including the TLS handshake.
     pub connect_timeout: Duration,
-    /// Bytes that may wait for a peer that does not read; requests that nobody waits for take half of them at most.
+    /// Maximum bytes of queued output per connection. Asynchronous and oneway requests may use only half of it.
     pub max_outgoing: usize,
     /// A shared connection without traffic is closed after this time.
     pub max_idle: Duration,
-    /// Time for a frame to arrive.
+    /// Maximum time from the first to the last byte of a frame.
     pub max_frame_time: Duration,
-    /// Time for a write.
+    /// Maximum time of a write.
     pub max_write_time: Duration,
 }
 
@@ -69,7 +69,7 @@ impl Default for ConnectionsOptions {
     }
 }
 
-/// All connections of a client; dropped, they end.
+/// All connections of a client. They are closed on drop.
 pub struct Connections {
     shared: Arc<Shared>,
     pid: u32,
@@ -85,7 +85,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     addresses: HashMap<String, Arc<Address>>,
-    /// Of the connections that callers drive, so that `close` can wake them.
+    /// Sockets of connections driven by their callers, so that `close` can wake the callers.
     sockets: Vec<Weak<TcpStream>>,
     housekeeping: Option<AbortHandle>,
     is_closed: bool,
@@ -98,25 +98,27 @@ impl fmt::Debug for Connections {
 }
 
 impl Connections {
-    /// No connection yet. What peers ask by themselves, and the end of a connection over which they may, go to `handler`.
+    /// Creates the table without connections. `handler` gets the requests of peers over shared connections, and the end
+    /// of these.
     pub fn new(options: ConnectionsOptions, handler: Arc<dyn Handler>, completions: Arc<Completions>) -> Self {
         let shared = Shared { options, handler, completions, state: Mutex::default() };
         Self { shared: shared.into(), pid: process::id() }
     }
 
-    /// Receives the ends of requests of [`submit`](Self::submit).
+    /// Returns the queue with the results of [`submit`](Self::submit).
     pub fn completions(&self) -> &Arc<Completions> {
         &self.shared.completions
     }
 
-    /// Asks over a connection that this thread drives, and waits for the answer; `take` gets it with its body.
+    /// Sends a request over a connection driven by this thread, and waits for the answer. `take` gets the answer and
+    /// its body.
     ///
-    /// A connection whose peer went away while nobody used it is not used; where that shows only as nothing of the request could be
-    /// written, another one is opened, once. A request that may have been read is never sent again.
+    /// An idle connection that its peer closed is not used. If nothing of the request could be written to it, another
+    /// connection is opened, once. A request that the peer may have read is never sent again.
     ///
     /// # Errors
-    /// Those of [`Client::ask`] and [`Client::open`]; the reason of the last failure while the address is not to be tried;
-    /// [`Error::Closed`], [`Error::Forked`].
+    /// The errors of [`Client::ask`] and [`Client::open`]; the last error of the address during its back-off;
+    /// [`Error::Closed`]; [`Error::Forked`].
     pub fn request<T>(&self, address: &str, ask: Ask<'_>, take: impl FnOnce(&ReceivedFrame, &[u8]) -> T) -> Result<T> {
         let (client, received) = self.request_with(address, ask)?;
         let answer = take(&received, client.body(&received));
@@ -124,7 +126,8 @@ impl Connections {
         Ok(answer)
     }
 
-    /// [`request`](Self::request) for a caller that reads the body later: it is in the connection, which is to be given back.
+    /// Like [`request`](Self::request), for a caller that reads the body later. The body is in the returned connection,
+    /// which must be given back.
     ///
     /// # Errors
     /// As [`request`](Self::request).
@@ -135,7 +138,7 @@ impl Connections {
         if let Some(mut client) = idle {
             match client.ask(ask) {
                 Ok(received) => return Ok((client, received)),
-                // nothing of it went out, so the peer cannot do it twice
+                // no byte was written, so the peer cannot have executed the request
                 Err(Error::Closed { .. }) if client.is_unsent() => {}
                 Err(error) => return Err(error),
             }
@@ -147,22 +150,22 @@ impl Connections {
         Ok((client, received))
     }
 
-    /// Takes a connection of [`request_with`](Self::request_with) back.
+    /// Gives back a connection of [`request_with`](Self::request_with).
     ///
     /// # Errors
     /// [`Error::Forked`].
     pub fn give_back(&self, client: Client) -> Result<()> {
         match self.address(client.address()) {
             Ok(address) => address.give_back(client),
-            // what was asked for is answered
+            // the request is answered, so a closed table is no error
             Err(Error::Closed { .. }) => {}
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// Asks over the connection that both sides use, and waits for the answer. Where none comes, nor anything else, the connection
-    /// is of no more use and ends.
+    /// Sends a request over the shared connection and waits for the answer. After a timeout without any bytes from the
+    /// peer the connection is closed.
     ///
     /// # Errors
     /// As [`request`](Self::request).
@@ -170,21 +173,21 @@ impl Connections {
         let connection = self.connection(address, ask.interrupt)?;
         let asked_at = now_ms();
         let answer = connection.ask(ask);
-        // since it was asked, not for as long as the timeout: who waits may be woken late
+        // since the request, not since now minus the timeout: this thread may be woken late
         if matches!(answer, Err(Error::Timeout { .. })) && !connection.has_heard_since(asked_at) {
             connection.close();
         }
         answer
     }
 
-    /// [`submit`](Self::submit) without waiting: `false` where there is no connection, or no room.
+    /// Like [`submit`](Self::submit), but returns false instead of connecting or waiting for room.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Forked`].
     pub fn try_submit(&self, address: &str, ask: Ask<'_>, token: u64) -> Result<bool> {
         let Some(connection) = self.address(address)?.shared() else { return Ok(false) };
         let (asked_at, completions) = (Instant::now(), &self.shared.completions);
-        // nothing waits here, so there is nothing to interrupt
+        // no wait, so no interrupt
         let ask = Ask { interrupt: &interrupt::never, ..ask };
         let submitted = completions.reserve(address, Some(asked_at), ask.interrupt).and_then(|()| {
             let ticket = Ticket { completions: completions.clone(), token, asked_at, timeout: ask.timeout };
@@ -197,11 +200,13 @@ impl Connections {
         }
     }
 
-    /// Asks over the connection that both sides use. How the request ends is put where all ends go, exactly once, unless
-    /// this fails. Where too much waits already, this waits for `ask.timeout`, unless `waits` says that it must not.
+    /// Sends a request over the shared connection. Its result is put into the completions exactly once, unless this
+    /// call fails. If too many requests are in flight or queued, it waits up to `ask.timeout`, but only if `waits` is
+    /// true.
     ///
     /// # Errors
-    /// [`Error::TooManyRequests`], those of [`Client::open`], [`Error::Closed`], [`Error::Forked`], [`Error::Interrupted`].
+    /// [`Error::TooManyRequests`], the errors of [`Client::open`], [`Error::Closed`], [`Error::Forked`],
+    /// [`Error::Interrupted`].
     pub fn submit(&self, address: &str, ask: Ask<'_>, token: u64, waits: bool) -> Result<()> {
         let asked_at = Instant::now();
         let until = waits.then(|| asked_at + ask.timeout);
@@ -213,8 +218,7 @@ impl Connections {
         submitted.inspect_err(|_| completions.release())
     }
 
-    /// Sends a request that is not answered over the connection that both sides use; waits for room as
-    /// [`submit`](Self::submit) does.
+    /// Sends a oneway request over the shared connection. It waits for room as [`submit`](Self::submit) does.
     ///
     /// # Errors
     /// As [`submit`](Self::submit).
@@ -223,10 +227,10 @@ impl Connections {
         self.connection(address, ask.interrupt)?.tell(ask, until)
     }
 
-    /// Returns the connection of an address that both sides use; opened where it is not.
+    /// Returns the shared connection of an address, and opens it if needed.
     ///
     /// # Errors
-    /// Those of [`Client::open`], [`Error::Closed`], [`Error::Forked`].
+    /// The errors of [`Client::open`], [`Error::Closed`], [`Error::Forked`].
     pub fn connection(&self, address: &str, interrupt: Interrupt<'_>) -> Result<Arc<Connection>> {
         let address = self.address(address)?;
         if let Some(connection) = address.shared() {
@@ -236,13 +240,13 @@ impl Connections {
         let timeout = shared.options.connect_timeout;
         let connection = address.share(timeout, interrupt, || shared.open_shared(&address, interrupt))?;
         if shared.lock().is_closed {
-            // it was opened while `close` looked for what there is
+            // `close` ran meanwhile and did not see this connection
             connection.close();
         }
         Ok(connection)
     }
 
-    /// Takes no further requests, and waits until those are written that nobody waits for, as long as peers take of them.
+    /// Refuses further requests, and waits until queued oneway requests are written, as long as their peers read.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -259,7 +263,7 @@ impl Connections {
         while !shared.iter().all(|connection| connection.is_drained()) && Instant::now() < until {
             interrupt()?;
             std::thread::sleep(Duration::from_millis(1));
-            // a peer that takes something gets as much time again
+            // progress restarts the wait
             if written() != seen {
                 (seen, until) = (written(), Instant::now() + LAST_WORDS);
             }
@@ -267,10 +271,9 @@ impl Connections {
         Ok(())
     }
 
-    /// Ends all connections, and whoever waits for something. In a fork of the process nothing happens.
+    /// Closes all connections; pending requests fail. Does nothing in a fork of the process.
     ///
-    /// Returns how many requests that are not answered were never written, by address; none after [`drain`](Self::drain), unless
-    /// a peer took nothing.
+    /// Returns the number of oneway requests that were never written, by address.
     pub fn close(&self) -> Vec<(String, u64)> {
         // a fork shares the sockets, and must not end its parent's connections
         if self.pid != process::id() {
@@ -305,9 +308,9 @@ impl Connections {
         if let Some(address) = state.addresses.get(name) {
             return Ok(address.clone());
         }
-        // with the first address: a client that asks nobody starts no thread
+        // started with the first address, as an unused client needs no thread
         if state.housekeeping.is_none() {
-            // weak: the task must not keep alive what it looks after
+            // weak, so that the task does not keep the connections alive
             let task = runtime::of_clients()?.spawn(keep_house(Arc::downgrade(&self.shared)));
             state.housekeeping = Some(task.abort_handle());
         }
@@ -331,7 +334,7 @@ impl Shared {
         if state.is_closed {
             return Err(Error::Closed { address: address.name().to_owned() });
         }
-        // those that have ended, or the list would grow with each connection
+        // removes closed sockets, or the list would grow with each connection
         state.sockets.retain(|socket| socket.strong_count() > 0);
         state.sockets.push(Arc::downgrade(client.socket()));
         Ok(client)
@@ -361,7 +364,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends requests that have waited for too long.
+    /// Fails requests that timed out.
     fn expire(&self) {
         let now = Instant::now();
         for connection in self.addresses().iter().filter_map(|address| address.shared()) {
@@ -369,7 +372,7 @@ impl Shared {
         }
     }
 
-    /// Ends connections that are idle, send a frame too slowly, or do not take their requests.
+    /// Closes connections that are idle, send a frame too slowly, or do not read their requests.
     fn sweep(&self) {
         let options = &self.options;
         let patience =
@@ -409,7 +412,7 @@ async fn converse(dialled: DialledStream, mut open: Open, limits: Limits) {
     open.reason = run.err();
 }
 
-/// Looks after the time, until the connections are gone.
+/// Checks for timeouts until the connections are dropped.
 async fn keep_house(shared: Weak<Shared>) {
     let Some(completions) = shared.upgrade().map(|shared| shared.completions.clone()) else { return };
     let mut next_round = Instant::now() + ROUND;
@@ -417,9 +420,9 @@ async fn keep_house(shared: Weak<Shared>) {
         if completions.is_waiting() {
             tokio::time::sleep(TICK).await;
         } else {
-            // nothing is in flight: one look a second does, in place of twenty
+            // nothing is in flight, so one check per second is enough
             let rest = next_round.saturating_duration_since(Instant::now());
-            // whoever comes in between is looked at a tick later
+            // a request that arrives meanwhile is checked one tick later
             let _ = tokio::time::timeout(rest, completions.has_unanswered.notified()).await;
         }
         let Some(shared) = shared.upgrade() else { return };

@@ -1,4 +1,5 @@
-//! Opens connections for a client: the process's threads look the host up, connect and shake hands, while the caller waits.
+//! Opens connections of a client. Background threads resolve the host, connect and shake hands, while the caller waits
+//! interruptibly.
 //!
 //! Source: `NettyRemotingClient.createChannel`.
 use crate::error::{Error, Result};
@@ -14,7 +15,7 @@ use tokio::time::timeout_at;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// A connection that may be used.
+/// An open connection.
 #[derive(Debug)]
 pub enum DialledStream {
     Plain(TcpStream),
@@ -44,9 +45,9 @@ pub fn dial(
     let secured = tls.map(|tls| connector(address, tls)).transpose()?;
     let (sender, receiver) = sync_channel(1);
     let name = address.to_owned();
-    // on another thread, as a look-up of a host cannot be interrupted, but the wait for it can
+    // on another thread, as resolving a host name cannot be interrupted
     let task = runtime::of_clients()?.spawn(async move {
-        // whoever was interrupted has dropped the other end
+        // an interrupted caller has dropped the receiver
         let _ = sender.try_send(open(&name, secured, until, timeout).await);
     });
     loop {
@@ -72,7 +73,7 @@ fn connector(address: &str, tls: &ClientTls) -> Result<Secured> {
     Ok((TlsConnector::from(tls.config()?), name))
 }
 
-/// Returns the host of `address`, `host:port`, which the server's certificate is to be for.
+/// Returns the host part of `address` (`host:port`), for the check of the server's certificate.
 ///
 /// # Errors
 /// [`Error::Tls`].
@@ -86,7 +87,7 @@ pub fn server_name(address: &str) -> Result<ServerName<'static>> {
 async fn open(address: &str, secured: Option<Secured>, until: Instant, timeout: Duration) -> Result<DialledStream> {
     let connected = timeout_at(until.into(), TcpStream::connect(address)).await;
     let socket = connected.unwrap_or_else(|_| Err(ErrorKind::TimedOut.into()));
-    // Nagle's algorithm would hold requests back
+    // Nagle's algorithm would delay requests
     let socket = socket.and_then(|socket| socket.set_nodelay(true).map(|()| socket));
     let socket = socket.map_err(|error| connect_error(address, error))?;
     let Some((connector, name)) = secured else { return Ok(DialledStream::Plain(socket)) };
@@ -97,7 +98,7 @@ async fn open(address: &str, secured: Option<Secured>, until: Instant, timeout: 
     }
 }
 
-/// Returns why a handshake failed, in words.
+/// Returns a readable reason for a failed handshake.
 pub fn reason_of(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => "the peer did not go on with the handshake in time".to_owned(),

@@ -1,56 +1,54 @@
-//! The errors of connections.
+//! Errors of connections.
 use std::io;
 use std::path::PathBuf;
 
-/// The result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a connection, or what came over it, is of no use.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Bytes that are no frame of the protocol.
+    /// Bytes that violate the protocol.
     #[error("malformed {what}: expected {expected}, got {got}")]
     Malformed { what: &'static str, expected: String, got: String },
-    /// More than a limit allows.
+    /// A limit is exceeded.
     #[error("{what} above its limit: expected at most {limit}, got {got}")]
     TooLarge {
         what: &'static str,
         limit: usize,
-        /// The length that a peer asks for.
+        /// The length that the peer announced.
         got: usize,
     },
     #[error("connect to <{address}> failed: {source}")]
     Connect { address: String, source: io::Error },
     #[error("the channel <{address}> is closed")]
     Closed { address: String },
-    /// No answer in time.
+    /// No answer within the timeout.
     #[error("wait response on the channel <{address}> timeout, {timeout_ms}(ms)")]
     Timeout { address: String, timeout_ms: u64 },
-    /// A file that TLS needs is of no use.
+    /// A certificate or key file cannot be used.
     #[error("{}: {what}: expected {expected}, got {got}", path.display())]
     TlsFile { path: PathBuf, what: &'static str, expected: &'static str, got: String },
-    /// The two sides do not agree on TLS.
+    /// The TLS handshake failed.
     #[error("TLS with <{address}> failed: {reason}")]
     Tls { address: String, reason: String },
-    /// A connection ended before requests that are not answered were written.
+    /// A connection ended before oneway requests were written.
     #[error("up to {count} one-way requests to <{address}> are lost: the connection ended before they were written")]
     OnewayLost { address: String, count: u64 },
-    /// The process is a fork of the one that opened this.
+    /// Used in a fork of the process that opened the connection.
     #[error("used in a fork of the process that opened it")]
     Forked,
-    /// More requests wait than may.
+    /// The limit of requests in flight or of queued bytes was not free in time.
     #[error("no room for a further request to <{address}> in time: expected at most {limit} in flight")]
     TooManyRequests { address: String, limit: usize },
-    /// Whoever waited was told to stop.
+    /// The caller's interrupt ended the wait.
     #[error("interrupted")]
     Interrupted,
-    /// The operating system refused.
+    /// An error of the operating system.
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
 }
 
 impl Error {
-    /// Returns the class of `rmqfast.errors` that Python and the JVM give it.
+    /// Returns the class of `rmqfast.errors` for this error, in Python and the JVM.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Malformed { .. } | Self::TooLarge { .. } => "RemotingProtocolError",
@@ -69,7 +67,7 @@ impl Error {
         Self::Malformed { what, expected: expected.into(), got: got.to_string() }
     }
 
-    /// Returns the same once more, for others who wanted the same.
+    /// Returns a copy, for further callers that waited for the same connection.
     pub(crate) fn duplicate(&self) -> Self {
         let again = |source: &io::Error| io::Error::new(source.kind(), source.to_string());
         match self {

@@ -1,66 +1,66 @@
-//! Reads JSON as RocketMQ writes and reads it, which is not quite JSON: texts may stand in single quotes; bare words, whole
-//! numbers and objects may be keys.
+//! Parses JSON as RocketMQ's fastjson does, which is more than JSON: strings may have single quotes, and keys may be
+//! bare words, whole numbers or objects.
 //!
 //! Source: `DefaultJSONParser` of fastjson 1.2.69, below `RemotingSerializable`.
 use std::borrow::Cow;
 use std::fmt;
 
-/// Nesting of objects and arrays, at most.
+/// Maximum nesting of objects and arrays.
 pub const MAX_DEPTH: usize = 64;
-/// Values in one text, those in its texts counted, too: they take far more memory than their text.
+/// Maximum values in a document, estimated from its separators. Parsed values take far more memory than their source.
 pub const MAX_VALUES: usize = 2_000_000;
-// Digits of a whole number.
+// Maximum digits of a whole number.
 const MAX_DIGITS: usize = 4000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Json {
-    /// `null`, or no text at all.
+    /// `null`, or an empty document.
     Null,
     Flag(bool),
     Number(i64),
-    /// A whole number of more than 64 bits, by its digits.
+    /// A whole number of more than 64 bits, as digits.
     BigNumber(String),
     /// A number with a fraction or an exponent.
     Fraction(f64),
-    /// A text; halves of characters are U+FFFD.
+    /// A string. Unpaired surrogates are replaced by U+FFFD.
     Text(String),
     Array(Vec<Json>),
-    /// An object's members in their order; of those with the same key the last one counts.
+    /// Members in order. The last of several members with the same key counts.
     Object(Vec<(Key, Json)>),
 }
 
-/// The key of a member.
+/// Key of an object's member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
-    /// A text, or a bare word.
+    /// A string or a bare word.
     Text(String),
     /// A bare whole number.
     Number(i128),
-    /// An object of these three members, or a text of such.
+    /// A `MessageQueue` as key: an object with these three members, or a string that contains one.
     Queue { topic: String, broker_name: String, queue_id: i64 },
 }
 
-/// Why a text is none.
+/// Reason why a document is not valid JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoJson {
-    /// Something else was expected.
+    /// A syntax error.
     #[error("no json at character {at}: expected {expected}, got {got}")]
     At {
-        /// Which character, from 0.
+        /// Index of the character, from 0.
         at: usize,
         expected: Cow<'static, str>,
         got: String,
     },
-    /// It would take too much memory.
+    /// More than [`MAX_VALUES`] values.
     #[error("no json of more than {MAX_VALUES} values")]
     TooMany,
 }
 
 impl Json {
-    /// Returns the value that bytes of a body say; bytes that are no UTF-8 are U+FFFD.
+    /// Parses the body of a command. Invalid UTF-8 is replaced by U+FFFD.
     ///
     /// # Errors
-    /// [`NoJson`], also where it is nested deeper than [`MAX_DEPTH`], or has more than [`MAX_VALUES`].
+    /// [`NoJson`], also for more than [`MAX_DEPTH`] levels or [`MAX_VALUES`] values.
     ///
     /// ```
     /// use rmqfast_remoting::{Json, Key};
@@ -76,19 +76,19 @@ impl Json {
         if text.trim().is_empty() { Ok(Self::Null) } else { Parser { text, at: 0 }.document() }
     }
 
-    /// Returns the member of that name, unless this is no object, or the member is null.
+    /// Returns a member of an object, or `None` if it is missing or null, or this is no object.
     pub fn member(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else { return None };
         let is_named = |(key, _): &&(Key, Self)| matches!(key, Key::Text(key) if key == name);
         members.iter().rev().find(is_named).map(|(_, value)| value).filter(|value| **value != Self::Null)
     }
 
-    /// Returns the text that this is.
+    /// Returns the string, or `None` for other values.
     pub fn text(&self) -> Option<&str> {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// Returns the whole number that this is, or that its text says.
+    /// Returns a whole number, also from a string of digits.
     pub fn number(&self) -> Option<i64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -97,16 +97,16 @@ impl Json {
         }
     }
 
-    /// Returns the items of an array; none where this is none.
+    /// Returns the items of an array, or an empty slice for other values.
     pub fn items(&self) -> &[Self] {
         if let Self::Array(items) = self { items } else { &[] }
     }
 }
 
-/// One text, read once from its beginning to its end.
+/// A document during its parse.
 struct Parser<'a> {
     text: &'a str,
-    /// The byte to go on at.
+    /// Position of the next byte.
     at: usize,
 }
 
@@ -128,7 +128,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns a comma may stand behind the last member, as fastjson allows it.
+    /// Parses an object. As in fastjson, a comma may follow the last member.
     fn object(&mut self, depth: usize) -> Result<Json, NoJson> {
         self.at += 1;
         let mut members = Vec::new();
@@ -182,7 +182,7 @@ impl Parser<'_> {
         Ok(Key::Number(number))
     }
 
-    /// Ends of lines may stand in a text.
+    /// Parses a string. It may contain line breaks.
     fn string(&mut self, quote: u8) -> Result<String, NoJson> {
         let start = self.at;
         let mut text = String::new();
@@ -226,7 +226,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// Returns the next byte that is not blank.
+    /// Skips blanks and returns the next byte.
     fn peek(&mut self) -> Option<u8> {
         let rest = &self.text.as_bytes()[self.at..];
         let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
@@ -254,7 +254,7 @@ impl Parser<'_> {
     }
 }
 
-/// Returns a text that holds a queue is a queue: RocketMQ reads both.
+/// Converts a string to a key. A string that contains a queue becomes a queue, as in RocketMQ.
 fn key_of_text(text: String) -> Key {
     let parsed = text.starts_with('{').then(|| Parser { text: &text, at: 0 }.document().ok().and_then(queue));
     parsed.flatten().unwrap_or(Key::Text(text))
@@ -272,7 +272,7 @@ fn queue(value: Json) -> Option<Key> {
     Some(Key::Queue { topic: topic.to_owned(), broker_name: broker_name.to_owned(), queue_id })
 }
 
-/// Decodes an escape behind its backslash; returns the character and the bytes it took.
+/// Decodes an escape after its backslash. Returns the character and the bytes consumed.
 fn escape(rest: &[u8], quote: u8) -> Option<(char, usize)> {
     let character = match rest.first()? {
         b'"' => '"',
@@ -290,7 +290,7 @@ fn escape(rest: &[u8], quote: u8) -> Option<(char, usize)> {
     Some((character, 1))
 }
 
-/// `uD83DuDE00`: two halves of a character make one, one alone is U+FFFD.
+/// Decodes `uXXXX`. Two surrogates such as `uD83D\uDE00` become one character, an unpaired one U+FFFD.
 fn unicode(rest: &[u8]) -> Option<(char, usize)> {
     let unit = |at: usize| {
         let digits = rest.get(at..at + 4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
@@ -305,7 +305,7 @@ fn unicode(rest: &[u8]) -> Option<(char, usize)> {
     }
 }
 
-/// Length of the number at the start, and whether it is whole.
+/// Returns the length of the number at the start, and whether it is whole.
 fn number_end(rest: &[u8]) -> Option<(usize, bool)> {
     let digits = |at: usize| rest[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let start = usize::from(rest.first() == Some(&b'-'));

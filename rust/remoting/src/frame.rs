@@ -10,19 +10,20 @@
 //! Source: `NettyDecoder`, `RemotingCommand.decode`.
 use crate::error::{Error, Result};
 
-/// The limits of a connection.
+/// Limits for frames of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of a frame with its length, as `com.rocketmq.remoting.frameMaxLength`.
+    /// Maximum bytes of a frame including its length field, as in `com.rocketmq.remoting.frameMaxLength`.
     pub frame: usize,
-    /// Bytes of a header.
+    /// Maximum bytes of a header.
     pub header: usize,
     pub fields: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        // RocketMQ bounds a header by its frame alone: properties of 32 KiB may take 200 KiB in it, with each separator escaped
+        // RocketMQ limits headers only by the frame: properties of 32 KiB may take 200 KiB here, as each separator is
+        // escaped
         Self { frame: 16 << 20, header: (1 << 24) - 1, fields: 4096 }
     }
 }
@@ -45,9 +46,9 @@ fn check(what: &'static str, limit: usize, got: usize) -> Result<()> {
     if got > limit { Err(Error::TooLarge { what, limit, got }) } else { Ok(()) }
 }
 
-// Bytes of the length.
+// Bytes of the length field.
 const LENGTH: usize = 4;
-// Bytes of the mark.
+// Bytes of the mark field.
 const MARK: usize = 4;
 
 /// Encoding of a header.
@@ -59,7 +60,7 @@ pub enum SerializeType {
 }
 
 impl SerializeType {
-    /// Its number in the mark.
+    /// Returns its number in the mark.
     pub fn number(self) -> u8 {
         match self {
             Self::Json => 0,
@@ -67,7 +68,7 @@ impl SerializeType {
         }
     }
 
-    /// Its name in a JSON header.
+    /// Returns its name in a JSON header.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "JSON",
@@ -76,19 +77,20 @@ impl SerializeType {
     }
 }
 
-/// One frame, still as bytes.
+/// A frame with an unparsed header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     pub serialize_type: SerializeType,
     pub header: &'a [u8],
-    /// The body; empty where there is none.
+    /// The body; empty if there is none.
     pub body: &'a [u8],
 }
 
-/// Returns the frame that `bytes` begin with, and how many bytes it has; `None` while they are not all there.
+/// Returns the first frame of `bytes` and its length, or `None` while it is incomplete.
 ///
 /// # Errors
-/// [`Error::TooLarge`] and [`Error::Malformed`] as soon as the first eight bytes are there: what follows cannot be made sense of.
+/// [`Error::TooLarge`] and [`Error::Malformed`], as soon as the first eight bytes are there. The connection cannot be
+/// used further then.
 pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, usize)>> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
     let length = length_of(i32::from_be_bytes(*length), limits)?;
@@ -99,7 +101,7 @@ pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, 
     Ok(Some((Frame { serialize_type, header, body }, LENGTH + length)))
 }
 
-/// Parses a frame as soon as its header is complete: without its body, and with the length that includes it.
+/// Returns the first frame as soon as its header is complete. Its body is empty, but the returned length includes it.
 ///
 /// # Errors
 /// As [`first`].
@@ -119,7 +121,7 @@ fn length_of(length: i32, limits: &Limits) -> Result<usize> {
     let Some(bytes) = usize::try_from(length).ok().filter(|length| *length >= MARK) else {
         return Err(Error::malformed("frame length", "at least 4", length));
     };
-    // before anything is read for it: the length is only what a peer claims
+    // checked before any memory is allocated, as the length is only announced by the peer
     limits.check_frame(LENGTH + bytes)?;
     Ok(bytes)
 }
@@ -139,14 +141,14 @@ fn mark_of(mark: u32, length: usize, limits: &Limits) -> Result<(SerializeType, 
     Ok((serialize_type, header))
 }
 
-/// Begins a frame in `out`. Returns where, for [`end`].
+/// Reserves the length and mark of a frame in `out`. Returns its position, for [`end`].
 pub(crate) fn begin(out: &mut Vec<u8>) -> usize {
     let at = out.len();
     out.extend_from_slice(&[0; LENGTH + MARK]);
     at
 }
 
-/// Ends the header of the frame that begins at `at`, whose body will have `body` bytes.
+/// Fills in the length and mark of the frame at `at`, after its header was appended. `body` is the length of its body.
 pub(crate) fn end(out: &mut [u8], at: usize, serialize_type: SerializeType, body: usize) {
     let header = out.len() - at - LENGTH - MARK;
     let length = (MARK + header + body) as u32;

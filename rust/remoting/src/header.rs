@@ -1,12 +1,12 @@
-//! The header of a frame that is to be written.
+//! The header of a frame to write.
 use crate::command::RESPONSE;
 use crate::frame::SerializeType;
 use crate::json_text::with_digits;
 
-/// Ordinal of 4.9.4 in `MQVersion.Version`: what this side says of itself.
+/// Ordinal of 4.9.4 in `MQVersion.Version`, which this side sends as its own version.
 pub const VERSION: i32 = 401;
 
-/// The value of a header field; all are texts on the wire.
+/// Value of a header field. On the wire all values are strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     Text(&'a str),
@@ -14,26 +14,25 @@ pub enum Value<'a> {
     Flag(bool),
 }
 
-/// The fields of a header to write.
 #[derive(Clone, Copy, Debug)]
 pub struct Header<'a> {
     /// The request code, or the response code.
     pub code: i32,
-    /// Which response belongs to which request.
+    /// Number of the request. Its response has the same number.
     pub opaque: i32,
-    /// A sum of [`RESPONSE`] and [`crate::ONEWAY`].
+    /// Combination of [`RESPONSE`] and [`crate::ONEWAY`].
     pub flag: i32,
-    /// Text for people, such as an error message.
+    /// Message for people, such as the text of an error.
     pub remark: Option<&'a str>,
-    /// The fields of the code.
+    /// Header fields of this code.
     pub fields: &'a [(&'a str, Value<'a>)],
     pub serialize_type: SerializeType,
-    /// Ordinal of the release.
+    /// Ordinal of the sender's release.
     pub version: i32,
 }
 
 impl<'a> Header<'a> {
-    /// Returns a response that says nothing yet.
+    /// Creates the header of a response with code 0. The caller sets `opaque`.
     pub fn response(serialize_type: SerializeType) -> Self {
         Self { code: 0, opaque: 0, flag: RESPONSE, remark: None, fields: &[], serialize_type, version: VERSION }
     }
@@ -50,7 +49,7 @@ impl Value<'_> {
         text
     }
 
-    /// Hands the text over.
+    /// Calls `take` with the value as string, without an allocation.
     #[inline]
     pub(crate) fn with_text(&self, take: impl FnOnce(&str)) {
         match *self {

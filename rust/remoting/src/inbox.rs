@@ -1,4 +1,4 @@
-//! The buffer of bytes that a client has read and not yet taken: they are moved only where a frame does not fit behind others.
+//! Buffer for the bytes that a client reads. Bytes are moved only if a frame does not fit behind others.
 use crate::command::Command;
 use crate::error::Result;
 use crate::frame;
@@ -7,12 +7,12 @@ use crate::owned_command::OwnedCommand;
 use std::io;
 use std::ops::Range;
 
-// Bytes that one read may bring; memory that an idle connection keeps.
+// Maximum bytes of one read, and size of an idle connection's buffer.
 const USUAL: usize = 64 << 10;
-// Memory that a connection keeps between two requests.
+// Maximum bytes of buffer kept between two requests.
 const KEPT: usize = 1 << 20;
 
-/// Bytes that came and were not taken: those of `bytes` from `start` to `end`.
+/// Received bytes that were not taken: `bytes[start..end]`.
 #[derive(Debug, Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
@@ -20,17 +20,17 @@ pub struct Inbox {
     end: usize,
 }
 
-/// A frame: what its header says, and where its body is in the inbox until the next read.
+/// A frame with its parsed header. Its body stays in the inbox until the next read.
 #[derive(Debug)]
 pub struct ReceivedFrame {
-    /// The header; its body is empty.
+    /// The header. The body in it is empty.
     pub head: OwnedCommand,
-    /// Place of the body in the buffer.
+    /// Range of the body in the inbox.
     pub body: Range<usize>,
 }
 
 impl Inbox {
-    /// Reads once. Returns how many bytes came.
+    /// Reads once and returns the number of bytes.
     ///
     /// # Errors
     /// Those of `read`.
@@ -41,7 +41,7 @@ impl Inbox {
         Ok(count)
     }
 
-    /// Takes the next frame, where it is whole.
+    /// Takes the next frame if it is complete.
     ///
     /// # Errors
     /// Those of [`Command::decode`].
@@ -53,25 +53,24 @@ impl Inbox {
         Ok(Some(ReceivedFrame { head, body: self.start - body..self.start }))
     }
 
-    /// Returns the body of a frame that was the last to be taken.
+    /// Returns the body of the frame that was taken last.
     pub fn body(&self, received: &ReceivedFrame) -> &[u8] {
         &self.bytes[received.body.clone()]
     }
 
-    /// Returns whether bytes of a frame are there that was not taken.
     pub fn is_empty(&self) -> bool {
         self.start == self.end
     }
 
-    /// Gives memory back that only a large answer needed.
+    /// Frees a buffer that only a large answer needed.
     pub fn shrink(&mut self) {
         if self.is_empty() && self.bytes.len() > KEPT {
             *self = Self::default();
         }
     }
 
-    /// Room for one read. What is not taken grows the buffer to twice its size at most: a length that a frame only claims
-    /// costs nothing.
+    /// Makes room for one read. The buffer grows to at most twice the received bytes, so a length that a frame only
+    /// announces allocates nothing.
     fn make_room(&mut self) {
         if self.is_empty() {
             (self.start, self.end) = (0, 0);

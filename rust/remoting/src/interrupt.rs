@@ -1,4 +1,4 @@
-//! A request with its wait, and the interrupt that may end it.
+//! A request with its timeout, and the interrupt that may end the wait early.
 use crate::error::Result;
 use crate::header::Value;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::time::Duration;
 /// Time between two checks of an interrupt.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
-/// Checked now and then during a wait; an error ends the wait.
+/// Checked every [`SLICE`] during a wait. An error ends the wait.
 pub type Interrupt<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 
-/// Never ends a wait.
+/// The interrupt that never ends a wait.
 ///
 /// # Errors
 /// None.
@@ -18,7 +18,7 @@ pub fn never() -> Result<()> {
     Ok(())
 }
 
-/// A request, and the wait for its answer.
+/// A request, with the limits of the wait for its answer.
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
     pub code: i32,
@@ -30,7 +30,7 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// A request whose wait only its timeout ends.
+    /// Creates a request without an interrupt.
     pub fn new(code: i32, fields: &'a [(&'a str, Value<'a>)], body: &'a [u8], timeout: Duration) -> Self {
         Self { code, fields, body, timeout, interrupt: &never }
     }

@@ -1,9 +1,8 @@
 //! Reads and writes headers as JSON objects.
 //!
-//! Texts may stand in it as they are, numbers and booleans may stand where texts are expected, keys in any order; what nobody
-//! knows is passed over.
+//! As in fastjson, numbers and booleans may replace strings, and keys may have any order. Unknown keys are skipped.
 //!
-//! Source: `RemotingSerializable`, `RemotingCommand.headerDecode`; fastjson for what it takes.
+//! Source: `RemotingSerializable`, `RemotingCommand.headerDecode`, fastjson.
 use crate::command::Command;
 use crate::error::{Error, Result};
 use crate::frame::Limits;
@@ -28,7 +27,7 @@ pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Command<'a>> {
     Ok(command)
 }
 
-/// Decodes any JSON header, by the slow parser.
+/// Decodes any JSON header with the general parser.
 ///
 /// # Errors
 /// [`Error::Malformed`].
@@ -40,7 +39,7 @@ pub(crate) fn decode_any(bytes: &[u8]) -> Result<Command<'_>> {
 pub fn encode(header: &Header<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"code\":");
     write_number(header.code.into(), out);
-    // as fastjson: keys in alphabetical order, and no member for what is empty
+    // as in fastjson: keys in alphabetical order, empty members left out
     if !header.fields.is_empty() {
         out.extend_from_slice(b",\"extFields\":{");
         for (index, (name, value)) in header.fields.iter().enumerate() {
@@ -103,10 +102,10 @@ impl<'de> Visitor<'de> for HeaderVisitor {
     }
 }
 
-/// Returns a name, or a code.
+/// Parses the name or the code of a language.
 fn language(text: &Text<'_>) -> Language {
     let Some(text) = text.0.as_deref() else { return Language::UNKNOWN };
-    // fastjson takes the ordinal of an enum as well as its name
+    // fastjson accepts the ordinal of an enum as well as its name
     text.parse().map_or_else(|_| Language::of_name(text), Language::of_code)
 }
 
@@ -134,7 +133,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
         let mut fields = Vec::with_capacity(16);
         while let Some((Text(name), Text(value))) = map.next_entry()? {
-            // a value that is null is no value
+            // null counts as missing
             if let (Some(name), Some(value)) = (name, value) {
                 fields.push((name, value));
             }

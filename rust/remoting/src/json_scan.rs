@@ -1,12 +1,13 @@
-//! Reads the JSON headers that clients really send in one pass, several times as fast as a general parser.
+//! Parses usual JSON headers in one pass, several times faster than a general parser.
 //!
-//! Whatever is unusual, or wrong, it leaves to [`json_header`](crate::json_header): both say the same of what both read.
+//! For unusual or invalid headers it returns `None`, and [`json_header`](crate::json_header) parses them. Both parsers
+//! give the same result for every header that both accept.
 use crate::command::Command;
 use crate::language::Language;
 use memchr::memchr2;
 use std::borrow::Cow;
 
-/// Decodes a header in one pass; `None` for one that needs the slow parser.
+/// Decodes a header, or returns `None` for the general parser.
 pub fn decode(header: &[u8]) -> Option<Command<'_>> {
     let mut scan = Scan { text: std::str::from_utf8(header).ok()?, at: 0 };
     let mut command = Command::empty();
@@ -23,7 +24,7 @@ pub fn decode(header: &[u8]) -> Option<Command<'_>> {
             "remark" => command.remark = Some(scan.any_text()?),
             "extFields" => command.fields = scan.fields()?,
             "serializeTypeCurrentRPC" => drop(scan.plain_text()?),
-            // a key that nobody knows may have any value: the general parser passes over it
+            // an unknown key may have any value, which the general parser skips
             _ => return None,
         }
         match scan.next()? {
@@ -34,7 +35,7 @@ pub fn decode(header: &[u8]) -> Option<Command<'_>> {
     }
 }
 
-/// A header that is read from its first byte on. Blanks between tokens are unusual.
+/// A header during its parse. Blanks between tokens count as unusual.
 struct Scan<'a> {
     text: &'a str,
     at: usize,
@@ -57,7 +58,7 @@ impl<'a> Scan<'a> {
         let rest = &self.text.as_bytes()[self.at..];
         let len = rest.iter().position(|b| !b.is_ascii_digit() && *b != b'-')?;
         let digits = self.text.get(self.at..self.at + len)?;
-        // as JSON has them: no zero before another digit
+        // JSON forbids a leading zero
         let unsigned = digits.strip_prefix('-').unwrap_or(digits);
         if unsigned.len() > 1 && unsigned.starts_with('0') || matches!(rest[len], b'.' | b'e' | b'E') {
             return None;
@@ -66,7 +67,7 @@ impl<'a> Scan<'a> {
         digits.parse().ok()
     }
 
-    /// Returns a text without anything that is written otherwise than it reads.
+    /// Parses a string without escapes.
     #[inline]
     fn plain_text(&mut self) -> Option<&'a str> {
         match self.any_text()? {
@@ -91,7 +92,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Returns the rest of a text whose first escape stands here.
+    /// Parses the rest of a string from its first escape on. `before` is the part before.
     fn unescape(&mut self, before: &str) -> Option<String> {
         let mut out = String::with_capacity(2 * before.len() + 64);
         out.push_str(before);
@@ -116,7 +117,7 @@ impl<'a> Scan<'a> {
             b'u' => {
                 let digits = self.text.get(self.at..self.at + 4)?;
                 self.at += 4;
-                // half of a pair is unusual
+                // surrogates are left to the general parser
                 let is_hex = digits.bytes().all(|b| b.is_ascii_hexdigit());
                 char::from_u32(u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)?)?
             }

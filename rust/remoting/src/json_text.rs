@@ -1,4 +1,4 @@
-//! Writes texts and numbers of JSON headers, and reads what peers send for them.
+//! Writes strings and numbers of JSON headers, and reads the variants that peers send.
 //!
 //! Source: fastjson's `StringCodec`, `IntegerCodec`.
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
@@ -6,12 +6,12 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Returns the text as JSON has it, quotes around it.
+/// Returns the string as JSON source with quotes.
 pub fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Appends the text as JSON has it, quotes around it.
+/// Appends the string as JSON source with quotes.
 #[inline]
 pub fn write_text(text: &str, out: &mut Vec<u8>) {
     let (bytes, mut from) = (text.as_bytes(), 0);
@@ -27,7 +27,8 @@ pub fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Writes a byte that JSON does not allow in a text as an escape; the separators of properties are such.
+/// Appends the escape of a control character, quote or backslash. Property strings contain many: their separators are
+/// 0x01 and 0x02.
 fn write_escape(byte: u8, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let short = match byte {
@@ -47,16 +48,16 @@ fn write_escape(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-/// Appends the digits of a number.
+/// Appends a number in decimal digits.
 #[inline]
 pub fn write_number(number: i64, out: &mut Vec<u8>) {
     with_digits(number, |digits| out.extend_from_slice(digits.as_bytes()));
 }
 
-/// Hands over the digits of a number.
+/// Calls `take` with the decimal digits of a number, without an allocation.
 #[inline]
 pub fn with_digits(number: i64, take: impl FnOnce(&str)) {
-    // the longest number has twenty characters
+    // an i64 has at most twenty characters
     let (mut digits, mut at, mut rest) = ([0; 20], 20, number.unsigned_abs());
     loop {
         at -= 1;
@@ -73,7 +74,7 @@ pub fn with_digits(number: i64, take: impl FnOnce(&str)) {
     take(std::str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
-/// A text; what is none becomes the text that it has in JSON, and null becomes `None`.
+/// A JSON string. Other values are returned as their JSON source, null as `None`.
 pub struct Text<'a>(pub Option<Cow<'a, str>>);
 
 impl<'de> Deserialize<'de> for Text<'de> {
@@ -136,11 +137,11 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// A number, or a text that is one.
+/// A 32-bit number, or a string of its digits.
 pub struct Number(i64);
 
 impl Number {
-    /// Returns the lowest 32 bits, as Java's cast keeps them.
+    /// Returns the number; the parse already checked its range.
     pub fn as_i32(&self) -> i32 {
         self.0 as i32
     }

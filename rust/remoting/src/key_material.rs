@@ -9,23 +9,23 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// A certificate and its key: PEM files.
+/// PEM files of a certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyPair {
-    /// The certificate, after it those of the authorities between it and the root.
+    /// The certificate, followed by intermediate certificates.
     pub certificate: PathBuf,
-    /// Its key, without a password.
+    /// The certificate's key, without a password.
     pub key: PathBuf,
 }
 
-/// The contents of a file, or why it cannot be read; empty where no file is named.
+/// Contents of a file, or the error of its read; empty if no file is configured.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Source {
     path: PathBuf,
     content: Option<std::result::Result<Vec<u8>, String>>,
 }
 
-/// The files of one side; two are equal that hold the same.
+/// Contents of all files of one side. Compared to detect changes.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KeyMaterial {
     pub certificate: Source,
@@ -42,7 +42,7 @@ impl KeyMaterial {
         }
     }
 
-    /// Returns whether there is a file at all.
+    /// Returns whether any file is configured.
     pub fn is_of_files(&self) -> bool {
         [&self.certificate, &self.key, &self.trust].iter().any(|source| source.content.is_some())
     }
@@ -67,7 +67,7 @@ impl Source {
     }
 }
 
-/// Returns the certificates of a file, the first of which is valid now.
+/// Parses the certificates of a file, and checks that the first is valid now.
 pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> {
     let certificates = pem_certificates(source, "certificate")?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
@@ -85,7 +85,7 @@ pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> 
     }
 }
 
-/// Returns the key of a file.
+/// Parses the key of a file.
 pub fn key_of(source: &Source) -> Result<PrivateKeyDer<'static>> {
     let bytes = source.bytes("key")?;
     if bytes.windows(9).any(|word| word == b"ENCRYPTED") {
@@ -95,7 +95,7 @@ pub fn key_of(source: &Source) -> Result<PrivateKeyDer<'static>> {
     PrivateKeyDer::from_pem_slice(bytes).map_err(|error| source.file_error("key", "a PEM key", error))
 }
 
-/// Returns the authorities of a file.
+/// Parses the authorities of a file.
 pub fn roots_of(source: &Source) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in pem_certificates(source, "trust")? {
@@ -113,7 +113,7 @@ fn pem_certificates(source: &Source, what: &'static str) -> Result<Vec<Certifica
     Ok(certificates)
 }
 
-/// Returns an error that is no file's fault.
+/// Returns the error for a failure of the TLS library without a file at fault.
 pub fn unusable(error: &impl fmt::Display) -> Error {
     Error::io("setting up TLS", io::Error::other(error.to_string()))
 }

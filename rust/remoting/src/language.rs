@@ -1,4 +1,4 @@
-//! The languages that clients may be written in.
+//! Programming languages of clients.
 //!
 //! Source: `LanguageCode`.
 
@@ -8,14 +8,14 @@ const NAMES: [&str; 14] = [
     "NODE_JS",
 ];
 
-/// A language: one that is known, or none.
+/// A programming language, or [`UNKNOWN`](Self::UNKNOWN).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Language(u8);
 
 impl Language {
-    /// Java, which a peer that says nothing is taken to be written in.
+    /// Java, the default for a header without a language.
     pub const JAVA: Self = Self(0);
-    /// One that this side does not know.
+    /// A language that this side does not know.
     pub const UNKNOWN: Self = Self(u8::MAX);
 
     pub fn of_code(code: i64) -> Self {
@@ -30,7 +30,7 @@ impl Language {
         self.0
     }
 
-    /// Its name; `None` for one that is not known.
+    /// Returns the name, or `None` for an unknown language.
     pub fn name(self) -> Option<&'static str> {
         NAMES.get(usize::from(self.0)).copied()
     }

@@ -1,8 +1,9 @@
-//! RocketMQ's remoting protocol.
+//! RocketMQ's remoting protocol, for servers and clients.
 //!
-//! Read in this order: a [`frame`] is bytes, a [`Command`] what its header says ([`json_header`], [`binary_header`]), a
-//! [`Connection`] an open socket over which both sides ask and answer, a [`Server`] many of them; a [`Client`]
-//! is the other end, [`Connections`] all of a client. [`ServerTls`] and [`ClientTls`] say how what they say is kept secret.
+//! Read in this order. A [`frame`] is the bytes of one command, and a [`Command`] is its parsed header
+//! ([`json_header`], [`binary_header`]) and body. A [`Connection`] is an open socket over which both sides send
+//! requests. A [`Server`] has many of them. A [`Client`] is a connection driven by its caller, and [`Connections`] are
+//! all connections of a client. [`ServerTls`] and [`ClientTls`] configure TLS.
 #![allow(missing_docs)]
 
 mod accept;

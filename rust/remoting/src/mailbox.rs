@@ -1,4 +1,4 @@
-//! The backlog of requests that threads of the control plane take and answer; they may wait.
+//! Backlog of requests for the threads of the control plane, which may block.
 use crate::command::Command;
 use crate::connection::{Answer, Connection};
 use crate::error::Error;
@@ -10,25 +10,25 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub enum Event {
     Request(Box<OwnedCommand>, Answer),
-    /// A connection is gone, and why, unless it was closed.
+    /// A connection ended; with the reason, unless it was closed regularly.
     Closed(Arc<Connection>, Option<String>),
-    /// Something is not as it should be, and no connection is to blame.
+    /// A warning that concerns no single connection.
     Warning(String),
 }
 
-// Bytes of the requests that wait, at most: a single one may have 16 MiB.
+// Maximum bytes of waiting requests. A single request may have 16 MiB.
 const MAX_BYTES: usize = 256 << 20;
 
-// A request with a longer body takes time: those have one thread.
+// Requests with larger bodies take long and are only handled by some threads.
 const LARGE: usize = 16 << 10;
-// Of the requests that may wait, a single connection has one in so many.
+// One connection may use at most this fraction (1/SHARE) of the capacity.
 const SHARE: usize = 4;
 
-// Between two warnings of dropped requests.
+// Minimum time between two warnings about dropped requests.
 const WARNINGS: Duration = Duration::from_secs(1);
 
-/// Events, as many as a limit allows. Connections take turns, each with its own in order, so that one that asks for much keeps
-/// nobody from being answered; so do requests with large bodies, which only some threads take.
+/// A bounded queue of events. Connections take turns, each with its events in order, so that a busy connection does not
+/// starve others. Requests with large bodies have their own queue, which only some threads read.
 #[derive(Debug)]
 pub struct Mailbox {
     events: Mutex<Events>,
@@ -40,17 +40,17 @@ pub struct Mailbox {
 struct Events {
     small: Turns,
     large: Turns,
-    /// The last event that was taken by who takes large ones was one.
+    /// Whether the last event taken by a thread for large requests was large.
     was_large: bool,
-    /// Of the requests that wait.
+    /// Bytes of the waiting requests.
     bytes: usize,
-    /// One-way requests that nobody was told of: no answer says so to who asked.
+    /// Dropped oneway requests not reported yet. The sender gets no answer, so a warning is the only trace.
     dropped: u64,
     warned_at: Option<Instant>,
     is_closed: bool,
 }
 
-/// Events of some connections, which take turns.
+/// Events by connection, taken round robin.
 #[derive(Debug, Default)]
 struct Turns {
     next: VecDeque<u64>,
@@ -91,7 +91,7 @@ impl Events {
         self.small.len + self.large.len
     }
 
-    /// Returns the next event; large ones and small ones take turns where both may be taken.
+    /// Removes and returns the next event. With `takes_large`, large and small requests alternate.
     fn next(&mut self, takes_large: bool) -> Option<Event> {
         let event = match (takes_large, self.was_large) {
             (false, _) => self.small.pop(),
@@ -109,7 +109,7 @@ impl Events {
 
     fn warning(&mut self) -> Option<Event> {
         let is_recent = self.warned_at.is_some_and(|at| at.elapsed() < WARNINGS);
-        // at the end the last ones are reported at once: no second warning comes
+        // after the close the rest is reported at once, as no later warning comes
         if self.dropped == 0 || is_recent && !self.is_closed {
             return None;
         }
@@ -122,18 +122,18 @@ impl Events {
 }
 
 impl Mailbox {
-    /// Takes `capacity` requests at most.
+    /// Creates a mailbox for at most `capacity` events.
     pub fn new(capacity: usize) -> Self {
         Self { events: Mutex::default(), arrived: Condvar::new(), capacity }
     }
 
-    /// Puts a request in. Returns false where there are too many, or nobody takes them any more.
+    /// Adds a request. Returns false if the mailbox is full or closed.
     pub fn request(&self, command: &Command<'_>, answer: Answer) -> bool {
         let (connection, is_large) = (answer.connection.id(), command.body.len() > LARGE);
         let mut events = self.lock();
         let bytes = events.bytes + command.body.len();
         let own = events.small.of(connection) + events.large.of(connection);
-        // by connection as well: one that floods the mailbox is refused before the others are
+        // a limit per connection too: a flooding connection is refused before others are
         let is_full = events.len() >= self.capacity || own >= self.capacity.div_ceil(SHARE) || bytes > MAX_BYTES;
         if events.is_closed || is_full {
             events.dropped += u64::from(command.is_oneway());
@@ -153,33 +153,33 @@ impl Mailbox {
         true
     }
 
-    /// Counts a one-way request that is not done; `take` warns of how many there were.
+    /// Counts a dropped oneway request, which `take` later reports in a warning.
     pub fn note_dropped(&self) {
         self.lock().dropped += 1;
         self.arrived.notify_one();
     }
 
-    /// Tells that a connection is gone.
+    /// Adds the end of a connection.
     pub fn connection_closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
-        // no limit counts here: who is gone has to be noticed however much waits
+        // without a limit, as the end of a connection must never be lost
         let event = Event::Closed(connection.clone(), reason.map(ToString::to_string));
         self.lock().small.push(connection.id(), event);
         self.arrived.notify_one();
     }
 
-    /// Tells of what no connection is to blame for.
+    /// Adds a warning.
     pub fn warn(&self, what: impl ToString) {
-        // no connection has the number 0
+        // no connection has the id 0
         self.lock().small.push(0, Event::Warning(what.to_string()));
         self.arrived.notify_one();
     }
 
-    /// Returns the next event; `None` where none came in time, or the mailbox is closed and empty.
+    /// Removes and returns the next event, or `None` after `timeout`, or if the mailbox is closed and empty.
     pub fn take(&self, timeout: Duration) -> Option<Event> {
         self.take_of(timeout, true)
     }
 
-    /// [`take`](Self::take) that leaves requests with a large body: those are for threads that take all.
+    /// Like [`take`](Self::take), but leaves requests with large bodies to other threads.
     pub fn take_small(&self, timeout: Duration) -> Option<Event> {
         self.take_of(timeout, false)
     }
@@ -210,13 +210,12 @@ impl Mailbox {
         self.len() == 0
     }
 
-    /// Takes no more requests; whoever waits for one is woken.
+    /// Refuses further requests and wakes all waiting threads.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.arrived.notify_all();
     }
 
-    /// Returns whether [`close`](Self::close) was called.
     pub fn is_closed(&self) -> bool {
         self.lock().is_closed
     }

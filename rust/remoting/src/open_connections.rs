@@ -1,9 +1,8 @@
-//! The connections that a server has, from accept to close.
+//! Open connections of a server, from accept to close.
 use crate::connection::Connection;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The open connections of a server.
 #[derive(Debug, Default)]
 pub struct OpenConnections {
     table: Mutex<Table>,
@@ -12,12 +11,12 @@ pub struct OpenConnections {
 #[derive(Debug, Default)]
 struct Table {
     connections: HashMap<u64, Arc<Connection>>,
-    /// Takes no connection any more.
+    /// Whether further connections are refused.
     is_closed: bool,
 }
 
 impl OpenConnections {
-    /// Puts a connection in. Returns false where `max` are open, or the server is closed.
+    /// Adds a connection. Returns false if `max` are open, or the server is closed.
     pub fn insert(&self, connection: &Arc<Connection>, max: usize) -> bool {
         let mut table = self.lock();
         let is_taken = table.connections.len() < max && !table.is_closed;
@@ -27,7 +26,6 @@ impl OpenConnections {
         is_taken
     }
 
-    /// Takes a connection out.
     pub fn remove(&self, connection: &Connection) {
         self.lock().connections.remove(&connection.id());
     }
@@ -36,15 +34,15 @@ impl OpenConnections {
         self.lock().connections.len()
     }
 
-    /// Returns all of them, for a look without the lock.
+    /// Returns a snapshot of all connections, to use without the lock.
     pub fn all(&self) -> Vec<Arc<Connection>> {
         self.lock().connections.values().cloned().collect()
     }
 
-    /// Ends all, and takes none any more.
+    /// Closes all connections and refuses further ones.
     pub fn close(&self) {
         let mut table = self.lock();
-        // with the lock: one that is accepted meanwhile is among them, or is refused
+        // set under the lock: a connection accepted meanwhile is either in the table or refused
         table.is_closed = true;
         let open: Vec<_> = table.connections.values().cloned().collect();
         drop(table);

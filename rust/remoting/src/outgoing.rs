@@ -1,44 +1,44 @@
-//! Frames that are to be written: bytes, and bodies that stay elsewhere until the socket takes them.
+//! Queued output: bytes of frames, and bodies that stay in other memory until they are written.
 //!
-//! A large body is copied in chunks, each written before the next is gathered: a chunk is still in the processor's cache when
-//! the operating system copies it in turn, and who waits for it may read it meanwhile.
+//! A large body is copied in chunks, and each chunk is written before the next is copied. The chunk is then still in
+//! the CPU cache when the operating system copies it, and the peer can read it meanwhile.
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-// Bytes that are gathered for one write. Measured with pulls of 1.2 MiB: half as many cost more calls, twice as many more cache.
+// Bytes copied per write. Measured with pulls of 1.2 MiB: half of it costs more calls, twice of it more cache misses.
 const CHUNK: usize = 96 << 10;
-// A slice of so many bytes is written from where it stands. To gather shorter ones is cheaper than to name each of them to the
-// operating system, as in one `writev` of a thousand.
+// Slices of at least this size are written without a copy. Copying shorter slices is cheaper than a `writev` of a
+// thousand slices.
 const DIRECT: usize = 32 << 10;
 
 thread_local! {
-    // one for each thread, so that a connection holds no memory for it
+    // per thread, so that a connection holds no memory for it
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A frame's body that stands elsewhere, in pieces: none of them changes as long as it lives.
+/// The body of a frame in other memory, in pieces. The pieces must not change during its lifetime.
 pub trait Body: fmt::Debug + Send + Sync {
-    /// Bytes of all pieces.
+    /// Returns the bytes of all pieces.
     fn bytes(&self) -> usize;
 
-    /// Returns the piece of that number; `None` behind the last.
+    /// Returns the piece `number`, or `None` after the last.
     fn piece(&self, number: usize) -> Option<&[u8]>;
 
-    /// Returns whether the pieces are still what they were; where not, the connection ends before what was read of them
-    /// is written.
+    /// Returns false if the pieces may have changed. The connection is then closed before the bytes read from them are
+    /// written.
     fn is_whole(&self) -> bool {
         true
     }
 }
 
-/// Frames, one behind the other.
+/// Frames, one after the other.
 #[derive(Debug, Default)]
 pub struct Outgoing {
     frames: Vec<u8>,
-    /// Each with its place in `frames`.
+    /// Bodies, each with its position in `frames`.
     bodies: Vec<(usize, Box<dyn Body>)>,
 }
 
@@ -48,26 +48,25 @@ impl Outgoing {
         &mut self.frames
     }
 
-    /// Appends the body of the frame whose beginning was appended last.
+    /// Appends the body of the frame whose header was appended last.
     pub fn push_body(&mut self, body: Box<dyn Body>) {
         self.bodies.push((self.frames.len(), body));
     }
 
-    /// Bytes of all frames, wherever they stand.
+    /// Returns the bytes of all frames, including bodies.
     #[inline]
     pub fn len(&self) -> usize {
         self.frames.len() + self.bodies.iter().map(|(_, body)| body.bytes()).sum::<usize>()
     }
 
-    /// Returns whether there is nothing to be written.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty() && self.bodies.is_empty()
     }
 
-    /// Moves all of `other` to the end.
+    /// Moves all frames of `other` to the end.
     pub(crate) fn append(&mut self, other: &mut Self) {
         if self.is_empty() {
-            // the buffer changes hands: nothing is copied
+            // swaps the buffers instead of copying
             return std::mem::swap(self, other);
         }
         let at = self.frames.len();
@@ -75,20 +74,20 @@ impl Outgoing {
         self.bodies.extend(other.bodies.drain(..).map(|(place, body)| (at + place, body)));
     }
 
-    /// Forgets all, and keeps the memory for further frames.
+    /// Removes all frames, but keeps the buffer.
     pub(crate) fn clear(&mut self) {
         self.frames.clear();
-        // at once: they hold files of the log
+        // dropped at once, as bodies keep files of the log open
         self.bodies = Vec::new();
     }
 
-    /// Writes all of it; `written` counts the bytes as they go.
+    /// Writes all frames. `written` counts the bytes.
     ///
     /// # Errors
-    /// Those of the socket; a body that is not what it was.
+    /// The errors of the socket; a body whose pieces may have changed.
     pub(crate) async fn write(&self, io: &mut (impl AsyncWrite + Unpin), written: &AtomicU64) -> io::Result<()> {
         if self.bodies.is_empty() {
-            // the usual case: the frames are in one buffer already
+            // usual case: all frames are in one buffer
             return write_both(io, &self.frames, &[], written).await;
         }
         let mut gathered = GATHERED.take();
@@ -100,7 +99,7 @@ impl Outgoing {
                 GATHERED.set(gathered);
                 return Ok(());
             }
-            // looked at after the copy: what was read of a file that was cut off meanwhile does not go out
+            // checked after the copy: bytes read from a file that was truncated meanwhile must not be written
             if !self.bodies.iter().all(|(_, body)| body.is_whole()) {
                 GATHERED.set(gathered);
                 return Err(io::Error::other("what was to be written is not there any more"));
@@ -120,7 +119,7 @@ impl Outgoing {
     }
 }
 
-/// Appends the next slices to `gathered`, until these are enough, or one comes that is to be written from where it stands.
+/// Appends the next slices to `gathered` until CHUNK bytes. Returns a large slice to write directly, if one follows.
 fn gather<'a>(slices: &mut impl Iterator<Item = &'a [u8]>, gathered: &mut Vec<u8>) -> Option<&'a [u8]> {
     while gathered.len() < CHUNK {
         let slice = slices.next()?;

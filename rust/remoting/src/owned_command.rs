@@ -1,9 +1,9 @@
-//! Keeps a command beyond the frame it was read from: for another thread, or until it can be answered.
+//! A command that outlives its frame, for another thread or a later answer.
 use crate::command::{Command, RESPONSE};
 use crate::frame::SerializeType;
 use crate::language::Language;
 
-/// A command of its own memory.
+/// A [`Command`] with its own memory.
 #[derive(Clone, Debug)]
 pub struct OwnedCommand {
     /// The request code, or the response code.
@@ -12,10 +12,10 @@ pub struct OwnedCommand {
     pub language: Language,
     /// Ordinal of the peer's release.
     pub version: i32,
-    /// Which response belongs to which request.
+    /// Number of the request. Its response has the same number.
     pub opaque: i32,
     pub flag: i32,
-    /// Text for people, such as an error message.
+    /// Message for people, such as the text of an error.
     pub remark: Option<String>,
     pub fields: OwnedFields,
     pub serialize_type: SerializeType,
@@ -39,12 +39,11 @@ impl From<&Command<'_>> for OwnedCommand {
 }
 
 impl OwnedCommand {
-    /// Returns whether this answers a request of this side.
     pub fn is_response(&self) -> bool {
         self.flag & RESPONSE != 0
     }
 
-    /// Returns the command with borrowed texts.
+    /// Returns a command that borrows from this one.
     pub fn borrow(&self) -> Command<'_> {
         Command {
             code: self.code,
@@ -60,11 +59,11 @@ impl OwnedCommand {
     }
 }
 
-/// Header fields in their order, all texts in one piece of memory: most commands have some, and many threads hand commands on.
+/// Header fields in order, in one allocation, as commands are passed between threads all the time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedFields {
     text: String,
-    /// Ends of each name and value in the text.
+    /// End of each name and of its value in `text`.
     ends: Vec<(u32, u32)>,
 }
 
@@ -76,7 +75,7 @@ impl OwnedFields {
         })
     }
 
-    /// Returns the value of a name; of one that stands twice, the last.
+    /// Returns the value of a field, the last if the name is repeated.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| value)
     }
@@ -85,7 +84,6 @@ impl OwnedFields {
         self.ends.len()
     }
 
-    /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The requests of this side that are in flight, until their answers come.
+//! Requests of this side in flight, until they are answered.
 use crate::command::Command;
 use crate::completions::Completions;
 use crate::error::{Error, Result};
@@ -11,29 +11,29 @@ use std::time::{Duration, Instant};
 
 type Waiting = HashMap<i32, Waiter>;
 
-/// The waiters by opaque. An answer without one is dropped.
+/// Waiters by opaque. An answer without a waiter is dropped.
 #[derive(Debug)]
 pub struct Pending {
     next_opaque: AtomicI32,
-    /// `None` once the connection is gone.
+    /// `None` after the connection was closed.
     waiting: Mutex<Option<Waiting>>,
 }
 
 #[derive(Debug)]
 enum Waiter {
-    /// A thread that waits itself: it looks at the clock, and at the other end of the channel.
+    /// A blocked thread, which checks its timeout itself.
     Caller(SyncSender<OwnedCommand>),
-    /// No thread waits: the end goes to the completions.
+    /// No thread is blocked. The result goes to the completions.
     Ticket(Ticket),
 }
 
-/// A request whose end somebody takes later.
+/// An asynchronous request, whose result goes to `completions`.
 #[derive(Debug)]
 pub struct Ticket {
     pub completions: Arc<Completions>,
     /// The caller's number for the request.
     pub token: u64,
-    /// Since when it waits.
+    /// Time of the request.
     pub asked_at: Instant,
     pub timeout: Duration,
 }
@@ -49,12 +49,13 @@ impl Pending {
         Self { next_opaque: AtomicI32::new(1), waiting: Mutex::new(Some(Waiting::new())) }
     }
 
-    /// Returns a number for a request that nobody waits for.
+    /// Returns the next opaque.
     pub fn opaque(&self) -> i32 {
         self.next_opaque.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Waits for the answer to a request of that number; `None` where the connection is gone.
+    /// Registers a blocked caller. Returns the opaque and the receiver of the answer, or `None` if the connection is
+    /// closed.
     pub fn wait(&self) -> Option<(i32, Receiver<OwnedCommand>)> {
         let opaque = self.opaque();
         let (sender, receiver) = sync_channel(1);
@@ -62,17 +63,17 @@ impl Pending {
         Some((opaque, receiver))
     }
 
-    /// Has the end of a request of that number put where the ticket says; `None` where the connection is gone.
+    /// Registers an asynchronous request. Returns its opaque, or `None` if the connection is closed.
     pub fn take_ticket(&self, ticket: Ticket) -> Option<i32> {
         let opaque = self.opaque();
         let completions = ticket.completions.clone();
         self.lock().as_mut()?.insert(opaque, Waiter::Ticket(ticket));
-        // after the insertion: the task that this wakes looks for requests to expire
+        // after the insertion, as the task that this wakes looks for requests that time out
         completions.note_asked();
         Some(opaque)
     }
 
-    /// Waits no longer. Returns whether the request had no end yet.
+    /// Removes a waiter. Returns whether its request had no result yet.
     pub fn forget(&self, opaque: i32) -> bool {
         let forgotten = self.lock().as_mut().and_then(|waiting| waiting.remove(&opaque));
         if let Some(Waiter::Ticket(ticket)) = &forgotten {
@@ -81,21 +82,21 @@ impl Pending {
         forgotten.is_some()
     }
 
-    /// Hands an answer to who waits for it; one that nobody waits for is not even copied.
+    /// Passes an answer to its waiter. An answer without a waiter is not copied.
     pub fn answer(&self, answer: &Command<'_>) {
-        // the lock ends with this line: completions have one of their own
+        // unlocked after this line, as completions have their own lock
         let waiter = self.lock().as_mut().and_then(|waiting| waiting.remove(&answer.opaque));
         match waiter {
-            // who has given up waiting has dropped the other end
+            // a caller that gave up has dropped the receiver
             Some(Waiter::Caller(sender)) => drop(sender.try_send(answer.into())),
             Some(Waiter::Ticket(ticket)) => ticket.completions.put(ticket.token, Ok(answer.into())),
             None => {}
         }
     }
 
-    /// Ends requests that have waited for too long. Returns since when the longest of them did.
+    /// Fails asynchronous requests that timed out. Returns the time of the oldest of them.
     pub fn expire(&self, address: &str, now: Instant) -> Option<Instant> {
-        // gathered first, for the same reason as in `answer`
+        // collected first, so that completions are not locked within this lock
         let mut late = Vec::new();
         if let Some(waiting) = self.lock().as_mut() {
             late.extend(
@@ -112,12 +113,12 @@ impl Pending {
         oldest
     }
 
-    /// The connection is gone: whoever waits gets an error.
+    /// Called when the connection was closed. All waiters get an error.
     pub fn close(&self, address: &str) {
-        // from here on nobody begins to wait
+        // from here on no waiter can be registered
         let waiting = self.lock().take();
         for waiter in waiting.into_iter().flat_map(HashMap::into_values) {
-            // a caller notices that its channel has ended
+            // a blocked caller notices that its channel ended
             if let Waiter::Ticket(ticket) = waiter {
                 let closed: Result<OwnedCommand> = Err(Error::Closed { address: address.to_owned() });
                 ticket.completions.put(ticket.token, closed);

@@ -1,9 +1,8 @@
-//! Which process this is, without asking the operating system for each request.
+//! The id of this process, cached to save a system call per request.
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static ID: AtomicU32 = AtomicU32::new(0);
 
-/// Returns the number of this process.
 pub fn id() -> u32 {
     match ID.load(Ordering::Relaxed) {
         0 => {
@@ -15,7 +14,7 @@ pub fn id() -> u32 {
     }
 }
 
-/// To be called in each fork, which otherwise takes itself for its parent.
+/// Clears the cached id. Called in each fork, which would otherwise use its parent's id.
 pub fn forget() {
     ID.store(0, Ordering::Relaxed);
 }

@@ -1,4 +1,4 @@
-//! Watches the PEM files of a server, so that new certificates count without a restart.
+//! Watches the PEM files of a server, so that new certificates apply without a restart.
 //!
 //! Source: `FileWatchService`, as `BrokerController` and `NamesrvController` use it.
 use crate::accept::Acceptor;
@@ -7,20 +7,21 @@ use crate::key_material::KeyMaterial;
 use std::sync::Weak;
 use std::time::Duration;
 
-/// State of the files at the last looks.
+/// Contents of the files at the last checks.
 struct Watch {
     loaded: KeyMaterial,
-    /// At the last look, where it was something else.
+    /// Contents at the last check, if they differed from `loaded`.
     seen: Option<KeyMaterial>,
 }
 
-/// Looks at the files until the server is gone. Those that are of no use change nothing, and the handler is notified.
+/// Checks the files every `interval` until the server is dropped. Unusable files change nothing, but the handler gets a
+/// warning.
 pub async fn run(acceptor: Weak<Acceptor>, handler: Weak<dyn Handler>, loaded: KeyMaterial, interval: Duration) {
     let mut watch = Watch { loaded, seen: None };
     loop {
         tokio::time::sleep(interval).await;
         let Some(tls) = acceptor.upgrade().map(|acceptor| acceptor.tls.clone()) else { return };
-        // files may be on a slow disk, and this thread serves connections
+        // files may be on a slow disk, and this thread also serves connections
         let Ok(material) = tokio::task::spawn_blocking(move || tls.material()).await else { return };
         let (Some(acceptor), Some(handler)) = (acceptor.upgrade(), handler.upgrade()) else { return };
         if let Some(settled) = watch.look(material)
@@ -32,7 +33,7 @@ pub async fn run(acceptor: Weak<Acceptor>, handler: Weak<dyn Handler>, loaded: K
 }
 
 impl Watch {
-    /// Returns the material to load: a change that two looks have found, since certificate and key are exchanged one
+    /// Returns the material to load: a change seen by two checks in a row, since certificate and key are replaced one
     /// after the other.
     fn look(&mut self, material: KeyMaterial) -> Option<KeyMaterial> {
         if material == self.loaded {

@@ -18,10 +18,10 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-// [`Server::close`] waits this long for the listener and all connections to end.
+// Maximum wait of [`Server::close`] for the listener and all connections to end.
 const LAST_ACCEPT: Duration = Duration::from_secs(10);
 
-/// A server; dropped, it closes.
+/// A listening server. It is closed on drop.
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
@@ -44,10 +44,10 @@ impl fmt::Debug for Shared {
 }
 
 impl Server {
-    /// Listens at `address`, `host:port`; port 0 is any that is free.
+    /// Listens at `address` (`host:port`). Port 0 takes any free port.
     ///
     /// # Errors
-    /// [`Error::Io`] where the address cannot be had, [`Error::TlsFile`].
+    /// [`Error::Io`] if the address cannot be used, [`Error::TlsFile`].
     pub fn bind(address: &str, options: ServerOptions, handler: Arc<dyn Handler>) -> Result<Self> {
         let runtime = runtime::shared()?;
         let (acceptor, material) = acceptor_of(&options)?.unzip();
@@ -56,7 +56,7 @@ impl Server {
         let listener = bound.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let shared = Arc::new(Shared { options, handler, acceptor, open: Arc::default() });
-        // weak: it ends with the table of connections
+        // weak, so that the sweeper ends with the table of connections
         let sweeper = sweeper::run(Arc::downgrade(&shared.open), Patience::of(&shared.options));
         let mut tasks = vec![runtime.spawn(accept(listener, shared.clone())), runtime.spawn(sweeper)];
         if let (Some(acceptor), Some(material)) = (&shared.acceptor, material.filter(KeyMaterial::is_of_files)) {
@@ -74,14 +74,14 @@ impl Server {
         self.shared.open.len()
     }
 
-    /// Listens no more and ends all connections; has done both when it returns. In a fork of the process nothing happens.
+    /// Stops listening and closes all connections, and waits for both. Does nothing in a fork of the process.
     pub fn close(&self) {
         if self.pid != std::process::id() {
             return;
         }
         self.tasks.iter().for_each(JoinHandle::abort);
         self.shared.open.close();
-        // an aborted task ends a little later, on a busy machine much later
+        // aborted tasks end a little later, on a busy machine much later
         let until = Instant::now() + LAST_ACCEPT;
         let is_over = || self.tasks.iter().all(JoinHandle::is_finished) && self.connections() == 0;
         while !is_over() && Instant::now() < until {
@@ -105,9 +105,9 @@ fn acceptor_of(options: &ServerOptions) -> Result<Option<(Arc<Acceptor>, KeyMate
 async fn accept(listener: TcpListener, shared: Arc<Shared>) {
     loop {
         match listener.accept().await {
-            // a task of its own: a slow handshake holds up nobody else
+            // a separate task, so that a slow handshake blocks no other connection
             Ok((stream, peer)) => drop(tokio::spawn(serve(stream, peer, shared.clone()))),
-            // as where there are too many open files: some may be closed soon
+            // for example too many open files: some may be closed soon
             Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
         }
     }
@@ -117,7 +117,7 @@ async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
     let Ok(local) = stream.local_addr() else { return };
     let connection = Arc::new(Connection::new(peer.to_string(), peer, local, shared.options.max_outgoing));
     let Some(mut open) = Open::new(&connection, &shared) else { return };
-    // Nagle's algorithm would hold answers back
+    // Nagle's algorithm would delay answers
     let _ = stream.set_nodelay(true);
     open.reason = converse(stream, &connection, &shared).await.err();
 }

@@ -1,28 +1,26 @@
-//! Limits, timeouts and certificates of a server.
 use crate::frame::Limits;
 use crate::tls::ServerTls;
 use std::time::Duration;
 
-/// Limits, patience and TLS of a server.
+/// Limits, timeouts and TLS of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Limits of a frame.
     pub limits: Limits,
-    /// Connections at most; further ones are closed at once.
+    /// Maximum connections. Further connections are closed at once.
     pub max_connections: usize,
-    /// Bytes that may wait for a peer that does not read.
+    /// Maximum bytes of queued output per connection.
     pub max_outgoing: usize,
     /// A connection without traffic is closed after this time.
     pub max_idle: Duration,
-    /// Time for a frame to arrive.
+    /// Maximum time from the first to the last byte of a frame.
     pub max_frame_time: Duration,
-    /// Time for a write.
+    /// Maximum time of a write.
     pub max_write_time: Duration,
-    /// Time for a TLS handshake.
+    /// Maximum time of a TLS handshake.
     pub max_handshake_time: Duration,
-    /// Between two looks at the TLS files, as `FileWatchService.WATCH_INTERVAL`.
+    /// Interval of the checks for changed TLS files, as in `FileWatchService.WATCH_INTERVAL`.
     pub reload_interval: Duration,
-    /// TLS, unless all is plain.
+    /// `None` for a server without TLS.
     pub tls: Option<ServerTls>,
 }
 

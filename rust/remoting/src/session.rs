@@ -1,7 +1,7 @@
-//! Serves one connection: reads frames, hands requests to the handler, writes answers.
+//! Serves one connection: reads frames, passes requests to the handler, writes answers.
 //!
-//! All frames that one read brings are handled one after the other, and their answers go out in one write. While a peer does not
-//! take its answers, nothing more is read from it.
+//! All frames of one read are handled in order, and their answers are written together. While a peer does not read its
+//! answers, nothing more is read from it.
 use crate::command::Command;
 use crate::connection::{Connection, now_ms};
 use crate::error::{Error, Result};
@@ -19,24 +19,24 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, ReadBuf};
 
-// Bytes that one read may bring.
+// Maximum bytes of one read.
 const SCRATCH: usize = 256 << 10;
-// Answers beyond this are written before the next frame is handled.
+// With more bytes of answers, these are written before the next frame is handled.
 const HIGH_WATER: usize = 1 << 20;
-// A body of so many bytes is read whatever it is for.
+// Bodies up to this size are read without asking the handler.
 const SMALL: usize = 64 << 10;
-// Memory that an idle connection may keep.
+// Bytes of buffer that an idle connection may keep.
 const KEPT: usize = 16 << 10;
-// Memory for answers that a thread may keep: as much as a large pull takes.
+// Bytes of buffer for answers that a thread may keep: enough for a large pull.
 const SPARE: usize = 8 << 20;
 
 thread_local! {
-    // one for each thread, so that an idle connection holds no memory for what it might read
+    // per thread, so that idle connections hold no read buffer
     static READ: RefCell<Vec<u8>> = RefCell::new(vec![0; SCRATCH]);
     static WRITTEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Bytes of frames that are not handled yet, and answers that are not written.
+/// State of one connection: frames not handled yet, and answers not written yet.
 struct Session<'a, S> {
     io: S,
     connection: &'a Arc<Connection>,
@@ -44,18 +44,18 @@ struct Session<'a, S> {
     handler: &'a dyn Handler,
     inbox: Vec<u8>,
     out: Outgoing,
-    /// The inbox may hold whole frames.
+    /// Whether the inbox may hold complete frames.
     is_behind: bool,
-    /// The body of the frame that the inbox begins with is wanted.
+    /// Whether the handler accepted the body of the first frame in the inbox.
     is_admitted: bool,
-    /// Bytes to come of a body that is not read.
+    /// Remaining bytes of a refused frame.
     skipped: usize,
 }
 
 /// Serves a connection until it ends.
 ///
 /// # Errors
-/// Why it had to end; `Ok` where the peer closed it, or this side did.
+/// The reason for the end. `Ok` if either side closed the connection.
 pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     io: S,
     connection: &Arc<Connection>,
@@ -75,10 +75,10 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     };
     loop {
         if session.is_behind {
-            // whole frames wait since the last round: no read is to come before them
+            // complete frames are left from the last round and are handled before the next read
             session.handle_inbox()?;
         } else {
-            // biased: a connection that is to end does so however much its peer has to say
+            // biased, so that a close takes effect even if the peer never stops sending
             tokio::select! {
                 biased;
                 () = connection.closing.notified() => return Ok(()),
@@ -86,7 +86,7 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
                 read = poll_fn(|cx| session.poll_read(cx)) => if read? == 0 { return Ok(()) },
             }
         }
-        // behind the answers of this round, so that both go out in one write
+        // after the answers of this round, so that both are written together
         connection.take_outgoing(&mut session.out);
         tokio::select! {
             biased;
@@ -97,12 +97,12 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
-    /// Reads once and handles the frames that are whole. Returns how many bytes came.
+    /// Reads once and handles the complete frames. Returns the bytes read.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize>> {
         READ.with_borrow_mut(|scratch| {
             let mut buffer = ReadBuf::new(scratch);
             match ready!(Pin::new(&mut self.io).poll_read(cx, &mut buffer)) {
-                // TLS has a last word, which a peer that was killed does not say
+                // a killed peer does not send TLS's close_notify, which is no error here
                 Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                     return Poll::Ready(Err(self.io_error("read", error)));
                 }
@@ -111,7 +111,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
             let read = buffer.filled();
             self.take_buffer();
             self.connection.watch.heard();
-            // the usual case: nothing is left over, and frames are handled where they were read, without a copy
+            // usual case: the inbox is empty, and frames are handled in the read buffer without a copy
             if self.inbox.is_empty() {
                 let used = self.handle(read)?;
                 self.inbox.extend_from_slice(&read[used..]);
@@ -137,7 +137,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         Ok(())
     }
 
-    /// Handles whole frames, up to so many bytes of answers. Returns how many bytes they had.
+    /// Handles complete frames until HIGH_WATER bytes of answers. Returns the bytes consumed.
     fn handle(&mut self, bytes: &[u8]) -> Result<usize> {
         let mut used = self.skip(bytes);
         self.is_behind = false;
@@ -151,7 +151,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
                 used += self.skip(rest);
                 continue;
             }
-            // the rest of a frame that is not whole waits in the inbox
+            // an incomplete frame waits in the inbox
             let Some((frame, length)) = frame::first(rest, self.limits)? else { break };
             let command = Command::decode(&frame, self.limits)?;
             match command.is_response() {
@@ -164,14 +164,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         Ok(used)
     }
 
-    /// Passes over what is there of a body that nobody wants. Returns how many bytes that were.
+    /// Skips bytes of a refused frame. Returns the bytes skipped.
     fn skip(&mut self, bytes: &[u8]) -> usize {
         let passed = self.skipped.min(bytes.len());
         self.skipped -= passed;
         passed
     }
 
-    /// Answers a request whose body is too large for what it asks, once its header is there; its bytes are passed over.
+    /// Refuses a request with a large body, if the handler says so, as soon as its header is complete. The frame's
+    /// bytes are skipped.
     fn refuse(&mut self, bytes: &[u8]) -> Result<bool> {
         if self.is_admitted {
             return Ok(false);
@@ -183,10 +184,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         }
         let request = Command::decode(&frame, self.limits)?;
         let refusal = if request.is_response() { None } else { self.handler.refusal(&request, body) };
-        // the handler is asked once for a body, not again with each read that brings a part of it
+        // the handler is asked once per frame, not at each read
         self.is_admitted = refusal.is_none();
         let Some((code, remark)) = refusal else { return Ok(false) };
-        // the whole frame: of its head, nothing was taken yet
+        // the whole frame, as no byte of it is consumed yet
         self.skipped = length;
         if !request.is_oneway() {
             let remark = Some(remark.as_str());
@@ -196,10 +197,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         Ok(true)
     }
 
-    /// A frame must be there some time after its first byte.
+    /// Records since when a frame is incomplete, for the sweeper's timeout.
     fn note_partial(&self) {
         let began = &self.connection.watch.frame_began;
-        // while this side is behind, it is not the peer that is slow
+        // while this side is behind, the peer is not to blame
         if self.inbox.is_empty() && self.skipped == 0 || self.is_behind {
             began.store(0, Ordering::Relaxed);
         } else if began.load(Ordering::Relaxed) == 0 {
@@ -225,14 +226,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         Ok(())
     }
 
-    /// Takes the thread's buffer for answers: an idle connection has none, a busy one need not ask for memory each time.
+    /// Borrows the thread's buffer for answers, so that idle connections need no buffer and busy ones no allocation.
     fn take_buffer(&mut self) {
         if self.out.frames().capacity() == 0 {
             *self.out.frames() = WRITTEN.take();
         }
     }
 
-    /// Gives the buffer back where nothing is in it.
+    /// Gives the thread's buffer back if it is empty.
     fn give_buffer(&mut self) {
         if self.out.is_empty() {
             let mut buffer = std::mem::take(self.out.frames());

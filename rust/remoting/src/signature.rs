@@ -1,7 +1,7 @@
 //! Signs requests with an account: ACL 1.0.
 //!
-//! The signature covers the values of the header's fields, one behind the other without names, and the body. It covers
-//! neither code nor time: who can read a connection can send the request again, which TLS prevents.
+//! The signature covers the values of the header's fields, concatenated without their names, and the body. It covers
+//! neither code nor time, so whoever can read the connection can replay a request. Only TLS prevents that.
 //!
 //! Source: `AclClientRPCHook`, `AclSigner`, `AclUtils.combineRequestContent`.
 use base64::Engine;
@@ -19,21 +19,21 @@ const SIGNATURE: &str = "Signature";
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub access_key: String,
-    /// Known to the client and the broker alone.
+    /// Secret shared by the client and the broker.
     pub secret_key: String,
-    /// Goes along and is signed where it is set.
+    /// Temporary token, sent and signed if set.
     pub security_token: Option<String>,
 }
 
 impl Credentials {
-    /// Returns the fields that a request needs besides its own: the account, and the signature of all fields and the
-    /// body. A field that is added later breaks the signature.
+    /// Returns the fields to add to a request: the account, and the signature of all fields and the body. A field that
+    /// is added later invalidates the signature.
     ///
     /// Source: `AclClientRPCHook.doBeforeRequest`.
     pub fn sign(&self, fields: &[(&str, &str)], body: &[u8]) -> Vec<(&'static str, String)> {
         let mut added = vec![(ACCESS_KEY, self.access_key.clone())];
         added.extend(self.security_token.clone().map(|token| (SECURITY_TOKEN, token)));
-        // a request that is sent again has old ones, which must not be signed
+        // a retried request contains the fields of the last signature, which must not be signed
         let own = fields.iter().copied().filter(|(name, _)| !added.iter().any(|(other, _)| other == name));
         let all: Vec<_> = own.chain(added.iter().map(|(name, value)| (*name, value.as_str()))).collect();
         added.push((SIGNATURE, signature_of(&all, body, self.secret_key.as_bytes(), SIGNATURE)));
@@ -47,14 +47,14 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// Returns the signature of a request; of its fields neither the signature counts nor the one that is named `without`.
+/// Returns the signature of a request. The field `Signature` and the field named `without` are not signed.
 ///
 /// Source: `AclUtils.combineRequestContent`, `AclSigner.calSignature`.
 pub fn signature_of(fields: &[(&str, &str)], body: &[u8], secret_key: &[u8], without: &str) -> String {
     let mut signed: Vec<_> = fields.iter().filter(|(name, _)| *name != SIGNATURE && *name != without).collect();
     // Java's TreeMap sorts by UTF-16 units, which differs from the order of code points above U+FFFF
     signed.sort_by(|(one, _), (other, _)| one.encode_utf16().cmp(other.encode_utf16()));
-    // SHA-1 is weak, but the protocol has no other
+    // SHA-1 is weak, but the protocol has no other algorithm
     let mut content = Context::with_key(&Key::new(HMAC_SHA1_FOR_LEGACY_USE_ONLY, secret_key));
     signed.iter().for_each(|(_, value)| content.update(value.as_bytes()));
     content.update(body);

@@ -1,6 +1,6 @@
-//! Ends connections that are idle, send a frame too slowly, or do not take their answers.
+//! Closes connections that are idle, send a frame too slowly, or do not read their answers.
 //!
-//! Source: `NettyServerConfig.serverChannelMaxIdleTimeSeconds` for the idle ones; RocketMQ knows no other limit.
+//! Source: `NettyServerConfig.serverChannelMaxIdleTimeSeconds`. RocketMQ has no other timeout.
 use crate::connection::{Connection, now_ms};
 use crate::open_connections::OpenConnections;
 use crate::server_options::ServerOptions;
@@ -8,10 +8,10 @@ use std::sync::Weak;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Looks at all connections once a second, until the server is gone.
+/// Checks all connections once a second, until the server is dropped.
 pub async fn run(connections: Weak<OpenConnections>, patience: Patience) {
     let mut tick = tokio::time::interval(Duration::from_secs(1));
-    // on a busy machine rounds are left out, not made up for all at once
+    // on a busy machine rounds are skipped, not made up for
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;
@@ -34,12 +34,12 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// That of a server.
+    /// Returns the timeouts of a server.
     pub fn of(options: &ServerOptions) -> Self {
         Self { idle: options.max_idle, frame: options.max_frame_time, write: options.max_write_time }
     }
 
-    /// Returns whether the connection has to go, at `now` of [`now_ms`].
+    /// Returns whether the connection exceeded a timeout at `now` of [`now_ms`].
     pub fn has_ended(&self, connection: &Connection, now: u64) -> bool {
         let watch = &connection.watch;
         let is_older =

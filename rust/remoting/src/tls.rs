@@ -1,4 +1,4 @@
-//! TLS of servers and clients: which connections use it, and who has to show a certificate.
+//! TLS of servers and clients: modes, trust and client certificates.
 //!
 //! Source: `TlsSystemConfig`, `TlsHelper.buildSslContext`, `TlsMode`.
 use crate::error::Result;
@@ -16,19 +16,19 @@ use std::sync::{Arc, LazyLock};
 static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(rustls::crypto::ring::default_provider()));
 const AUTHORITIES: &str = "certificates of authorities";
 
-/// Which connections a server takes.
+/// Connections that a server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsMode {
     Disabled,
-    /// Plain ones and those with TLS.
+    /// Both with and without TLS.
     Permissive,
     Enforcing,
 }
 
-/// Whether clients show a certificate.
+/// Rule for certificates of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// They are not asked for one.
+    /// Clients are not asked for a certificate.
     None,
     /// A client may show a certificate.
     Optional,
@@ -36,41 +36,41 @@ pub enum ClientAuth {
     Require,
 }
 
-/// The authorities whose certificates are accepted.
+/// Certificates of peers that are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Those that the authorities of a PEM file have signed.
+    /// Certificates signed by an authority in this PEM file.
     File(PathBuf),
-    /// Anybody's: protects from those who listen, not from those who stand in between.
+    /// Any certificate. This protects against eavesdropping, but not against a man in the middle.
     Anybody,
 }
 
 /// TLS of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTls {
-    /// Which connections it takes.
     pub mode: TlsMode,
-    /// The server's certificate; without, it makes one that nobody can verify, as `tls.test.mode.enable`.
+    /// Certificate of the server. `None` creates a self-signed certificate that no client can verify, as
+    /// `tls.test.mode.enable` does.
     pub key_pair: Option<KeyPair>,
-    /// Whether clients show a certificate.
+    /// Rule for certificates of clients.
     pub client_auth: ClientAuth,
-    /// The authorities of clients' certificates.
+    /// Authorities for certificates of clients.
     pub trust: Trust,
 }
 
 /// TLS of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTls {
-    /// The client's certificate, for servers that ask.
+    /// Certificate of the client, for servers that request it.
     pub key_pair: Option<KeyPair>,
-    /// Which servers it takes.
+    /// Authorities for certificates of servers.
     pub trust: Trust,
-    /// The server's certificate must be for the host that was asked for.
+    /// Whether the server's certificate must match the host name.
     pub checks_host: bool,
 }
 
 impl ServerTls {
-    /// Returns the present contents of the files.
+    /// Reads the current contents of the files.
     pub(crate) fn material(&self) -> KeyMaterial {
         KeyMaterial::read(self.key_pair.as_ref(), self.trust_of_clients())
     }
@@ -96,7 +96,7 @@ impl ServerTls {
         };
         let built = builder.with_single_cert(chain, key);
         let mut config = built.map_err(|error| material.key.file_error("key", "the key of the certificate", error))?;
-        // connections live long: to resume an earlier one saves nothing, and would pass by a new trust file
+        // no session resumption: connections live long, and a resumed session would bypass a new trust file
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(config.into())
@@ -119,7 +119,7 @@ impl ServerTls {
 }
 
 impl ClientTls {
-    /// Returns the rustls configuration, by the present contents of the files.
+    /// Returns the rustls configuration, from the current contents of the files.
     ///
     /// # Errors
     /// [`crate::Error::TlsFile`].
@@ -155,7 +155,7 @@ fn own(material: &KeyMaterial) -> Result<(Vec<CertificateDer<'static>>, PrivateK
     Ok((certificates_of(&material.certificate)?, key_of(&material.key)?))
 }
 
-/// Returns a certificate for this machine's loopback, and its key, as netty's `SelfSignedCertificate`.
+/// Creates a self-signed certificate for localhost, like netty's `SelfSignedCertificate`.
 fn self_signed() -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
     let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
     let certificate = rcgen::generate_simple_self_signed(names).map_err(|e| unusable(&e))?;

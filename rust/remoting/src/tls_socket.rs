@@ -1,4 +1,4 @@
-//! A socket with TLS of two threads that block: one reads while the other writes.
+//! A TLS socket for two blocking threads: one reads while the other writes.
 use crate::accept::{HANDSHAKE, plain, tls_error};
 use crate::dial::{reason_of, server_name};
 use crate::error::Result;
@@ -9,18 +9,18 @@ use std::net::TcpStream;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-// Bytes that are read from the socket at a time: some records of TLS, which have 16 KiB at most.
+// Bytes per read of the socket: several TLS records, which have at most 16 KiB each.
 const SEALED_LEN: usize = 64 << 10;
 
-/// A socket after its handshake. What it waits for at most is set at the [`socket`](Self::socket) below, after the handshake.
+/// A socket after its handshake. Timeouts are set on the underlying [`socket`](Self::socket) after the handshake.
 #[derive(Debug)]
 pub struct TlsSocket {
     socket: TcpStream,
-    /// Never held while the operating system is waited for: who writes would keep who reads.
+    /// Never locked during a system call, as the writing thread would block the reading thread.
     tls: Mutex<Connection>,
-    /// Bytes that came and are not decrypted.
+    /// Received bytes that are not decrypted yet.
     reading: Mutex<SealedBytes>,
-    /// Bytes to send; locked during the send, since TLS records have an order.
+    /// Encrypted bytes to send. Locked during the send, since TLS records must stay in order.
     writing: Mutex<Vec<u8>>,
 }
 
@@ -32,7 +32,7 @@ struct SealedBytes {
 }
 
 impl TlsSocket {
-    /// Shakes hands with the server at `address`, `host:port`, to which the socket is connected; within `max_time`.
+    /// Performs the handshake with the server at `address` (`host:port`), within `max_time`.
     ///
     /// # Errors
     /// [`crate::Error::TlsFile`], [`crate::Error::Tls`].
@@ -43,7 +43,7 @@ impl TlsSocket {
         shaken.map_err(|error| tls_error(address, reason_of(&error)))
     }
 
-    /// Shakes hands with the client that has connected; within `max_time`. The certificates are those that the files hold now.
+    /// Performs the handshake with a client, within `max_time`. The certificate files are read for each handshake.
     ///
     /// # Errors
     /// [`crate::Error::TlsFile`], [`crate::Error::Tls`].
@@ -63,7 +63,7 @@ impl TlsSocket {
         while tls.is_handshaking() {
             tls.complete_io(&mut patient)?;
         }
-        // what the last step of it had to say
+        // sends the output of the last step
         while tls.wants_write() {
             tls.write_tls(&mut patient)?;
         }
@@ -75,10 +75,10 @@ impl TlsSocket {
         &self.socket
     }
 
-    /// Reads what has come into one slice, then into the next, and waits where nothing has; 0 at the end.
+    /// Reads available bytes into the slices in order. Waits if there are none; returns 0 at the end.
     ///
     /// # Errors
-    /// Those of the operating system; [`ErrorKind::InvalidData`] for what is not the peer's.
+    /// Errors of the operating system; [`ErrorKind::InvalidData`] for bytes that do not decrypt.
     pub fn read_vectored(&self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let mut sealed = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -101,12 +101,12 @@ impl TlsSocket {
         }
     }
 
-    /// Opens what is sealed, as far as there is room.
+    /// Decrypts received bytes, as far as `into` has room.
     fn open(&self, sealed: &mut SealedBytes, into: &mut [u8]) -> io::Result<usize> {
         let (mut tls, mut opened) = (self.tls(), 0);
         while opened < into.len() {
             match tls.reader().read(&mut into[opened..]) {
-                // the peer has said that it ends: what it still sends is not its own
+                // the peer sent close_notify: later bytes are not authentic
                 Ok(0) if opened > 0 => break,
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(count) => opened += count,
@@ -121,7 +121,8 @@ impl TlsSocket {
         Ok(opened)
     }
 
-    /// Writes the parts, one behind the other. After an error the peer may have some of them, and the connection is of no more use.
+    /// Writes the parts in order. After an error the connection must not be used again, as the peer may have received
+    /// some of them.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -138,7 +139,7 @@ impl TlsSocket {
         self.send(&mut sealed)
     }
 
-    /// Seals some of the bytes. Returns how many.
+    /// Encrypts some of the bytes. Returns the number of bytes consumed.
     fn seal(&self, bytes: &[u8], sealed: &mut Vec<u8>) -> io::Result<usize> {
         let mut tls = self.tls();
         let count = tls.writer().write(bytes)?;
@@ -159,14 +160,14 @@ impl TlsSocket {
     }
 }
 
-/// Returns the first byte that comes, which stays there; none at the end.
+/// Waits for the first byte and returns it without removing it; `None` at the end.
 fn first_byte(socket: &TcpStream, max_time: Duration) -> io::Result<Option<u8>> {
     let mut byte = [0];
     socket.set_read_timeout(Some(max_time))?;
     Ok((socket.peek(&mut byte)? > 0).then_some(byte[0]))
 }
 
-/// A socket during a handshake, all of which has to come in time, however it drips.
+/// A socket during a handshake. The deadline holds for the handshake as a whole, even if bytes trickle in.
 struct Patient<'a> {
     socket: &'a TcpStream,
     until: Instant,

@@ -1,4 +1,4 @@
-//! A socket of a client, with TLS or without: one call, one wait for the operating system.
+//! A socket of a client with or without TLS. Each call waits at most once for the operating system.
 use crate::dial::DialledStream;
 use crate::interrupt::SLICE;
 use rmqfast_os::socket::read_ready;
@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A socket that is connected. A call waits for [`SLICE`] at most, then it fails with [`ErrorKind::WouldBlock`] and may be
+/// A connected socket. A call waits for [`SLICE`] at most, then fails with [`ErrorKind::WouldBlock`] and may be
 /// repeated.
 #[derive(Debug)]
 pub struct Transport {
@@ -19,7 +19,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Takes a connection off the process's threads.
+    /// Takes a connection over from the background threads, for blocking calls.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -32,24 +32,24 @@ impl Transport {
             }
         };
         let socket = socket.into_std()?;
-        // tokio had it non-blocking; here the calling thread waits
+        // tokio set it to non-blocking; here the calling thread blocks
         socket.set_nonblocking(false)?;
         socket.set_read_timeout(Some(SLICE))?;
         socket.set_write_timeout(Some(SLICE))?;
         Ok(Self { socket: socket.into(), tls, wait: SLICE, pid: std::process::id() })
     }
 
-    /// Returns the socket, for who may have to end what others wait for.
+    /// Returns the socket, so that another thread can shut it down.
     pub fn socket(&self) -> &Arc<TcpStream> {
         &self.socket
     }
 
-    /// Has calls wait for `left` where that is less than usual: nothing is asked of the operating system otherwise.
+    /// Limits the wait of further calls to `left` if that is less than SLICE. Saves the system call if nothing changes.
     ///
     /// # Errors
     /// Those of the operating system.
     pub fn wait_at_most(&mut self, left: Duration) -> io::Result<()> {
-        // a socket takes no timeout of zero
+        // a socket accepts no timeout of zero
         let wait = left.clamp(Duration::from_millis(1), SLICE);
         if wait != self.wait {
             self.socket.set_read_timeout(Some(wait))?;
@@ -59,7 +59,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Reads what has come, without waiting; [`ErrorKind::WouldBlock`] where nothing has.
+    /// Reads available bytes without waiting; [`ErrorKind::WouldBlock`] if there are none.
     ///
     /// # Errors
     /// As [`Read::read`].
@@ -73,7 +73,7 @@ impl Transport {
 }
 
 impl Read for Transport {
-    /// Reads; [`ErrorKind::Interrupted`] where bytes came that are no whole TLS record.
+    /// Reads. Fails with [`ErrorKind::Interrupted`] after an incomplete TLS record.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => (&*self.socket).read(buffer),
@@ -83,12 +83,12 @@ impl Read for Transport {
 }
 
 impl Write for Transport {
-    /// Writes; TLS may keep bytes until a [`flush`](Write::flush).
+    /// Writes. TLS may buffer bytes until [`flush`](Write::flush).
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return (&*self.socket).write(bytes) };
         flush(tls, &mut &*self.socket)?;
         let count = tls.writer().write(bytes)?;
-        // TLS has taken the bytes: a caller that hears of a pause would write them once more
+        // TLS buffered the bytes already, so an error to retry would make the caller write them twice
         match flush(tls, &mut &*self.socket) {
             Err(error) if !is_pause(&error) => Err(error),
             _ => Ok(count),
@@ -102,21 +102,21 @@ impl Write for Transport {
 
 impl Drop for Transport {
     fn drop(&mut self) {
-        // in a fork of the process the last word is not ours to say
+        // a fork must not send close_notify on its parent's connection
         let Some(tls) = self.tls.as_mut().filter(|_| self.pid == std::process::id()) else { return };
         tls.send_close_notify();
-        // nobody waits for it, and it need not arrive
+        // close_notify is optional, so sending it must not block
         let _ = self.socket.set_nonblocking(true);
         let _ = flush(tls, &mut &*self.socket);
     }
 }
 
-/// Returns whether a call may be repeated.
+/// Returns whether the error only means that a call may be repeated.
 pub fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Reads what is there without waiting for more.
+/// Reader that never waits.
 struct Ready<'a>(&'a TcpStream);
 
 impl Read for Ready<'_> {
@@ -133,7 +133,7 @@ fn read_tls(
 ) -> io::Result<usize> {
     match tls.reader().read(buffer) {
         Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-        // the peer went away without a word, as it may where a frame says how long it is
+        // the peer closed without close_notify, which is safe as frames carry their length
         Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
         read => return read,
     }
@@ -145,7 +145,7 @@ fn read_tls(
 fn take(tls: &mut ClientConnection, from: &mut dyn Read, to: &mut dyn Write) -> io::Result<()> {
     tls.read_tls(from)?;
     if let Err(error) = tls.process_new_packets() {
-        // a TLS alert says why, where the peer can still read it
+        // tries to send the TLS alert with the reason
         let _ = flush(tls, to);
         return Err(io::Error::new(ErrorKind::InvalidData, error));
     }

@@ -1,4 +1,4 @@
-//! Reads from when until when a certificate is valid; nothing else of X.509 is read here.
+//! Parses the validity period of an X.509 certificate, and no other part.
 use std::fmt;
 
 const SEQUENCE: u8 = 0x30;
@@ -6,7 +6,7 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// A moment, to the second.
+/// A time in seconds since 1970, with its text for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
     pub seconds: i64,
@@ -19,14 +19,14 @@ impl fmt::Display for Moment {
     }
 }
 
-/// When a DER certificate begins and ends to be valid; `None` where it is no certificate.
+/// Returns the begin and end of a DER certificate's validity, or `None` if it is not a certificate.
 pub fn of(certificate: &[u8]) -> Option<(Moment, Moment)> {
     let (_, outer, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
     let (_, mut rest, _) = element(outer).filter(|(tag, ..)| *tag == SEQUENCE)?;
     if element(rest)?.0 == VERSION {
         rest = element(rest)?.2;
     }
-    // number, algorithm, issuer
+    // skips serial number, algorithm and issuer
     for _ in 0..3 {
         rest = element(rest)?.2;
     }
@@ -36,13 +36,13 @@ pub fn of(certificate: &[u8]) -> Option<(Moment, Moment)> {
     Some((moment(tag, begin)?, moment(end_tag, end)?))
 }
 
-/// Tag, content and what follows.
+/// Splits off the first DER element. Returns its tag, its content and the rest.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = match first {
         0..=0x7f => (usize::from(first), rest),
-        // four bytes of length are more than any certificate needs; 0x80, a length that is not stated, is no DER
+        // no certificate needs more than four bytes of length; 0x80, an indefinite length, is not DER
         0x81..=0x84 => {
             let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
             (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
@@ -53,11 +53,11 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// `YYMMDDHHMMSSZ`, or with four digits for the year.
+/// Parses `YYMMDDHHMMSSZ`, or the form with four digits of the year.
 fn moment(tag: u8, text: &[u8]) -> Option<Moment> {
     let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
     let full = match tag {
-        // RFC 5280: two digits from 50 on are a year of the 20th century
+        // RFC 5280: years from 50 on belong to the 20th century
         UTC_TIME if text.len() == 12 => format!("{}{text}", if text < "50" { "20" } else { "19" }),
         GENERALIZED_TIME if text.len() == 14 => text.to_owned(),
         _ => return None,
@@ -69,7 +69,7 @@ fn moment(tag: u8, text: &[u8]) -> Option<Moment> {
     Some(Moment { seconds: days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second, text })
 }
 
-/// Days since 1970, of the calendar in use today: years begin in March, so that the leap day is their last.
+/// Returns days since 1970. Years begin in March here, so that the leap day is the last day of a year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month < 3);
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

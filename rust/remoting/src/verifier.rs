@@ -1,5 +1,5 @@
-//! Certificates that are taken although nobody vouches for them, for those who ask for it: that the peer has the key of its
-//! certificate is verified all the same.
+//! Verifiers that accept certificates without a trusted authority, if configured so. They still verify that the peer
+//! has the key of its certificate.
 //!
 //! Source: netty's `InsecureTrustManagerFactory`, as `TlsHelper` uses it.
 use rustls::client::WebPkiServerVerifier;
@@ -23,7 +23,7 @@ pub struct AnyClient {
     pub is_mandatory: bool,
 }
 
-/// Takes a server whose certificate is sound but for another host, as RocketMQ's clients do.
+/// Accepts a valid certificate for another host name, as RocketMQ's clients do.
 #[derive(Debug)]
 pub struct AnyName {
     pub verifier: Arc<WebPkiServerVerifier>,
@@ -94,7 +94,7 @@ impl ServerCertVerifier for AnyName {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        // the name is what is looked at last
+        // the host name is checked last, so everything else was valid
         match self.verifier.verify_server_cert(certificate, between, name, ocsp, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
