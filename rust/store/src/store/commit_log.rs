@@ -70,6 +70,7 @@ impl CommitLog {
     }
 
     pub fn open(&self, index: usize) -> Result<Segment> {
+        // Only maps are worth keeping; a file for `pread` is opened for each use.
         if self.io == Io::Pread {
             return self.segments.open(index, self.io);
         }
@@ -151,6 +152,7 @@ impl CommitLog {
             Some(first) => first.base,
             None => self.list_again()?.start(),
         };
+        // If the log still begins at or before the file, retention has not removed it.
         (start > files[index].base).then_some(start)
     }
 
@@ -205,6 +207,7 @@ impl<'a> RecordReader<'a> {
         let Some((_, segment)) = &self.open else { return Ok(bytes) };
         // The first read takes one page, because a damaged length may be arbitrarily large.
         segment.read_into(at, FIRST_READ.min((file.len - at) as usize), &mut bytes)?;
+        // The record is longer than the first read, and its file has room for it.
         if let Ok(Item::Partial(needed)) = Layout::decode(&bytes)
             && needed as u64 <= file.len - at
         {

@@ -192,10 +192,12 @@ impl fmt::Display for Fault {
 /// Reads the bytes at `path` and their JSON value. Fails if the value does not have the shape of the file `name`.
 pub(super) fn read(path: &Path, name: &str) -> Result<(Vec<u8>, Value), Fault> {
     let len = Place::metadata(path).map_err(Fault::Io)?.map_or(0, |meta| meta.len());
+    // Checked before the read, so that a huge file does not fill the memory.
     if len > config::MAX_LEN as u64 {
         return Err(Fault::Unreadable(config::ConfigError::TooLong(len as usize).to_string()));
     }
     let text = place::read(path, config::MAX_LEN as u64 + 1).map_err(Fault::Io)?.ok_or(Fault::Missing)?;
+    // RocketMQ does not flush, so a power loss may leave an empty file.
     if text.trim_ascii().is_empty() {
         return Err(Fault::Unreadable("empty".to_owned()));
     }

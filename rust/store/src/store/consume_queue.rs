@@ -63,6 +63,7 @@ impl ConsumeQueue {
             };
             // Bisection is possible, because a file holds zeroes behind its last unit.
             let written = partition(file.len / UNIT, |n| Ok(unit_in(&segment, n)?.is_some_and(|u| u.is_written())))?;
+            // A file without units does not show the end, so the file before it is searched.
             if written > 0 || index == 0 {
                 return Ok((file.base / UNIT + written) as i64);
             }
@@ -97,6 +98,7 @@ impl ConsumeQueue {
                     return Ok(Some(answer));
                 }
             }
+            // Decreases at least by one, so that the loop ends.
             (at, count) = (from.min(at - 1), BLANKS as i64);
         }
         Ok(None)
@@ -224,6 +226,7 @@ impl<'a> UnitReader<'a> {
             let read = units.len();
             let blanks = units.take_while(|unit| Unit::decode(unit).is_some_and(|unit| unit.is_blank())).count();
             at += blanks as i64;
+            // Without a file there are no units to skip.
             if blanks < read || read == 0 {
                 return Ok(at);
             }
@@ -248,6 +251,7 @@ impl<'a> UnitReader<'a> {
         let Some((_, segment)) = &mut self.open else { return Ok(&[]) };
         let base = self.queue.segments.files()[index].base;
         let bytes = segment.window(at - base, count * UNIT_SIZE)?;
+        // A truncated file may end inside a unit.
         Ok(&bytes[..bytes.len() / UNIT_SIZE * UNIT_SIZE])
     }
 }

@@ -178,6 +178,7 @@ impl<'a> Coverage<'a> {
                     }
                 }
             }
+            // A block without a missing record shows that the gap is over.
             if !misses && walk.position() > gap {
                 missing.note(damage);
                 return Ok(Some(walk.position()));
@@ -220,6 +221,7 @@ impl MessageStore {
         if self.queue_kind() == QueueKind::Files && from < known_from {
             Coverage::new(self)?.find((from, known_from), &mut missing)?;
         }
+        // The later part of the log is known from an earlier call.
         missing.append(&behind);
         let missing = Arc::new(missing);
         *cache = Some((from, missing.clone()));
@@ -396,6 +398,7 @@ impl<'a> Owners<'a> {
     /// Returns the queues of a topic; `None` for a deleted topic and for a topic with batch queues.
     fn queues_of(&mut self, topic: &str) -> Result<Option<HashMap<i32, Owner>>> {
         let queues = self.store.queues(topic)?;
+        // Batch queues of 5.x have another format and are not compared.
         let is_batch = place::is_directory(&self.store.root().join("batchconsumequeue").join(topic))?;
         if is_batch || (queues.is_empty() && !self.may_exist(topic)) {
             return Ok(None);

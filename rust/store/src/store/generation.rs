@@ -56,6 +56,7 @@ impl Generations {
             for queue in queues {
                 begins.extend(QueueBegin::of(queue, log)?);
             }
+            // Sorted for the binary search in `stands_before`.
             begins.sort_unstable_by_key(|begin| begin.queue_id);
             let newest = begins.iter().map(|begin| begin.physical_offset).max().unwrap_or_default();
             all.newest = all.newest.max(newest).max(all.removed.end_of(name));

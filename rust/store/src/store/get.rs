@@ -70,10 +70,12 @@ impl MessageStore {
                 source.damage.extend_from_slice(unlisted.damage().entries());
             }
         }
+        // At the end of the queue, messages that cannot follow and a lost end of the log are reported.
         if pulled.next_begin_offset >= pulled.max_offset {
             source.note_astray();
             source.damage.extend(self.lost_behind_end(log_end)?);
         }
+        // A hole that no other damage explains is reported as damage itself.
         if source.damage.len() == own_damage {
             source.note_hole()?;
         }
@@ -120,6 +122,7 @@ impl PullSource for Source<'_> {
         let next = match self.view.units_per_file() {
             Some(units) if offset < self.view.disk_end() => {
                 let next_file = offset + units - offset % units;
+                // A message whose unit is in memory must not be skipped.
                 self.view.next_unlisted(offset).map_or(next_file, |next| next.min(next_file))
             }
             _ => self.view.next_offset(offset).unwrap_or(self.view.max_offset()),

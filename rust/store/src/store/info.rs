@@ -134,6 +134,7 @@ impl MessageStore {
         for file in &files {
             *counts.entry(file.len).or_insert(0_usize) += 1;
         }
+        // Of two sizes that are equally frequent, the greater size counts.
         let Some((size, _)) = counts.into_iter().max_by_key(|(size, count)| (*count, *size)) else {
             return Ok(Vec::new());
         };
@@ -170,6 +171,7 @@ impl MessageStore {
         for (topic, queues) in self.topics()? {
             for (id, (_, max)) in queues {
                 let view = self.queue_view(&topic, id)?;
+                // The last unit of a queue points to the newest message of the queue.
                 newest = newest.max(view.reader().unit(max - 1)?.filter(|u| u.is_message()).map(|u| u.physical_offset));
             }
         }

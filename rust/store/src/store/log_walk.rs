@@ -189,6 +189,7 @@ impl LogWalk {
         let Some((_, segment)) = &mut self.segment else { return Ok(0) };
         let got = segment.window(at, want)?.len();
         self.window = (at, got);
+        // The file is shorter than at its listing, because somebody has truncated it.
         if got < want && got < needed.max(8) {
             let reason = format!("expected a file of {len} bytes, got {}", at + got as u64);
             self.skip_to(end, reason, damage);
@@ -218,6 +219,7 @@ impl LogWalk {
                 let reason = format!("blank size at +0: expected {}, got {size}", end - self.position);
                 self.skip_damage(index, reason, damage).map(|()| 0)
             }
+            // Only zeroes follow, so the log ends here.
             Stop::Unwritten if !self.continues(index)? => {
                 self.end = self.position;
                 Ok(0)
@@ -259,6 +261,7 @@ impl LogWalk {
                 self.completed = Some(self.position);
             }
             Resync::At(at) => self.skip_to(base + at, reason, damage),
+            // The rest of the file belongs to another file of the log.
             Resync::OtherFile => self.skip_to(end, reason, damage),
             Resync::Nowhere(_) if self.log.continues_behind(index)? => self.skip_to(end, reason, damage),
             // The owner is still writing the record. A later read finds it.
@@ -267,6 +270,7 @@ impl LogWalk {
                 self.retries += 1;
                 std::thread::sleep(TAIL_WAIT);
             }
+            // Nobody completes the record, so its written bytes are damage and the log ends behind them.
             Resync::Nowhere(written) => {
                 self.skip_to((base + written).max(self.position), reason, damage);
                 self.end = self.position;

@@ -57,6 +57,7 @@ impl LostMessages {
             return;
         }
         let losses = self.queues.entry(topic.to_owned()).or_default().entry(queue_id).or_default();
+        // A known loss that ends there or later already covers the end of this loss.
         if losses.iter().all(|known| known.end < loss.end) {
             losses.push(loss);
         }

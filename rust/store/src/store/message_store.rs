@@ -72,6 +72,7 @@ impl MessageStore {
         refuse_other_stores(root, &names)?;
         options.commit_log_dirs.iter().try_for_each(|directory| place::require_directory(directory))?;
         let is_store = ["commitlog", "consumequeue", "checkpoint"].iter().any(|n| names.iter().any(|name| name == n));
+        // With log directories elsewhere, the root of a store may be empty.
         if !is_store && options.commit_log_dirs.is_empty() {
             let reason = "no RocketMQ store: expected commitlog/, consumequeue/ or checkpoint in it (storePathRootDir)";
             return Err(Error::Unsupported { path: root.to_path_buf(), reason: reason.into() });

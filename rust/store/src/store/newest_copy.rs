@@ -26,6 +26,7 @@ pub fn newest_copy(directory: &Path) -> Result<PathBuf> {
     }
     match CopyNote::load(directory)?.broker_name {
         Some(other) if is_number(name.strip_prefix(&format!("{other}.")).unwrap_or_default()) => {
+            // Restarted copies are numbered from 2, because the first copy has no number.
             let mut number = 2;
             while place::exists(&with_number(directory, number))? {
                 number += 1;

@@ -94,6 +94,7 @@ fn refuse(source: &mut impl PullSource, offset: i64) -> Result<Option<(GetMessag
     Ok(match offset {
         _ if max == 0 => Some((NoMessageInQueue, 0)),
         _ if offset < min => Some((OffsetTooSmall, min)),
+        // The consumer has read all messages and waits for the next.
         _ if offset == max => Some((OffsetOverflowOne, offset)),
         _ if offset > max => Some((OffsetOverflowBadly, max)),
         _ if source.unit(offset)?.is_none() => Some((OffsetFoundNull, source.behind_hole(offset))),
@@ -159,6 +160,7 @@ impl Run {
         if !unit.is_message() && !unit.is_blank() {
             source.skip(queue_offset, unit);
         }
+        // An address in `consumequeue_ext` is not a hash, so the filter cannot decide by it.
         if !is_ext_address(unit.tags_code) && !source.matches_code(unit.tags_code) {
             self.miss(GetMessageStatus::NoMatchedMessage);
             return Ok(());

@@ -172,6 +172,7 @@ impl Search<'_> {
         let files = self.store.index_files()?;
         for file in files.iter().rev().filter(|file| file.geometry.is_some() && file.entries() > 0) {
             interrupt()?;
+            // A damaged header may contain any offset.
             let within = |offset: i64| u64::try_from(offset).unwrap_or(0).clamp(start, end);
             let (first, last) = (within(file.header.begin_phy_offset), within(file.header.end_phy_offset));
             // No index file covers the section behind this index file.

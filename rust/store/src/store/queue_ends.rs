@@ -143,6 +143,7 @@ impl QueueEnds {
     fn decode(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let (crc, text) = text.strip_suffix('\n')?.split_once('\n')?;
+        // The checksum detects a file that was not written completely.
         if u32::from_str_radix(crc, 16).ok()? != crc32fast::hash(text.as_bytes()) {
             return None;
         }

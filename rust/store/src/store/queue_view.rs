@@ -190,6 +190,7 @@ impl MessageStore {
         for unlisted in [&missing, &tail] {
             for topic in unlisted.topics() {
                 let queues = topics.entry(topic.to_owned()).or_default();
+                // A negative id is damaged, because no checksum covers it.
                 for id in unlisted.queue_ids(topic).filter(|id| *id >= 0) {
                     if let std::collections::btree_map::Entry::Vacant(entry) = queues.entry(id) {
                         let view = QueueView::new(self, None, (&missing, &tail), topic, id)?;
@@ -204,6 +205,7 @@ impl MessageStore {
     /// Returns the queue with this id. Any id of an existing topic is a queue, which may be empty.
     pub fn queue_view(&self, topic: &str, queue_id: i32) -> Result<QueueView> {
         let mut queues = self.queues(topic)?;
+        // Without any queue the topic may not exist, which is an error.
         if queues.is_empty() {
             self.check_topic(topic)?;
         }

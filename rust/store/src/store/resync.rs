@@ -40,6 +40,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
         }
         for candidate in candidates(&window).map(|candidate| at + candidate as u64) {
             match Start::read(segment, candidate, file.base, file.len)? {
+                // The walk has already tried this position.
                 Start::Record | Start::Blank if candidate <= from => {}
                 Start::Blank if other_places.lead_to(candidate, from) => return Ok(Resync::OtherFile),
                 Start::Record | Start::Blank => return Ok(Resync::At(candidate)),
@@ -134,6 +135,7 @@ fn is_at(head: &[u8], offset: u64) -> bool {
 pub fn record_behind(log: &CommitLog, index: usize, target: u64) -> Result<Option<u64>> {
     let base = log.segments().files()[index].base;
     let mut segment = log.open(index)?;
+    // The search skips its own start, so it starts one byte before the target.
     let from = (target - base).saturating_sub(1);
     Ok(match resync(log, index, &mut segment, from)? {
         Resync::At(at) => Some(base + at),

@@ -85,6 +85,7 @@ impl UnlistedRecords {
             tags_code: code_of(message, &topic, &DelayLevels::default()),
         };
         self.add(&topic, message.queue_id(), message.queue_offset(), unit);
+        // A message of multi-dispatch has a unit in each additional queue, too.
         for (name, queue_id, offset) in extra_queues(message) {
             self.add(name, queue_id, offset, unit);
         }

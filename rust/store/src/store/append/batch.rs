@@ -38,6 +38,7 @@ impl Batch<'_> {
             let got = format!("queue {} of topic {topic} in row {row}", queues.queue(plan.rows[row].queue).queue_id);
             return Err(Error::invalid("batch", "messages of one queue", got));
         }
+        // A batch with delays or transactions is refused, as in `asyncPutMessages`.
         if *queues.topic(first.queue).name == *DELAY_TOPIC {
             return Err(Error::invalid("batch", "messages without a delay", "a property DELAY"));
         }
@@ -56,6 +57,7 @@ impl Batch<'_> {
             return Err(Error::invalid("batch", expected, wire_size));
         }
         let stored = plan.size();
+        // Each file keeps room for the blank record at its end.
         let room = file_size - MIN_BLANK_LEN as u64;
         if stored > room {
             return Err(Error::invalid("batch", format!("records of at most {room} bytes (file_size)"), stored));

@@ -35,6 +35,7 @@ impl CheckpointWriter {
         let is_new = Place::metadata(&path)?.is_none();
         let file = if is_new { AllocatedFile::create(&path, FILE_SIZE as u64)? } else { AllocatedFile::open(&path)? };
         let mut page = fs::read(&path).map_err(|e| Error::io(&path, e))?;
+        // A short file is filled up with zeroes. A longer file keeps its later fields.
         page.resize(page.len().max(FILE_SIZE), 0);
         let values = Checkpoint::decode(&page).unwrap_or_default();
         let end = values.flushed_end(&page);

@@ -121,6 +121,7 @@ fn hosts(texts: &Bytes, len: usize) -> Result<Vec<Option<Host>>> {
     let mut last: (&[u8], Option<Host>) = (&[], None);
     let host = |row| {
         let Some(text) = texts.value(row) else { return Ok(None) };
+        // Most rows have the same host as the row before.
         if last.0 != text {
             let address = std::str::from_utf8(text).ok().and_then(|text| text.parse::<SocketAddr>().ok());
             let expected = format!("in row {row} 'ip:port' or '[ip6]:port'");

@@ -176,6 +176,7 @@ fn place(
     queues: &mut QueueTable,
 ) -> std::result::Result<Option<u32>, Break> {
     let name = topics[entry.topic].directory.as_deref();
+    // Without a checksum, a damaged record may have negative numbers, which no queue lists.
     let Some(name) = name.filter(|_| entry.queue_id >= 0 && entry.offset >= 0) else { return Ok(None) };
     let number = queues.find(name, entry.queue_id);
     let next = queues.queue(number).next_planned();

@@ -34,6 +34,7 @@ impl FileWatch {
     /// Checks the files if the interval is over, and at once after a change.
     pub(super) fn look(&mut self, store: &OwnedStore) {
         let is_early = self.next.is_some_and(|next| Instant::now() < next);
+        // After a change the files are checked at each call, so that they are restored soon.
         if store.harm.first().is_some() || !is_early {
             self.look_now(store);
         }

@@ -46,6 +46,7 @@ impl Harm {
     /// Adds a message for users.
     pub fn add_line(&self, line: String) {
         let mut lines = self.lines();
+        // Further messages are dropped if nobody takes the waiting ones.
         if lines.waiting.len() < MAX_LINES {
             lines.waiting.push(line);
         }

@@ -148,6 +148,7 @@ impl IndexWriter {
         }
         self.pending = pending;
         self.pending.clear();
+        // Writes into a truncated file are lost without an error, so the file is checked afterwards.
         self.current.as_ref().map_or(Ok(()), IndexFile::check)
     }
 

@@ -25,6 +25,7 @@ impl<'a> Lists<'a> {
                 let ranges = (0..array.len()).map(|row| row * size..(row + 1) * size);
                 (ranges.collect(), array.as_fixed_size_list().values())
             }
+            // Views have an offset and a size for each row, because their ranges may have any order.
             DataType::ListView(_) => {
                 let lists = array.as_list_view::<i32>();
                 (at(lists.value_offsets(), lists.value_sizes()), lists.values())

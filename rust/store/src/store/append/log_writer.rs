@@ -156,6 +156,7 @@ impl LogWriter {
     /// [`release`](Self::release) removes the new files.
     pub fn reserve(&mut self, sizes: impl Iterator<Item = u32>, is_whole: bool) -> Result<()> {
         let mut sizes = sizes.map(u64::from);
+        // A batch that must be in one file counts as one large record.
         let one = is_whole.then(|| sizes.by_ref().sum());
         let sizes = one.into_iter().chain(sizes);
         let mut end = self.current.as_ref().map_or(self.position, |file| file.base + self.file_size);

@@ -36,6 +36,7 @@ impl Messages {
     pub fn new(mut messages: Vec<OwnedMessage>) -> Self {
         let (mut pairs, mut ends) = (Vec::new(), Vec::with_capacity(messages.len()));
         for message in &mut messages {
+            // All properties are in one list, so that a row refers to its own by their numbers.
             pairs.append(&mut message.properties);
             ends.push(pairs.len());
         }

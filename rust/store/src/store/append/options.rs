@@ -92,10 +92,12 @@ impl Default for AppendOptions {
 impl AppendOptions {
     /// Refuses sizes that RocketMQ could not use, and rounds the size of queue files.
     pub fn check(self) -> Result<Self> {
+        // Java counts positions within a file in 32 bits.
         let max = i32::MAX as u64;
         in_range("file_size", self.file_size, MIN_FILE_SIZE, max)?;
         in_range("queue_file_size", self.queue_file_size, 1, max - UNIT_SIZE as u64)?;
         in_range("index_slots", self.index_slots.into(), 1, max)?;
+        // Entry 0 is never used, so a file needs at least two entries.
         in_range("index_entries", self.index_entries.into(), 2, max)?;
         in_range("index file size", index::file_size(self.index_slots, self.index_entries), 1, max)?;
         in_range("max_message_size", self.max_message_size as u64, 0, max)?;

@@ -84,6 +84,7 @@ impl OwnedStore {
             // A write that failed halfway leaves the file in an unknown state, so nothing may follow it.
             _ => self.flusher.fail(error),
         }
+        // The background thread checks all files at once, to restore a removed file soon.
         self.work.look();
     }
 

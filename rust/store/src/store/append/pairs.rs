@@ -72,6 +72,7 @@ impl Pairs {
         for row in 0..array.len() {
             let start = names.len();
             let present = columns.iter().filter_map(|(name, column)| Some((*name, column.value(row)?)));
+            // A null row has no properties, whatever its fields contain.
             for (name, value) in present.take_while(|_| array.is_valid(row)) {
                 names.push(name);
                 values.push(value);

@@ -245,6 +245,7 @@ impl Plan {
         // A topic longer than 127 bytes needs a V2 record (5.x), whose topic length takes two bytes.
         let topic_len = topic_len + usize::from(topic_len > MAX_TOPIC);
         let size = fixed + row.body.map_or(0, <[u8]>::len) + topic_len + properties_len;
+        // Each file keeps room for the blank record at its end.
         let room = options.file_size - MIN_BLANK_LEN as u64;
         if size as u64 > room {
             return Err(fault("message", format!("a record of at most {room} bytes (file_size)"), size));

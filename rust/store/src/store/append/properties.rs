@@ -28,6 +28,7 @@ pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (Kn
     }
     for (name, value) in row.pairs.clone().map(|index| rows.pair(index)) {
         let Some(value) = value else { continue };
+        // A property that a column of the row replaces is left out.
         if note(&mut own, row, name, value) {
             push(out, start, name, value);
             count += 1;

@@ -159,6 +159,7 @@ impl QueueTable {
             let queue = QueueWriter::new(topic_number, queue_id, directory, self.file_size, 0, stays_open);
             self.queues[number as usize] = queue;
             let new = self.live.make(topic, queue_id, 0);
+            // Readers may hold the old queue, so it is replaced and then marked as removed.
             let removed = std::mem::replace(&mut self.live_queues[number as usize], new);
             self.live.remove(&removed);
         }
@@ -279,6 +280,7 @@ impl Topic {
 
     fn insert(&mut self, queue_id: i32, number: u32) {
         let at = queue_id as usize;
+        // A negative id becomes a large number here, so it is in the map, too.
         if at >= SMALL {
             self.large.insert(queue_id, number);
             return;

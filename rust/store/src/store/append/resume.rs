@@ -157,6 +157,7 @@ fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> 
     if let Some(first) = damage.entries().first() {
         return Err(corrupt(&first.file, first.offset, &first.reason));
     }
+    // Appends continue in the last file, so the log must not end before it.
     if walk.position() < last.base {
         return Err(corrupt(
             &last.path,
@@ -259,6 +260,7 @@ fn queue_table(
             return Err(corrupt(queue.directory(), own, expected));
         }
         size = size.or(own);
+        // Such a file could not be found by a queue offset.
         if let Some(file) = queue.segments().files().iter().find(|file| !file.base.is_multiple_of(file.len)) {
             let expected = format!("expected the name of a file to be a multiple of {}, got {}", file.len, file.base);
             return Err(corrupt(&file.path, 0, expected));

@@ -41,12 +41,14 @@ impl Fault {
 #[inline]
 pub fn topic_of<'a>(row: &Row<'a>, long_topics: bool) -> Result<&'a str, Fault> {
     let topic = row.topic.ok_or_else(|| fault("topic", TOPIC_EXPECTED, "null"))?;
+    // A retry topic contains the name of its group, so 5.x allows more bytes for it.
     let is_long = long_topics && topic.starts_with(RETRY_PREFIX.as_bytes());
     let most = if is_long { MAX_RETRY_TOPIC } else { MAX_TOPIC };
     let text = std::str::from_utf8(topic).ok().filter(|_| is_legal(topic) && topic.len() <= most);
     let Some(text) = text else {
         return Err(fault("topic", TOPIC_EXPECTED, format!("{:?}", String::from_utf8_lossy(topic))));
     };
+    // Only the append itself moves messages into the delay topic.
     if text == DELAY_TOPIC {
         let expected = "a topic of one's own, with a property DELAY to have it delayed";
         return Err(fault("topic", expected, format!("{text:?}")));

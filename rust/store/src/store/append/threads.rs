@@ -50,6 +50,7 @@ fn flushing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
         if !is_time {
             return;
         }
+        // Most ticks flush only the log, which holds all data. The other files can be rebuilt from it.
         ticks += 1;
         let _ = match ticks % (CHECKPOINT_EVERY.as_millis() / INTERVAL.as_millis()) {
             0 => store.flush(),

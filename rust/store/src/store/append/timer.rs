@@ -37,6 +37,7 @@ impl Timer {
         signal: Arc<Signal>,
         mut tick: impl FnMut(bool) + Send + 'static,
     ) -> std::io::Result<Self> {
+        // The thread must not own the timer, which waits for the thread when it is dropped.
         let theirs = signal.clone();
         let run = move || {
             while let Some(is_time) = theirs.wait(interval) {

@@ -52,6 +52,7 @@ impl SyncList {
     pub fn sync(&self) -> Result<()> {
         if self.open.len() + self.closed.len() + self.directories.len() > MANY {
             match self.sync_file_systems() {
+                // Without a call for a whole file system, the files are flushed one by one.
                 Err(error) if error.is_unsupported() => {}
                 result => return result,
             }

@@ -70,6 +70,7 @@ impl LogFollow {
             if !self.is_settling {
                 break;
             }
+            // The last record counts only if a second read after a while is equal.
             std::thread::sleep(self.place.waits.settle);
         }
         // Ranges that were removed before the start do not count.
@@ -184,6 +185,7 @@ impl LogFollow {
 
     /// Keeps the leading records that are surely complete. `len` is the length of all records read.
     fn settle(&mut self, mut len: usize) -> Result<ItemHere> {
+        // Records before the bound are complete, so they need no second read.
         if self.place.position + len as u64 > self.place.bound.to() {
             self.read_again(len)?;
             let ripe = self.count_ripe();

@@ -184,6 +184,7 @@ impl Lists {
             from = log_end::last_records(store.log(), end, LOOK_BACK)?;
             tails.clear();
         }
+        // After a crash, pages of queues may be on the disk before pages of the log, so queues do not count.
         if !is_closed {
             tails.clear();
         }

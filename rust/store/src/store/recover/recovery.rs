@@ -63,6 +63,7 @@ pub fn recover(
     watch: Watch<'_>,
 ) -> Result<RecoveryReport> {
     let copy_flushed = accept_missing_end(root, options, cut_at)?;
+    // A cut removes messages that queues list, so everything is compared.
     let extent = if cut_at.is_some() { Extent::Whole } else { extent };
     match recover_once(root, options, extent, copy_flushed, watch) {
         // The old index stays beside the new index until the end, but only if the disk has room for both.

@@ -55,8 +55,10 @@ impl ClockWatch {
     /// person is always trusted.
     pub fn jump(&mut self, clock: Clock, confirmed: bool) -> i64 {
         let ahead = clock.wall_ms.saturating_sub(clock.steady_ms);
+        // The first run and a run by a person confirm the present time.
         let Some(trusted) = self.trusted.filter(|_| !confirmed) else { return self.trust(ahead) };
         let jump = ahead.saturating_sub(trusted);
+        // The time is right again, so runs need not agree on another time.
         if jump.unsigned_abs() <= TRUSTED_MS.unsigned_abs() {
             self.candidate = None;
             return 0;
@@ -64,6 +66,7 @@ impl ClockWatch {
         match self.candidate.filter(|(other, _)| other.abs_diff(ahead) <= AGREED_MS.unsigned_abs()) {
             Some((_, since)) if clock.steady_ms - since >= AGREED_FOR_MS => return self.trust(ahead),
             Some(_) => {}
+            // This is another new time. Later runs have to agree on it.
             None => self.candidate = Some((ahead, clock.steady_ms)),
         }
         jump

@@ -63,6 +63,7 @@ impl LiveIndex {
             for offset in &offsets {
                 result.records.extend(log.record(u64::try_from(*offset).unwrap_or(u64::MAX))?);
             }
+            // As in a broker, the next search ends at the store time of the first message found.
             if let Some(message) = result.records.first().and_then(LiveRecord::message)
                 && message.physical_offset() == first
             {

@@ -138,6 +138,7 @@ impl Live {
     pub(crate) fn release_file(&self, path: &Path) {
         let log = &self.parts.log;
         let name = path.file_name().and_then(|name| name.to_str());
+        // Index files have other names and are not mapped by readers.
         let Some(base) = name.and_then(crate::file::name::offset) else { return };
         if path.parent() == Some(log.directory()) {
             // Released before the removal, so that no reader opens the file again.

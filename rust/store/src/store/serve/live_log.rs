@@ -86,6 +86,7 @@ impl LiveLog {
         }
         let Some(file) = self.file_of(offset)? else { return Ok(None) };
         let len = file.slice(offset, 4).and_then(|head| i32_at(head, 0)).and_then(|len| usize::try_from(len).ok());
+        // A caller may pass any offset, so these bytes may not be the size of a record.
         let len = len.filter(|len| *len >= MIN_LEN && offset + *len as u64 <= end);
         // The file is checked after the record was read, because pages that another process has cut off read as zeroes.
         let is_there = |len: &usize| record_in(&file, offset, *len).is_some() && file.has(offset + *len as u64);

@@ -36,6 +36,7 @@ impl LiveQueues {
     /// Publishes the units of a queue before `max_offset`.
     #[inline]
     pub fn publish(&self, queue: &Arc<LiveQueue>, max_offset: i64) {
+        // An empty queue is not visible, so the first publication adds it.
         if queue.publish(max_offset) {
             self.show(queue);
         }

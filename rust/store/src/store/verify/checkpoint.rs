@@ -45,6 +45,7 @@ pub(super) fn verify(
         Some(Ok(checkpoint)) => {
             let limit = match last_time {
                 Some(last) => (last, format!("{last}, the last message's")),
+                // If the last store time is unknown, only a time in the future is surely wrong.
                 None => (now(), "the present time".to_owned()),
             };
             if checkpoint.min_timestamp() <= limit.0 {

@@ -34,6 +34,7 @@ pub(super) fn verify(
         return Ok(());
     }
     let checkpointed = store.checkpoint()?.map_or(0, |checkpoint| checkpoint.index_msg_timestamp);
+    // After a crash, a file that was not flushed may be incomplete.
     if store.has_abort()? && file.header.end_timestamp > checkpointed {
         let path = file.path.display();
         report.notes.push(format!("{path}: not checked; a broker deletes it when it starts after a crash"));
