@@ -1,7 +1,9 @@
 package java.lang;
 
 /**
- * For the compiler alone: Spark 4 has records in its interfaces, and the class library of Java 8, against which this is compiled,
- * has no class for them. Nothing here uses one, and the jar does not hold this.
+ * Exists for the compiler only, and is not in the jar.
+ *
+ * Spark 4 has records in its interfaces, but this code is compiled against the class library of Java 8, which lacks the
+ * class Record.
  */
 public abstract class Record {}

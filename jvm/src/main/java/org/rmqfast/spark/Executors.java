@@ -6,14 +6,14 @@ import org.apache.spark.SparkEnv;
 import org.apache.spark.SparkExecutorInfo;
 import org.apache.spark.storage.BlockManagerId;
 
-/** The executors of a session. */
 final class Executors {
     private Executors() {}
 
     /**
-     * The host of each executor, in order; none where two share one: a task can be sent to a host, not to one of several
-     * executors there. {@code executor_host_id}, which Kafka's source names, needs a list of Scala that differs between 2.12
-     * and 2.13.
+     * Returns the executors' hosts, sorted, or none if two executors share a host.
+     *
+     * A task can be sent to a host but not to one of several executors on it. Kafka's source names {@code
+     * executor_host_id}, but that needs a Scala list whose type differs between Scala 2.12 and 2.13.
      */
     static String[] hosts() {
         SparkContext context = SparkContext.getOrCreate();

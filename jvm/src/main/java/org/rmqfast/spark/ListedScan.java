@@ -12,7 +12,10 @@ import org.apache.spark.sql.connector.read.LocalScan;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 
-/** One row that the queues alone tell: counts of messages, extremes of queue offsets. */
+/**
+ * A scan that answers an aggregation from the queues alone: the count of messages, and the least or largest queue
+ * offset.
+ */
 final class ListedScan implements LocalScan {
     private final AggregateFunc[] asked;
     private final long[] listed;
@@ -22,7 +25,7 @@ final class ListedScan implements LocalScan {
         this.listed = listed;
     }
 
-    /** Whether queues can tell these. */
+    /** Whether the queues alone can answer all these aggregations. */
     static boolean canTell(AggregateFunc[] asked) {
         for (AggregateFunc one : asked) {
             boolean known = one instanceof CountStar

@@ -10,7 +10,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.tukaani.xz.XZInputStream;
 
-/** The functions of rust/jvm. Each throws {@link SourceException}. */
+/** Native methods of the Rust library rust/jvm. Each throws {@link SourceException}. */
 final class Native {
     private static final Logger LOG = LoggerFactory.getLogger("rmqfast.spark");
 
@@ -20,95 +20,96 @@ final class Native {
 
     private Native() {}
 
-    /** The library serves all classes here; whoever is called first makes this one load it. */
+    /** Called by other classes with native methods, so that this class loads the library. */
     static void ensureLoaded() {}
 
-    /** Whether options name a live cluster, not a store directory. */
+    /** Whether options select a live cluster instead of a store directory. */
     static native boolean isTopic(String[] options);
 
-    /** Panics: a test of a build asks whether that is an exception on its platform. */
+    /** Panics in Rust. Tests use it to check that a platform's build turns panics into exceptions. */
     static native boolean panic(String text);
 
-    /** Names and types, in turns, of the columns that the options ask for. */
+    /** Returns the columns that the options select, as alternating names and types. */
     static native String[] row(String[] options);
 
-    /** The options with all that depends on the store as it now is; fields are name, type, nullable. */
+    /** Replaces offsets in the options by current numbers. Fields are name, type, nullable. */
     static native String[] resolve(String[] options, String[] fields);
 
-    /** Which filters the scan does itself; a filter is kind, column, values. */
+    /** Returns for each filter whether the scan applies it. A filter is kind, column, values. */
     static native boolean[] push(String[] options, String[][] filters);
 
-    /** Counts known from the queues alone, or null: messages, 1 if there are any, least and largest queue offset. */
+    /**
+     * Returns counts from the queues alone: messages, 1 if there are any, least and largest queue offset. Null if
+     * messages must be read.
+     */
     static native long[] listed(String[] options, String[][] filters);
 
-    /** Describes a read for people. */
     static native String describe(String[] options, String[][] filters);
 
-    /** Pieces, as {@link #open} takes them; so many cores will read. */
+    /** Returns the serialized pieces that {@link #open} takes, planned for a number of cores. */
     static native byte[][] plan(String[] options, String[] columns, String[][] filters, int cores);
 
-    /** Begins to read a piece, and what is behind it for the next one, if it {@code readsAhead}. */
+    /** Opens a piece. If {@code readsAhead}, the task also pulls messages for the next batch. */
     static native long open(String[] options, String[] columns, String[][] filters, byte[] piece, long limit,
             boolean isRepeated, boolean readsAhead);
 
-    /** Fills the next batch and writes where its arrays are; rows, 0 where none came within the wait, or -1 at the end. */
+    /** Fills the next batch and writes the addresses of its arrays. Returns the rows; 0 after the wait, -1 at the end. */
     static native long next(long handle, long[] addresses, long waitMillis);
 
     /**
-     * Makes Spark's rows of those of the batch from {@code from} on: how many. Writes where they are, one behind the other, and
-     * where the length of each is; they stand until the next call of this or of {@link #next}.
+     * Converts rows of the batch from {@code from} on to Spark's row format and returns how many.
+     *
+     * Writes the address of the rows, one behind the other, and of their lengths. The rows are valid until the next
+     * call of this method or of {@link #next}.
      */
     static native int rows(long handle, int from, long[] addresses);
 
-    /** Rows, bytes, pulls and milliseconds of waiting so far. */
+    /** Returns rows, bytes, pulls and milliseconds of waiting so far. */
     static native long[] counts(long handle);
 
-    /** Next offset of each queue after so many rows of the batch, as offsets of a checkpoint. */
+    /** Returns the next offset of each queue after the first rows of the batch, in the form of a checkpoint. */
     static native String position(long handle, int rows);
 
-    /** Frees what {@link #open} gave, once; a task that did not fail may leave its connection to the next one. */
+    /** Frees the task, exactly once. If it did not fail, its connection may be kept for the next task. */
     static native void close(long handle, boolean isSound);
 
-    /** Begins a stream. */
     static native long streamOpen(String[] options, String[] columns);
 
-    /** Describes a stream for people. */
     static native String streamDescribe(long handle);
 
-    /** Start offsets of a stream without a checkpoint. */
+    /** Returns the start offsets of a stream without a checkpoint. */
     static native String streamInitial(long handle);
 
-    /** From now on no batch goes beyond what there is now. */
+    /** Fixes the current end as the last offset of all later batches. */
     static native void streamAim(long handle);
 
-    /** End offsets of the batch that begins at {@code start}; the end if there is no start. */
+    /** Returns the end offsets of the batch that begins at {@code start}; the current end if start is null. */
     static native String streamLatest(long handle, String start, boolean isLimited);
 
-    /** The last end that is known, or null. */
+    /** Returns the last known end offsets, or null. */
     static native String streamReport(long handle);
 
-    /** The pieces of a batch. */
     static native byte[][] streamPieces(long handle, String start, String end);
 
-    /** A number that the next batch's piece of the same queues has, too, or -1. */
+    /** Returns a number that stays equal for the same queues in the next batch, or -1. */
     static native long pieceNumber(byte[] piece);
 
-    /** Pieces without an end, so many where there are no more brokers. */
+    /** Returns pieces without an end: {@code most} pieces, or one for each broker if there are more brokers. */
     static native byte[][] streamEndlessPieces(long handle, String start, int most);
 
-    /** The offsets of all queues, of which each task said its own. */
+    /** Merges the offsets that tasks report into the offsets of all queues. */
     static native String streamMerged(long handle, String[] offsets);
 
-    /** All before {@code end} is stored. */
+    /** Called when Spark has stored all rows before {@code end}. */
     static native void streamCommit(long handle, String end);
 
-    /** Lag of a query that read as far as {@code consumed}: names and values, in turns. */
+    /** Returns metrics of the backlog behind {@code consumed}, as alternating names and values. */
     static native String[] streamMetrics(long handle, String consumed);
 
-    /** Frees what {@link #streamOpen} gave, once. */
+    /** Closes and frees the stream, exactly once. */
     static native void streamClose(long handle);
 
-    /** Called from Rust. */
+    /** Writes a log line. Called from Rust. */
     static void log(boolean isWarning, String text) {
         if (isWarning) {
             LOG.warn(text);
@@ -117,12 +118,12 @@ final class Native {
         }
     }
 
-    /** Called from Rust, while it waits. */
+    /** Whether the task's thread was interrupted. Called from Rust during waits. */
     static boolean isInterrupted() {
         return Thread.currentThread().isInterrupted();
     }
 
-    /** A file of its own for each class loader: the JVM loads a file for one of them only. */
+    /** Loads the library from a new temporary file, since the JVM loads a file for one class loader only. */
     private static void load() {
         String name = "linux-" + architecture() + "/librmqfast_jvm.so";
         try (InputStream library = library(name)) {
@@ -136,15 +137,15 @@ final class Native {
                 Files.copy(library, file, StandardCopyOption.REPLACE_EXISTING);
                 System.load(file.toString());
             } finally {
-                Files.deleteIfExists(file);     // what is loaded stays mapped
+                Files.deleteIfExists(file);     // the loaded library stays mapped
             }
-        } catch (IOException | UnsatisfiedLinkError e) {     // a full disk; a directory that does not allow to execute
+        } catch (IOException | UnsatisfiedLinkError e) {     // disk full, or directory mounted noexec
             throw new SourceException("RmqError: cannot load " + name + " from "
                     + System.getProperty("java.io.tmpdir") + ": " + e);
         }
     }
 
-    /** Plain in a jar for tests, compressed in one that is shipped: Spark itself has xz. */
+    /** Opens the library: uncompressed in test jars, otherwise compressed with xz, which Spark contains. */
     private static InputStream library(String name) throws IOException {
         InputStream compressed = Native.class.getResourceAsStream(name + ".xz");
         return compressed == null ? Native.class.getResourceAsStream(name) : new XZInputStream(compressed);

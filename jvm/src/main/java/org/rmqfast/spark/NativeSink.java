@@ -1,6 +1,6 @@
 package org.rmqfast.spark;
 
-/** The functions of rust/jvm that send rows. Each throws {@link SourceException}. */
+/** Native methods of the Rust library rust/jvm that send rows. Each throws {@link SourceException}. */
 final class NativeSink {
     static {
         Native.ensureLoaded();
@@ -8,30 +8,31 @@ final class NativeSink {
 
     private NativeSink() {}
 
-    /** Positions in a schema of the columns to send; fields are name, type. */
+    /** Validates options and schema, and returns the indexes of the columns to send. Fields are name, type. */
     static native int[] columns(String[] options, String[] fields);
 
-    /** Asks a name server whether the topic of the options is there. */
+    /** Checks that messages of the option topic can be sent. */
     static native void check(String[] options, String[] fields, long[] month);
 
     /**
-     * Begins to send a partition; month is when this one began, and when the next one does. What is prompt is sent block by
-     * block, otherwise its last rows wait for more.
+     * Opens the writer of a partition. Month is the start of this month and of the next, in milliseconds.
+     *
+     * If prompt, each block is sent at once. Otherwise the last rows of a block wait for more rows.
      */
     static native long open(String[] options, String[] fields, int partition, long[] month, boolean prompt);
 
-    /** Takes a block of rows of so many bytes; false where it has to wait for {@link #isTaken}. */
+    /** Hands over the first bytes of a block of rows. Returns false if the block must wait; then call {@link #isTaken}. */
     static native boolean send(long handle, byte[] block, int length);
 
-    /** Whether the last block is taken; waits a little. */
+    /** Whether the last block was taken. Waits up to 100 ms. */
     static native boolean isTaken(long handle);
 
-    /** Rows, bytes, requests, tries, requests that are less safe; null where not all is stored yet, after a little while. */
+    /** Returns rows, bytes, requests, retries and requests stored less safely; null if rows are not stored after 100 ms. */
     static native long[] finish(long handle);
 
-    /** Sends no more and frees what {@link #open} gave, once. */
+    /** Stops the writer and frees it, exactly once. */
     static native void close(long handle);
 
-    /** Counts of {@link #finish} in words. */
+    /** Formats the counts of {@link #finish} for logs. */
     static native String text(long[] counts);
 }

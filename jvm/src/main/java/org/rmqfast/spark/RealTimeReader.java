@@ -6,11 +6,11 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
 
-/** Rows of a piece without an end, one by one, as they come. Spark has its interface from 4.1 on: before, nobody loads this. */
+/** Returns rows of a piece without an end, one by one. Loaded only in Spark 4.1 and newer, which have the interface. */
 final class RealTimeReader implements SupportsRealTimeRead<InternalRow> {
     private static final long WAIT_MILLIS = 100;
 
-    /** Next offsets of a piece's queues, as offsets of a checkpoint. */
+    /** The next offset of each of the piece's queues, in the form of a checkpoint. */
     static final class Position implements PartitionOffset {
         private static final long serialVersionUID = 1;
 
@@ -26,7 +26,7 @@ final class RealTimeReader implements SupportsRealTimeRead<InternalRow> {
     }
 
     private final VectorReader reader;
-    /** The row of the batch that is handed out. */
+    /** Index of the current row in the batch. */
     private int row = -1;
     private int rows;
 
@@ -34,12 +34,12 @@ final class RealTimeReader implements SupportsRealTimeRead<InternalRow> {
         this.reader = reader;
     }
 
-    /** Of Spark 4.1. */
+    /** The method of Spark 4.1. */
     public RecordStatus nextWithTimeout(Long timeoutMillis) {
         return nextWithTimeout(null, timeoutMillis);
     }
 
-    /** Of Spark 4.2 and newer. */
+    /** The method of Spark 4.2 and newer. */
     public RecordStatus nextWithTimeout(Long startMillis, Long timeoutMillis) {
         if (++row < rows) {
             return RecordStatus.newStatusWithoutArrivalTime(true);
@@ -47,7 +47,7 @@ final class RealTimeReader implements SupportsRealTimeRead<InternalRow> {
         long until = System.nanoTime() + timeoutMillis * 1_000_000;
         do {
             long left = (until - System.nanoTime()) / 1_000_000;
-            // Rust cannot be interrupted
+            // waits in short slices, since Spark cannot interrupt Rust
             rows = Math.max(0, reader.advance(Math.max(0, Math.min(WAIT_MILLIS, left))));
             row = 0;
             if (rows > 0) {
@@ -61,7 +61,7 @@ final class RealTimeReader implements SupportsRealTimeRead<InternalRow> {
         return RecordStatus.newStatusWithoutArrivalTime(false);
     }
 
-    /** Spark asks with a timeout; this is for whoever does not. */
+    /** Spark calls the methods with a timeout; this method is only for other callers. */
     @Override
     public boolean next() {
         return nextWithTimeout(null, Long.MAX_VALUE / 2_000_000).hasRecord();

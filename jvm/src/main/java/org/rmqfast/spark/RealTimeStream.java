@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
 
-/** A stream that Real-Time Mode can read as well. Spark has its interface from 4.1 on: before, nobody loads this class. */
+/** A stream that also supports Real-Time Mode. Loaded only in Spark 4.1 and newer, which have the interface. */
 final class RealTimeStream extends SourceStream implements SupportsRealTimeMode {
     private final Runnable prepared;
 
@@ -23,7 +23,7 @@ final class RealTimeStream extends SourceStream implements SupportsRealTimeMode 
 
     @Override
     public InputPartition[] planInputPartitions(Offset start) {
-        // all tasks run at once, a core for each
+        // all tasks run at once, and each needs a core
         int cores = SparkContext.getOrCreate().defaultParallelism();
         return Piece.ofStream(asked(() -> Native.streamEndlessPieces(handle(), start.json(), cores)));
     }

@@ -10,7 +10,10 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The data source rocketmq-columnar: a store directory or a live topic as columns that Rust fills, inside the JVM. */
+/**
+ * The data source rocketmq-columnar. It reads a store directory or a live topic into columns that Rust fills inside the
+ * JVM.
+ */
 public final class RocketMQColumnar implements TableProvider, DataSourceRegister {
     private boolean isInferred;
 
@@ -30,7 +33,7 @@ public final class RocketMQColumnar implements TableProvider, DataSourceRegister
         return schema;
     }
 
-    /** A schema of the user's chooses columns. */
+    /** Returns true because a user's schema may select columns. */
     @Override
     public boolean supportsExternalMetadata() {
         return true;
@@ -39,7 +42,7 @@ public final class RocketMQColumnar implements TableProvider, DataSourceRegister
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
         SourceTable table = new SourceTable(schema, Texts.pairs(options));
-        // a topic with a schema of the user's may be there to be written to
+        // a topic with a user's schema may only be written to, so reads are not checked
         if (isInferred || !table.isTopic()) {
             table.check();
         }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import scala.runtime.AbstractFunction1;
 import scala.runtime.BoxedUnit;
 
-/** The class for {@code spark.sql.extensions}: in Spark 4 and newer Rust makes the rows, where it can. */
+/** The class for {@code spark.sql.extensions}. In Spark 4 and newer it lets Rust make rows from batches. */
 public final class RocketMQExtensions extends AbstractFunction1<SparkSessionExtensions, BoxedUnit> {
     @Override
     public BoxedUnit apply(SparkSessionExtensions extensions) {

@@ -2,7 +2,7 @@ package org.rmqfast.spark;
 
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** A batch that knows its reader, which can make rows of it. */
+/** A batch that knows its reader, which converts it to rows. */
 final class RustBatch extends ColumnarBatch {
     final VectorReader reader;
 

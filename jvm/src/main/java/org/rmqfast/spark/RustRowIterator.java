@@ -8,7 +8,7 @@ import org.apache.spark.sql.execution.metric.SQLMetric;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.unsafe.Platform;
 
-/** Rows of batches, made by Rust, many at a time. It is the same row each time, valid until the next, as Spark's own is. */
+/** Iterates over rows that Rust makes from batches, many at a time. Reuses one row object, like Spark's own iterator. */
 final class RustRowIterator implements Iterator<InternalRow> {
     private final Iterator<ColumnarBatch> batches;
     private final SQLMetric rowMetric;
@@ -16,9 +16,9 @@ final class RustRowIterator implements Iterator<InternalRow> {
     private final UnsafeRow row;
     private final long[] places = new long[2];
     private RustBatch batch;
-    /** Rows of the batch that were made so far. */
+    /** Number of rows of the batch that were converted so far. */
     private int done;
-    /** Rows that were made and not yet handed out, the first of them, and its length. */
+    /** Number of converted rows that were not returned yet; below, the addresses of the next row and of its length. */
     private int left;
     private long address;
     private long length;

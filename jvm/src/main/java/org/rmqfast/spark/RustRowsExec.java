@@ -15,10 +15,7 @@ import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
 
-/**
- * In place of Spark's {@code ColumnarToRow}, where all columns become rows: Rust writes them, many at a time. Its metrics have
- * Spark's names.
- */
+/** Replaces Spark's {@code ColumnarToRow}: Rust converts the rows, many at a time. Its metrics have the same names. */
 public final class RustRowsExec extends SparkPlan {
     private static final long serialVersionUID = 1;
 
@@ -26,7 +23,7 @@ public final class RustRowsExec extends SparkPlan {
     private final SQLMetric rows = SQLMetrics.createMetric(sparkContext(), "number of output rows");
     private final SQLMetric batches = SQLMetrics.createMetric(sparkContext(), "number of input batches");
 
-    /** Public, as Spark copies a plan by its constructor. */
+    /** Public because Spark copies plans by their constructor. */
     public RustRowsExec(SparkPlan child) {
         this.child = child;
     }

@@ -7,7 +7,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 import org.apache.spark.sql.execution.UnionExec;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanExecBase;
 
-/** Lets Rust make the rows of a scan of this source whose columns all become rows. */
+/** Replaces {@code ColumnarToRow} above a scan of this source by {@link RustRowsExec}. */
 final class RustRowsRule extends Rule<SparkPlan> {
     @Override
     public SparkPlan apply(SparkPlan plan) {
@@ -15,7 +15,10 @@ final class RustRowsRule extends Rule<SparkPlan> {
     }
 
     /**
-     * Code that Spark generates for a parent reads just the vectors that it needs, and makes no row: there all stays as it is.
+     * Replaces the nodes of a plan.
+     *
+     * A parent with generated code reads only the vectors that it needs and makes no rows, so below it the plan stays
+     * unchanged.
      */
     private static SparkPlan replaced(SparkPlan plan, boolean isWithinCode) {
         if (plan instanceof ColumnarToRowExec) {
@@ -26,7 +29,7 @@ final class RustRowsRule extends Rule<SparkPlan> {
         return plan.mapChildren(child -> replaced(child, makesCode));
     }
 
-    /** A scan, or a union of some, which hands batches on as they are. */
+    /** Whether the plan is a scan of this source, or a union of such scans, which pass batches on unchanged. */
     private static boolean givesBatchesOfOurs(SparkPlan plan) {
         if (plan instanceof UnionExec) {
             return ((UnionExec) plan).children().forall(RustRowsRule::givesBatchesOfOurs);

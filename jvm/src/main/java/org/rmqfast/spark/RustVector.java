@@ -18,8 +18,10 @@ import org.apache.spark.unsafe.Platform;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A column in memory that Rust owns. Numbers: one array. Text and bytes: an array of addresses and one of lengths, -1 for
- * null. A map: where each row's pairs begin, then the vectors of its names and its values.
+ * A column in memory that Rust owns.
+ *
+ * A number column has one array. A column of strings or bytes has an array of addresses and an array of lengths, with
+ * -1 for null. A map column has an array with the start of each row's pairs, and the vectors of names and values.
  */
 final class RustVector extends ColumnVector {
     private final boolean isView;
@@ -48,7 +50,7 @@ final class RustVector extends ColumnVector {
         return vectors;
     }
 
-    /** The number of addresses of these vectors. */
+    /** Returns the number of array addresses of these vectors. */
     static int addresses(RustVector[] vectors) {
         int count = 0;
         for (RustVector vector : vectors) {
@@ -57,7 +59,7 @@ final class RustVector extends ColumnVector {
         return count;
     }
 
-    /** Takes its addresses from {@code at} on; where the next vector's are. */
+    /** Sets the vector's addresses from {@code addresses}, beginning at {@code at}. Returns the index behind them. */
     int point(long[] addresses, int at) {
         first = addresses[at++];
         if (isView) {
@@ -80,7 +82,7 @@ final class RustVector extends ColumnVector {
 
     @Override
     public int numNulls() {
-        return 0;       // nobody counts them; hasNull says that there may be some
+        return 0;       // nulls are not counted; hasNull is true anyway
     }
 
     @Override
@@ -120,7 +122,7 @@ final class RustVector extends ColumnVector {
         return Platform.getInt(null, lengths + 4L * row);
     }
 
-    /** The reader frees the memory. */
+    /** Does nothing, since the reader frees the memory. */
     @Override
     public void close() {}
 

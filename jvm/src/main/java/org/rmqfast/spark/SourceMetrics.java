@@ -4,13 +4,13 @@ import org.apache.spark.sql.connector.metric.CustomMetric;
 import org.apache.spark.sql.connector.metric.CustomSumMetric;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 
-/** Metrics of a read in the SQL tab. Spark creates each metric by its class, so each has one. */
+/** Metrics of a read in Spark's SQL tab. Spark creates metrics by class, so each metric has a class. */
 final class SourceMetrics {
     private static final String ROWS = "rmqfastRows";
     private static final String BYTES = "rmqfastBytes";
     private static final String PULLS = "rmqfastPulls";
     private static final String WAITED = "rmqfastWaited";
-    /** In the order of {@link Native#counts}. */
+    /** Names in the order of {@link Native#counts}. */
     private static final String[] NAMES = {ROWS, BYTES, PULLS, WAITED};
 
     static final int COUNT = NAMES.length;
@@ -29,7 +29,7 @@ final class SourceMetrics {
         return values;
     }
 
-    /** Messages that were handed to Spark. */
+    /** Messages that were passed to Spark. */
     public static final class Rows extends CustomSumMetric {
         @Override
         public String name() {
@@ -42,7 +42,7 @@ final class SourceMetrics {
         }
     }
 
-    /** Bytes of their records, those that a filter left out among them. */
+    /** Bytes of the read records, including records that a filter dropped. */
     public static final class Bytes extends CustomSumMetric {
         @Override
         public String name() {
@@ -55,7 +55,7 @@ final class SourceMetrics {
         }
     }
 
-    /** Answers of brokers that had messages. */
+    /** Answers of brokers that contained messages. */
     public static final class Pulls extends CustomSumMetric {
         @Override
         public String name() {
@@ -68,7 +68,7 @@ final class SourceMetrics {
         }
     }
 
-    /** Time that tasks waited for brokers. */
+    /** Time that tasks waited for brokers, in milliseconds. */
     public static final class Waited extends CustomSumMetric {
         @Override
         public String name() {
@@ -81,7 +81,7 @@ final class SourceMetrics {
         }
     }
 
-    /** One of them, of a task. */
+    /** The value of a metric in one task. */
     private static final class Value implements CustomTaskMetric {
         private final String name;
         private final long value;

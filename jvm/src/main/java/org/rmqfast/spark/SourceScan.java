@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 
-/** A read and its pieces, which Rust plans. */
+/** A read, whose pieces Rust plans. */
 final class SourceScan implements Scan, Batch {
     private static final boolean HAS_REAL_TIME_MODE = has("SupportsRealTimeMode");
 
@@ -23,7 +23,7 @@ final class SourceScan implements Scan, Batch {
     private final long limit;
     private boolean isRealTime;
 
-    /** Of a batch with options that were resolved; a stream begins where those {@code asGiven} say. */
+    /** A batch uses the resolved options. A stream uses {@code asGiven}, since it resolves its offsets itself. */
     SourceScan(StructType schema, String[] options, String[] asGiven, Filter[] pushed, String[][] filters, long limit) {
         this.schema = schema;
         this.options = options;
@@ -59,7 +59,7 @@ final class SourceScan implements Scan, Batch {
         return new SourceStream(asGiven, columns, factory);
     }
 
-    /** Not left to the partitions: Spark would plan each query twice. Real-Time Mode takes rows only. */
+    /** Decided here, since Spark would otherwise plan each query twice to ask the partitions. Real-Time Mode needs rows. */
     @Override
     public ColumnarSupportMode columnarSupportMode() {
         return isRealTime ? ColumnarSupportMode.UNSUPPORTED : ColumnarSupportMode.SUPPORTED;
@@ -81,7 +81,7 @@ final class SourceScan implements Scan, Batch {
         return new VectorReaderFactory(schema, options, filters, limit);
     }
 
-    /** Whether this Spark has such an interface of streams. */
+    /** Whether this Spark version has the given streaming interface. */
     private static boolean has(String name) {
         try {
             Class.forName("org.apache.spark.sql.connector.read.streaming." + name);

@@ -12,7 +12,7 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.types.StructType;
 
-/** Takes columns, filters and a limit from Spark; Rust says which filters. */
+/** Accepts columns, filters and a limit from Spark. Rust decides which filters the read applies. */
 final class SourceScanBuilder
         implements SupportsPushDownFilters, SupportsPushDownRequiredColumns, SupportsPushDownLimit,
                 SupportsPushDownAggregates {
@@ -66,14 +66,14 @@ final class SourceScanBuilder
         schema = required;
     }
 
-    /** Each task ends after so many rows; Spark takes as many of theirs. */
+    /** Returns true: each task stops at the limit, and Spark applies the limit again to all rows. */
     @Override
     public boolean pushLimit(int rows) {
         limit = rows;
         return true;
     }
 
-    /** Asked only where all filters were taken. */
+    /** Called by Spark only if the read applies all filters. */
     @Override
     public boolean pushAggregation(Aggregation aggregation) {
         AggregateFunc[] asked = aggregation.aggregateExpressions();

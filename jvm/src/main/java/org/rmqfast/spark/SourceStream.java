@@ -15,9 +15,9 @@ import org.apache.spark.sql.connector.read.streaming.ReadLimit;
 import org.apache.spark.sql.connector.read.streaming.ReportsSourceMetrics;
 import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow;
 
-/** A stream in the driver; Rust decides the batches. Owns the native handle and frees it exactly once. */
+/** The driver's side of a stream. Rust plans its batches. Owns the native handle and frees it exactly once. */
 class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, ReportsSourceMetrics {
-    /** The limit of the options, which Rust has parsed: anything but all that there is. */
+    /** Stands for the limits in the options, which Rust has parsed. */
     private static final class AsOptionsSay implements ReadLimit {}
 
     private final PartitionReaderFactory factory;
@@ -53,7 +53,7 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
         });
     }
 
-    /** Spark asks with a limit, as this stream has limits. */
+    /** Not called by Spark, which passes a limit because this stream has limits. */
     @Override
     public final Offset latestOffset() {
         return latestOffset(null, ReadLimit.allAvailable());
@@ -67,7 +67,7 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
 
     @Override
     public final Offset reportLatestOffset() {
-        // Spark asks for a last progress, while another thread stops the stream
+        // Spark may ask for the last progress after another thread has stopped the stream
         String latest = asked(() -> handle == 0 ? null : Native.streamReport(handle));
         return latest == null ? null : new StreamOffset(latest);
     }
@@ -85,7 +85,8 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
     @Override
     public final void commit(Offset end) {
         asked(() -> {
-            // Real-Time Mode commits once more behind the stop; an error there would leave its query among the active ones
+            // Real-Time Mode commits once more after the stop; an error there would keep the query in the list of
+            // active queries
             if (handle != 0) {
                 Native.streamCommit(handle, end.json());
             }
@@ -113,7 +114,7 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
         }
     }
 
-    /** The source's name in the progress of a query, also after its end. */
+    /** Returns the source's name for a query's progress, also after the stream is stopped. */
     @Override
     public final String toString() {
         return "rocketmq-columnar[" + description + "]";
@@ -126,7 +127,7 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
         return handle;
     }
 
-    /** One question at a time; an interrupt ends it as Spark expects of a stream that is stopped. */
+    /** Runs one native call at a time. On an interrupt throws the exception that Spark expects of a stopped stream. */
     final synchronized <T> T asked(Supplier<T> question) {
         try {
             return question.get();

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** A store, or a topic, which can be written to as well; what is read of it is fixed when Spark plans an action. */
+/** A store, or a topic, which can also be written to. Offsets are fixed when Spark plans an action. */
 final class SourceTable implements SupportsRead, SupportsWrite {
     private final StructType schema;
     private final String[] options;
@@ -31,7 +31,7 @@ final class SourceTable implements SupportsRead, SupportsWrite {
     }
 
     @Override
-    @SuppressWarnings("deprecation")    // columns(), which replaces it, came with Spark 3.4
+    @SuppressWarnings("deprecation")    // its replacement columns() exists only since Spark 3.4
     public StructType schema() {
         return schema;
     }
@@ -55,7 +55,7 @@ final class SourceTable implements SupportsRead, SupportsWrite {
         return new TopicWriteBuilder(info);
     }
 
-    /** Looks whether a read can be: what is not there is said now, not by the first action. */
+    /** Checks early that a read is possible, so that errors do not wait for the first action. */
     void check() {
         resolved();
     }
@@ -65,8 +65,10 @@ final class SourceTable implements SupportsRead, SupportsWrite {
     }
 
     /**
-     * The options with offsets as the store now stands; those of a topic are fixed when its pieces are planned, but how its
-     * brokers are read is decided once.
+     * Returns the options with the store's current offsets.
+     *
+     * Offsets of a topic are fixed later, when its pieces are planned. Whether its brokers' logs are read is decided
+     * here, once.
      */
     private String[] resolved() {
         if (isTopic && checked != null) {

@@ -2,7 +2,7 @@ package org.rmqfast.spark;
 
 import org.apache.spark.sql.connector.read.streaming.Offset;
 
-/** The position of a stream, as the text of its checkpoint; Rust parses it. */
+/** The position of a stream, as the JSON of its checkpoint. Only Rust parses it. */
 final class StreamOffset extends Offset {
     private final String json;
 
@@ -10,7 +10,7 @@ final class StreamOffset extends Offset {
         this.json = json;
     }
 
-    /** Its text; null for none. */
+    /** Returns the JSON of an offset, or null. */
     static String text(Offset offset) {
         return offset == null ? null : offset.json();
     }

@@ -13,9 +13,9 @@ import org.apache.spark.sql.sources.IsNull;
 import org.apache.spark.sql.sources.LessThan;
 import org.apache.spark.sql.sources.LessThanOrEqual;
 
-/** Options and filters as the texts that Rust reads. */
+/** Converts options and filters to the strings that Rust parses. */
 final class Texts {
-    /** Before it, Timestamp counts in another calendar than Spark. */
+    /** Milliseconds of the year 1900. Earlier Timestamps use another calendar than Spark. */
     private static final long YEAR_1900 = -2208988800000L;
 
     private Texts() {}
@@ -30,7 +30,7 @@ final class Texts {
         return pairs;
     }
 
-    /** Kind, column, values; null for a filter of another kind, which stays Spark's. */
+    /** Returns kind, column and values of a filter; null for filters that Spark must apply. */
     static String[] filter(Filter filter) {
         if (filter instanceof EqualTo) {
             return filter("=", ((EqualTo) filter).attribute(), ((EqualTo) filter).value());

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.write.WriterCommitMessage;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Sends the rows of a partition; what it commits brokers have stored. */
+/** Sends the rows of a partition. After a commit, brokers have stored all of them. */
 final class TopicDataWriter implements DataWriter<InternalRow> {
     private static final Logger LOG = LoggerFactory.getLogger("rmqfast.spark");
 
@@ -33,7 +33,7 @@ final class TopicDataWriter implements DataWriter<InternalRow> {
         TaskContext task = TaskContext.get();
         LOG.info("partition {}, attempt {}: {}, {} ms", partition, task == null ? 0 : task.attemptNumber(), written,
                 (System.nanoTime() - began) / 1_000_000);
-        // the disk or a slave was late: stored, so no error, but somebody should know
+        // the broker's disk or slave was late: the rows are stored, so this is a warning and not an error
         if (written.lessSafe() > 0) {
             LOG.warn("partition {}: {} requests are stored less safely than asked for", partition, written.lessSafe());
         }

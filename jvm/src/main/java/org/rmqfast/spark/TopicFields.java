@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.util.MapData;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructType;
 
-/** The columns of a row that are sent: where they stand, and of which types. */
+/** The columns to send, with their index in the row and their type. */
 final class TopicFields {
     private final int[] places;
     private final Field[] fields;
@@ -30,7 +30,7 @@ final class TopicFields {
         rows.endRow();
     }
 
-    /** Name and type of each column, in turns, as Rust reads them. */
+    /** Returns name and type of each column alternately, in the form that Rust reads. */
     static String[] texts(StructType schema) {
         String[] texts = new String[2 * schema.fields().length];
         for (int i = 0; i < schema.fields().length; i++) {

@@ -11,8 +11,9 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Sends rows to a topic as they come: for {@code writeStream.foreach}, also in Spark's Real-Time Mode. A row is on its way after
- * some milliseconds; all rows of an epoch are stored when it ends, each at least once.
+ * Sends rows to a topic as they arrive, for {@code writeStream.foreach} and Spark's Real-Time Mode.
+ *
+ * A row is sent after a few milliseconds. When an epoch ends, all its rows are stored, each at least once.
  */
 public final class TopicForeachWriter extends ForeachWriter<Row> {
     private static final long serialVersionUID = 1;
@@ -28,8 +29,8 @@ public final class TopicForeachWriter extends ForeachWriter<Row> {
     /**
      * Checks options and columns.
      *
-     * @param schema the rows': columns of the sink
-     * @param options those of the sink: nameServer, topic, ...
+     * @param schema the schema of the rows, with columns of the sink
+     * @param options the options of the sink, such as nameServer and topic
      */
     public TopicForeachWriter(StructType schema, Map<String, String> options) {
         this.options = Texts.pairs(options);
@@ -49,7 +50,7 @@ public final class TopicForeachWriter extends ForeachWriter<Row> {
                 try {
                     opened.flush();
                 } catch (RuntimeException e) {
-                    failure = e;    // the next row, or the end, raises it
+                    failure = e;    // thrown at the next row or at the end
                     cancel();
                 }
             }
@@ -60,7 +61,7 @@ public final class TopicForeachWriter extends ForeachWriter<Row> {
     @Override
     public void process(Row row) {
         check();
-        synchronized (rows) {   // the timer must not see half a row
+        synchronized (rows) {   // the timer must not send half a row
             for (int place : places) {
                 put(row, place);
             }

@@ -9,8 +9,9 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * Rows of a partition on their way to Rust: field behind field, many rows a call. rust/spark/src/sink/row.rs says how they
- * stand. Alone holds the handle, gives it up once.
+ * Collects the rows of a partition and passes them to Rust in blocks, in the format of rust/spark/src/sink/row.rs.
+ *
+ * Owns the native handle and frees it exactly once.
  */
 final class TopicRows implements AutoCloseable {
     private static final int BLOCK = 256 << 10;
@@ -26,7 +27,7 @@ final class TopicRows implements AutoCloseable {
     private ByteBuffer block = buffer(BLOCK + (BLOCK >> 2));
     private long handle;
 
-    /** Sends with each {@link #flush} if prompt. */
+    /** If prompt, each {@link #flush} sends the rows at once. */
     TopicRows(String[] options, String[] fields, int partition, boolean prompt) {
         this.options = options;
         this.fields = fields;
@@ -38,7 +39,7 @@ final class TopicRows implements AutoCloseable {
         room(LENGTH).putInt(NULL);
     }
 
-    /** The number of texts that follow. */
+    /** Writes the number of elements that follow. */
     void putCount(int count) {
         room(LENGTH).putInt(count);
     }
@@ -60,7 +61,7 @@ final class TopicRows implements AutoCloseable {
         text.writeTo(room.putInt(text.numBytes()));
     }
 
-    /** All fields of a row are there. */
+    /** Called after the last field of a row. */
     synchronized void endRow() {
         if (block.position() >= BLOCK) {
             waitUntilTaken();
@@ -69,7 +70,7 @@ final class TopicRows implements AutoCloseable {
         }
     }
 
-    /** Sends what there is, unless it would have to wait for long: then the next row, or the end, waits. */
+    /** Sends the collected rows if that needs no wait. Otherwise the next row or the end waits. */
     synchronized void flush() {
         isTaken = isTaken || handle != 0 && NativeSink.isTaken(handle);
         if (isTaken) {
@@ -77,7 +78,7 @@ final class TopicRows implements AutoCloseable {
         }
     }
 
-    /** Waits until all rows are stored. */
+    /** Waits until all rows are stored, and returns their counts. */
     synchronized long[] finish() {
         waitUntilTaken();
         send();
@@ -103,21 +104,21 @@ final class TopicRows implements AutoCloseable {
         }
     }
 
-    /** When this month began here, and when the next one does: ids of messages count from there. */
+    /** Returns the start of this month and of the next in local time, in milliseconds; message ids count from it. */
     static long[] month() {
         ZonedDateTime start = ZonedDateTime.now().withDayOfMonth(1).truncatedTo(ChronoUnit.DAYS);
         return new long[] {start.toInstant().toEpochMilli(), start.plusMonths(1).toInstant().toEpochMilli()};
     }
 
     private void send() {
-        if (block.position() == 0 || isClosed) {    // a timer may come once more
+        if (block.position() == 0 || isClosed) {    // the timer may run once more after closing
             return;
         }
         if (handle == 0) {
             handle = NativeSink.open(options, fields, partition, month(), prompt);
         }
         isTaken = NativeSink.send(handle, block.array(), block.position());
-        // one large row must not make each further call copy as much
+        // release the large buffer of a large row, since each native call copies it
         if (block.capacity() > 4 * BLOCK) {
             block = buffer(BLOCK + (BLOCK >> 2));
         } else {

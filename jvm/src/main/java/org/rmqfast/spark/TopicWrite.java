@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.StructType;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/** Rows of a DataFrame into a topic, as a batch or as the micro-batches of a stream; each row at least once. */
+/** Writes a DataFrame to a topic, as a batch or as a stream's micro-batches. Each row is sent at least once. */
 final class TopicWrite implements Write, BatchWrite, StreamingWrite {
     private static final Logger LOG = LoggerFactory.getLogger("rmqfast.spark");
 
@@ -18,7 +18,7 @@ final class TopicWrite implements Write, BatchWrite, StreamingWrite {
     private final StructType schema;
     private final int[] places;
 
-    /** Options and columns are checked now, before anything is sent. */
+    /** Checks options and columns before anything is sent. */
     TopicWrite(String[] options, String topic, StructType schema) {
         this.options = options;
         this.topic = topic == null ? "of each row" : topic;
@@ -37,7 +37,7 @@ final class TopicWrite implements Write, BatchWrite, StreamingWrite {
         return this;
     }
 
-    /** Whether the topic is there its tasks find out: a stream begins before its topic may be. */
+    /** Does not check the topic, since a stream may start before its topic exists. */
     @Override
     public StreamingWrite toStreaming() {
         return this;
@@ -53,7 +53,7 @@ final class TopicWrite implements Write, BatchWrite, StreamingWrite {
         return new TopicWriterFactory(options, schema, places);
     }
 
-    /** Both kinds of writes have it. */
+    /** Declared by both BatchWrite and StreamingWrite, so it must be overridden. */
     @Override
     public boolean useCommitCoordinator() {
         return true;

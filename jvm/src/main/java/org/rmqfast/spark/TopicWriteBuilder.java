@@ -9,7 +9,7 @@ import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
 
-/** The writer of a table that is a topic; an updated row is one more message. */
+/** The writer of a topic. In update mode each updated row is sent as one more message. */
 final class TopicWriteBuilder implements SupportsTruncate, SupportsStreamingUpdateAsAppend {
     private final LogicalWriteInfo info;
 
@@ -18,8 +18,10 @@ final class TopicWriteBuilder implements SupportsTruncate, SupportsStreamingUpda
     }
 
     /**
-     * What such a table can do. Which columns there may be Rust says, in the words of PySpark's sink; so does {@link #truncate}
-     * refuse what no topic can do.
+     * Returns what a topic supports.
+     *
+     * Any schema is accepted here, and truncation is declared, so that Rust and {@link #truncate} can refuse with the
+     * same texts as PySpark's sink.
      */
     static Set<TableCapability> capabilities() {
         return EnumSet.of(TableCapability.BATCH_WRITE, TableCapability.STREAMING_WRITE, TableCapability.TRUNCATE,

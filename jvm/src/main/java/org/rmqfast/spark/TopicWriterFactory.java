@@ -6,7 +6,7 @@ import org.apache.spark.sql.connector.write.DataWriterFactory;
 import org.apache.spark.sql.connector.write.streaming.StreamingDataWriterFactory;
 import org.apache.spark.sql.types.StructType;
 
-/** Goes to the executors: what all tasks share. */
+/** Creates the writers in the executors; holds the values that all tasks share. */
 final class TopicWriterFactory implements DataWriterFactory, StreamingDataWriterFactory {
     private static final long serialVersionUID = 1;
 

@@ -2,7 +2,7 @@ package org.rmqfast.spark;
 
 import org.apache.spark.sql.connector.write.WriterCommitMessage;
 
-/** Counts of rows that a task, or all tasks, have sent. */
+/** Counts of sent rows, of one task or of all tasks. */
 final class TopicWritten implements WriterCommitMessage {
     private static final long serialVersionUID = 1;
     private static final int LESS_SAFE = 4;
@@ -17,7 +17,7 @@ final class TopicWritten implements WriterCommitMessage {
         return counts[LESS_SAFE];
     }
 
-    /** The sum; a task that failed has null in place of its message. */
+    /** Sums the counts. The message of a failed task is null. */
     static TopicWritten total(WriterCommitMessage[] messages) {
         long[] sum = new long[LESS_SAFE + 1];
         for (WriterCommitMessage message : messages) {

@@ -6,9 +6,9 @@ import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Batches of one piece: the same vectors each time, valid until the next. Alone holds the handle, gives it up once. */
+/** Reads a piece in batches. Reuses its vectors for each batch. Owns the native handle and frees it exactly once. */
 final class VectorReader implements PartitionReader<ColumnarBatch> {
-    /** Rust cannot be interrupted: so often Spark gets a word in, to see whether the task was killed. */
+    /** Longest wait of a native call, after which Spark checks whether the task was killed; it cannot interrupt Rust. */
     private static final long WAIT_MILLIS = 100;
 
     private final RustVector[] vectors;
@@ -25,18 +25,18 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
         batch = new RustBatch(vectors, this);
     }
 
-    /** A batch may be empty: Spark looks at its task and asks again. */
+    /** Returns true also for an empty batch, so that Spark checks its task and calls again. */
     @Override
     public synchronized boolean next() {
         return advance(WAIT_MILLIS) >= 0;
     }
 
-    /** Fills the next batch; its rows, 0 where none came within the wait, -1 at the end. */
+    /** Fills the next batch and returns its rows; 0 if none arrived within the wait, -1 at the end. */
     synchronized int advance(long waitMillis) {
         if (handle == 0) {
             return -1;
         }
-        isSound = false;    // unless the call returns
+        isSound = false;    // stays false if the call throws
         int rows = (int) Native.next(handle, addresses, waitMillis);
         isSound = true;
         batch.setNumRows(Math.max(rows, 0));
@@ -49,7 +49,7 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
         return rows;
     }
 
-    /** Makes rows of what the batch has from {@code from} on; how many. Writes where they and their lengths are. */
+    /** Converts rows of the batch from {@code from} on and returns how many; writes the addresses of rows and lengths. */
     synchronized int rows(int from, long[] places) {
         if (handle == 0) {
             throw new IllegalStateException("the reader is closed");
@@ -57,7 +57,7 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
         return Native.rows(handle, from, places);
     }
 
-    /** Next offsets of the queues after so many rows of the batch. */
+    /** Returns the queues' next offsets after the first rows of the batch. */
     synchronized String position(int rows) {
         if (handle == 0) {
             throw new IllegalStateException("the reader is closed");
@@ -82,7 +82,7 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
     public synchronized void close() {
         long given = handle;
         if (given != 0) {
-            // Spark asks once more for what it shows, behind the end
+            // Spark asks for the metrics once more after closing
             counts = Native.counts(given);
             handle = 0;
             TaskContext task = TaskContext.get();

@@ -8,7 +8,7 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
-/** Goes to the executors: what all tasks share. */
+/** Creates the readers in the executors; holds the values that all tasks share. */
 final class VectorReaderFactory implements PartitionReaderFactory {
     private static final long serialVersionUID = 1;
 
@@ -34,7 +34,7 @@ final class VectorReaderFactory implements PartitionReaderFactory {
         return reader(partition);
     }
 
-    /** Asked for in Real-Time Mode alone. */
+    /** Called in Real-Time Mode only. */
     @Override
     public PartitionReader<InternalRow> createReader(InputPartition partition) {
         return new RealTimeReader(reader(partition));
@@ -43,7 +43,7 @@ final class VectorReaderFactory implements PartitionReaderFactory {
     private VectorReader reader(InputPartition partition) {
         Piece piece = (Piece) partition;
         TaskContext task = TaskContext.get();
-        // a task that is tried again must not meet what spoilt it
+        // a retried task must not use pooled connections, which may have made the first attempt fail
         boolean isRepeated = task != null && task.attemptNumber() > 0;
         long handle = Native.open(options, schema.fieldNames(), filters, piece.bytes, limit, isRepeated,
                 piece.comesBack);
