@@ -143,7 +143,7 @@ impl CommitLog {
         Damage { offset, length, reason: reason.into(), file }
     }
 
-    /// Returns the present begin of the log if retention has removed file `index` since the listing; otherwise `None`.
+    /// Returns the present start of the log if retention has removed file `index` since the listing; otherwise `None`.
     pub fn retained_from(&self, index: usize) -> Option<u64> {
         let files = self.segments.files();
         // Looks at each path in place of listing the directory, because a listing fails if a file disappears meanwhile.

@@ -1,6 +1,6 @@
 //! Finds records that their consume queue should list but does not list, because its files or its last units are lost.
 //!
-//! A unit contains the begin and the end of its record. Together, the units of all queues cover the listed part of the log
+//! A unit contains the start and the end of its record. Together, the units of all queues cover the listed part of the log
 //! without a gap. Checking this costs 20 bytes per message and no read of the log. From a gap on, the log is walked block by
 //! block until a block has no missing record.
 //!
@@ -258,7 +258,7 @@ impl MessageStore {
     }
 }
 
-/// Tells whether the files of a queue are contiguous and the queue has lost no unit at its begin.
+/// Tells whether the files of a queue are contiguous and the queue has lost no unit at its start.
 fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     let files = queue.segments().files();
     let lacks_file = queue.segments().first_without_file().is_some();
@@ -268,7 +268,7 @@ fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     let first = queue.first_offset();
     let unit = UnitReader::new(queue).unit(first)?.unwrap_or_default();
     // Retention removes a queue file only if the log has lost all messages of the file. So the first unit may be before the
-    // log's begin, but not behind it.
+    // log's start, but not behind it.
     Ok(first == 0 || unit.is_blank() || (unit.is_message() && unit.physical_offset as u64 <= log_begin))
 }
 
@@ -280,7 +280,7 @@ fn units(
     visit: &mut impl FnMut(i64, u64, u64),
 ) -> Result<()> {
     let max = queue.max_offset()?;
-    // From the log's begin on, all units are read: damaged units could mislead a bisection.
+    // From the log's start on, all units are read: damaged units could mislead a bisection.
     let mut at = if from > log.min_offset() { queue.lower_bound(from, max)? } else { queue.first_offset() };
     let mut reader = UnitReader::new(queue);
     while at < max {

@@ -58,6 +58,7 @@ impl Generations {
             }
             // Sorted for the binary search in `stands_before`.
             begins.sort_unstable_by_key(|begin| begin.queue_id);
+            // Behind the first messages of all queues, no message is of an earlier generation.
             let newest = begins.iter().map(|begin| begin.physical_offset).max().unwrap_or_default();
             all.newest = all.newest.max(newest).max(all.removed.end_of(name));
             all.topics.push((name.to_owned(), begins));

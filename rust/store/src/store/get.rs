@@ -62,7 +62,7 @@ impl MessageStore {
         // As in RocketMQ, the store compares hashes of tags, and the client compares the tags themselves.
         records.retain(|r| Message::decode(r).is_some_and(|m| tags.matches(m.property(properties::TAGS))));
         let own_damage = source.damage.len();
-        // The begin of a queue is uncertain if the log is damaged.
+        // The start of a queue is uncertain if the log is damaged.
         if source.hole.is_some() || pulled.status == GetMessageStatus::OffsetTooSmall {
             // A message without a unit may have been in the hole.
             let missing = self.missing_of(topic, Some(&[queue_id]))?;
@@ -168,7 +168,7 @@ impl<'a> Source<'a> {
         Self { view, units: view.reader(), tags, log, store, records: Vec::new(), damage: Vec::new(), hole: None }
     }
 
-    /// Returns the present begin of the log if retention has removed the record since the store was opened. This is not damage.
+    /// Returns the present start of the log if retention has removed the record since the store was opened. This is not damage.
     /// Other messages before that offset are skipped.
     fn retained_from(&self, physical_offset: u64) -> Option<i64> {
         let log = self.store.log();

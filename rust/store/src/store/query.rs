@@ -144,7 +144,7 @@ impl MessageStore {
         Ok(false)
     }
 
-    /// Returns damage for a listed record that cannot be read; `None` if the record is before the begin of the log.
+    /// Returns damage for a listed record that cannot be read; `None` if the record is before the start of the log.
     fn damage_at(&self, offset: u64, reason: String) -> Result<Option<Damage>> {
         let log = self.log();
         let index = log.segments().find(offset);
@@ -182,6 +182,7 @@ impl Search<'_> {
             }
             self.look_up(file)?;
             end = first;
+            // Earlier sections of the log have only earlier messages.
             if self.is_full() || file.header.begin_timestamp < self.query.begin {
                 return Ok(());
             }

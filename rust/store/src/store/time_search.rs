@@ -19,7 +19,7 @@ const UNIT: i64 = UNIT_SIZE as i64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeRule {
-    /// Finds the first message not before the time, or the max offset.
+    /// Finds the first message with the time or a later time, or else the max offset.
     #[default]
     V5,
     /// Finds the message nearest to the time, in the file chosen by modification time.

@@ -95,7 +95,7 @@ impl UnlistedRecords {
         self.damage.append(damage);
     }
 
-    /// Adds records that are behind these records in the log.
+    /// Adds the records of `behind`, which come later in the log.
     pub(super) fn append(&mut self, behind: &Self) {
         for (topic, queues) in &behind.queues {
             for (queue_id, units) in queues {

@@ -141,6 +141,7 @@ impl Appender {
         let store = &self.store;
         let options = &store.options;
         if options.replica_from.is_some() {
+            // The log of a copy must equal its master's log.
             let reason = "a copy of a master's log, which takes messages from its master alone".to_owned();
             return Err(Error::NotWritable { path: store.root.clone(), reason });
         }

@@ -50,6 +50,7 @@ impl Batch<'_> {
     }
 
     fn check_size<R: Rows>(&self, rows: &R, plan: &Plan, file_size: u64) -> Result<()> {
+        // The limit counts the batch as a producer sends it, before the store adds its own fields.
         let body = |row| rows.row(row).body.map_or(0, <[u8]>::len);
         let wire_size: usize = (0..rows.len()).map(|row| WIRE_LEN + body(row) + plan.parts(row).properties.len()).sum();
         if wire_size > self.options.max_message_size {

@@ -49,6 +49,7 @@ impl OwnedStore {
                     ConsumeQueue::list(topic, *queue_id, &directory.join(topic).join(queue_id.to_string()))
                 });
                 let mut queues = queues.collect::<Result<Vec<_>>>()?;
+                // A queue without files has nothing to remove.
                 queues.retain(|queue| !queue.segments().files().is_empty());
                 if !queues.is_empty() {
                     let removal = Removal {

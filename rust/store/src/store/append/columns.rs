@@ -142,6 +142,7 @@ fn check_names(batch: &RecordBatch) -> Result<()> {
     let schema = batch.schema_ref();
     for field in schema.fields() {
         let name = field.name().as_str();
+        // Row numbers of pandas are no part of a message.
         if is_unnamed_index(name) {
             continue;
         }

@@ -24,10 +24,10 @@ pub struct Dispatch {
     topics: Vec<Topic>,
     names: HashMap<Box<[u8]>, usize>,
     records: Vec<Record>,
-    /// Index hashes of the keys of all records.
     entries: Vec<Entry>,
-    /// Units that fit their queues, with the numbers of the queues.
+    /// Index hashes of the keys of all records.
     keys: Vec<i32>,
+    /// Units that fit their queues, with the numbers of the queues.
     planned: Vec<(u32, Unit)>,
 }
 
@@ -122,6 +122,7 @@ impl Dispatch {
         let text = String::from_utf8_lossy(name);
         let is_directory = std::str::from_utf8(name).is_ok_and(is_directory_name);
         let directory = is_directory.then(|| text.clone().into_owned().into_boxed_str());
+        // The index hash of a key is Java's hash of `topic#key`, so its first part is computed once per topic.
         let key_hash = java_hash(&format!("{text}#"));
         self.topics.push(Topic { name: name.into(), directory, key_hash });
         self.names.insert(name.into(), self.topics.len() - 1);

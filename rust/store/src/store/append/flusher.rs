@@ -159,6 +159,7 @@ impl Flusher {
         let (served, others): (Vec<_>, _) = waiting.into_iter().partition(|w| has_failed || w.position <= flushed);
         progress.waiting = others;
         let next = progress.waiting.pop();
+        // The next thread flushes for all others, so the flusher stays busy.
         progress.is_busy = next.is_some();
         drop(progress);
         // The next flushing thread is woken first, so that the disk is not idle while the others are woken.

@@ -251,6 +251,7 @@ impl LogWriter {
     /// Returns the next file if the current file is half full and the next file does not exist yet.
     pub fn next_needed(&self) -> Option<NextFile> {
         let current = self.current.as_ref().filter(|_| self.ahead.is_empty())?;
+        // Early enough for the next file to exist when the current file is full.
         let is_half_full = self.position - current.base > self.file_size / 2;
         is_half_full.then_some(NextFile { base: current.base + self.file_size, size: self.file_size })
     }
@@ -335,6 +336,7 @@ impl LogWriter {
     }
 
     pub fn open_files(&mut self) -> impl Iterator<Item = OpenFile> {
+        // Files that retention has removed must not be restored.
         self.full = self.full.split_off(&self.live.min_offset());
         let open = self.current.iter().chain(&self.ahead).map(|file| file.file.file());
         let len = self.file_size;

@@ -116,6 +116,7 @@ impl QueueWriter {
         if !self.created {
             create_directories(&self.directory)?;
         }
+        // A queue with few messages should not occupy a whole file, so blocks are allocated step by step.
         let file = AllocatedFile::create_sparse(&path, self.file_size)?;
         let end = file.grow(missing, self.file_size).inspect_err(|_| file.discard())?;
         self.created = true;
@@ -189,7 +190,7 @@ impl QueueWriter {
             self.reserve()?;
             while self.next_offset < end {
                 // A broker removes a queue file when the log has lost the record of the file's last unit. So the last unit must
-                // not point before the begin of the log.
+                // not point before the start of the log.
                 let is_last = (self.next_offset + 1) % units_per_file == 0;
                 self.push(match tail.filter(|_| self.next_offset + 1 == offset) {
                     Some(tail) => tail,
@@ -229,6 +230,7 @@ impl QueueWriter {
             self.dirty = true;
             (rest, at) = (behind, at + part.len() as u64);
         }
+        // A process may not have a file open for each of many queues.
         if !self.stays_open {
             self.close_file();
         }

@@ -200,8 +200,8 @@ impl Lists {
         Ok(Self { is_closed, tails, ending })
     }
 
-    /// Returns the end by the queues or by the index, with the name of the source, if they list more than a log that ends at
-    /// `end`.
+    /// Returns the end of the log by the queues or by the index, with the name of the source; `None` if they list nothing behind
+    /// a log that ends at `end`.
     fn listed_behind(&self, store: &MessageStore, end: u64) -> Result<Option<(u64, String)>> {
         let ending = &self.ending;
         if let Some(tail) = self.tails.iter().filter(|tail| ending.misses(tail, end)).max_by_key(|tail| tail.end) {
@@ -211,6 +211,7 @@ impl Lists {
             && let Some(file) = store.index_files()?.last()
         {
             let (at, time) = (u64::try_from(file.header.end_phy_offset).unwrap_or(0), file.header.end_timestamp);
+            // The time has to be later, too, because a damaged header may contain any offset.
             if at >= ending.blank.unwrap_or(end) && time >= ending.last_ms && file.entries() > 0 {
                 return Ok(Some((at + 1, format!("the index, {}", file.path.display()))));
             }
@@ -366,7 +367,7 @@ fn tails_of(queues: &[ConsumeQueue]) -> Result<Vec<QueueTail>> {
     Ok(tails)
 }
 
-/// Tells whether a sound record, or a blank behind it, ends at `end`.
+/// Tells whether the log is sound up to `end`, where a record or the blank behind a record ends.
 fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let Some(last) = end.checked_sub(1) else { return Ok(true) };
     if log.segments().find(last).is_none() {

@@ -1,7 +1,7 @@
 //! Recovers the consume queues. Afterwards every record of the walk has its unit, and there are no other units.
 //!
 //! A missing unit at the end of its queue is appended. A wrong unit is cut off with all units behind it, because their records
-//! come later in the walk. A queue that misses units before the start of the walk lags: it is listed again from the begin of
+//! come later in the walk. A queue that misses units before the start of the walk lags: it is listed again from the start of
 //! the log.
 //!
 //! Source: `ConsumeQueue.recover`, `ConsumeQueue.truncateDirtyLogicFiles`, `ConsumeQueue.putMessagePositionInfo`.
@@ -39,7 +39,7 @@ pub struct QueueRepair {
     log: Arc<CommitLog>,
     table: QueueTable,
     states: Vec<State>,
-    /// If set, only these queues are listed, from the begin of the log.
+    /// If set, only these queues are listed, from the start of the log.
     only: Option<HashSet<QueueName>>,
     delay_levels: DelayLevels,
     removed: Arc<RemovedTopics>,
@@ -62,9 +62,9 @@ struct State {
     written_from: Option<i64>,
     /// The last unit of the queue.
     last: Option<Unit>,
-    /// Queue offset behind the last record of the walk that has its unit.
+    /// Queue offset behind the last record whose unit this walk has found or written.
     matched_to: Option<i64>,
-    /// Whether the queue must be listed again from the begin of the log.
+    /// Whether the queue must be listed again from the start of the log.
     lags: bool,
 }
 
@@ -78,6 +78,7 @@ impl QueueRepair {
             let last = UnitReader::new(&queue).unit(max - 1)?;
             let files = queue.segments().files();
             let is_odd = files.iter().any(|file| file.len != file_size);
+            // A file is found by its name, which must be a multiple of its size.
             let is_misplaced = files.iter().any(|file| !file.base.is_multiple_of(file_size));
             let lags = is_misplaced || is_odd;
             states.push(State { queue: Some(queue), last, lags, ..State::default() });
@@ -86,7 +87,7 @@ impl QueueRepair {
         Ok(Self { log, table, states, only: None, delay_levels, removed, written: 0, unlisted: 0, ends: Vec::new() })
     }
 
-    /// Removes the files of `lagging` queues and lists only these queues again. The walk must start at the begin of the log.
+    /// Removes the files of `lagging` queues and lists only these queues again. The walk must start at the start of the log.
     pub fn list_again(
         log: Arc<CommitLog>,
         table: QueueTable,
@@ -220,7 +221,7 @@ impl QueueRepair {
                 state.matched_to = Some(offset + 1);
                 Ok(())
             }
-            // The record of the unit comes later, or the unit is stale. Only a walk from the begin of the log can tell.
+            // The record of the unit comes later, or the unit is stale. Only a walk from the start of the log can tell.
             Ordering::Greater if existing.is_message() => {
                 state.lags = true;
                 Ok(())
@@ -262,7 +263,7 @@ impl QueueRepair {
             return Ok(());
         }
         if offset > next {
-            // Units before this unit are missing. Only a walk from the begin of the log has their messages.
+            // Units before this unit are missing. Only a walk from the start of the log has their messages.
             if self.only.is_none() {
                 state.lags = true;
                 return Ok(());
@@ -315,7 +316,7 @@ impl QueueRepair {
         Ok(next)
     }
 
-    /// Tells whether a unit points to a wrong place. A unit that points before the log's begin is not wrong.
+    /// Tells whether a unit points to a wrong place. A unit that points before the log's start is not wrong.
     fn is_astray(&self, queue: &ConsumeQueue, offset: i64, unit: Unit, end: u64) -> Result<bool> {
         let reaches_over = unit.physical_offset.saturating_add(unit.size.into()) as u64 > end;
         let is_gone = unit.physical_offset < self.log.min_offset() as i64;

@@ -182,6 +182,7 @@ impl<'a> Recovery<'a> {
         queues: Vec<ConsumeQueue>,
         extent: Extent,
     ) -> Result<Self> {
+        // Existing files decide. The option is for a store without queue files.
         let queue_file_size = file_size_of(&queues).unwrap_or(options.queue_file_size);
         let removed = Arc::new(RemovedTopics::load(store.root())?);
         Ok(Self {
@@ -304,7 +305,7 @@ impl<'a> Recovery<'a> {
         Ok(self.store.checkpoint()?.is_some_and(|checkpoint| checkpoint.min_timestamp() > self.last_store_ms))
     }
 
-    /// Finishes the queues, and lists lagging queues again from the begin of the log.
+    /// Finishes the queues, and lists lagging queues again from the start of the log.
     fn list_lagging(&mut self, end: u64, watch: Watch<'_>) -> Result<()> {
         let lagging = self.queues.finish(end)?;
         (self.report.units, self.report.unlisted) = (self.queues.units_written(), self.queues.unlisted_records());
@@ -462,5 +463,6 @@ fn file_size_of(queues: &[ConsumeQueue]) -> Option<u64> {
     for file in queues.iter().flat_map(|queue| queue.segments().files()) {
         *counts.entry(file.len).or_insert(0_usize) += usize::from(file.len > 0 && file.len % UNIT_SIZE as u64 == 0);
     }
+    // A damaged file may have any size, so the most frequent size counts.
     counts.into_iter().filter(|(_, count)| *count > 0).max_by_key(|(size, count)| (*count, *size)).map(|(size, _)| size)
 }

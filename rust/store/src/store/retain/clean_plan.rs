@@ -28,7 +28,7 @@ pub struct CleanPlan {
     pub log: Vec<Removable>,
     pub queues: Vec<Removable>,
     pub index: Vec<Removable>,
-    /// The begin of the log after the removal.
+    /// The start of the log after the removal.
     pub min_offset: u64,
 }
 
@@ -51,6 +51,7 @@ impl CleanPlan {
         let candidates = &segments.files()[..written_files.saturating_sub(1)];
         let modified = candidates.iter().map(|file| modified_ms(&file.path)).collect::<Result<Vec<_>>>()?;
         let count = count(&modified).min(candidates.len());
+        // The first file that stays becomes the start of the log.
         let min_offset = segments.files().get(count).map_or(segments.start(), |file| file.base);
         let log = candidates[..count].iter().map(Removable::from).collect();
         let mut plan = Self { log, queues: Vec::new(), index: Vec::new(), min_offset };

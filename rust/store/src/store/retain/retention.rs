@@ -1,7 +1,7 @@
 //! Retention of an open store. A run plans, flushes, and removes files, the oldest first.
 //!
 //! Everything written is flushed before the first file is removed, so that no later flush needs a removed file. Messages
-//! appended meanwhile are behind the new begin of the log.
+//! appended meanwhile are behind the new start of the log.
 //!
 //! Source: `DefaultMessageStore.cleanFilesPeriodically`, `CleanCommitLogService.isSpaceFull`.
 use super::clean_plan::{CleanPlan, InUse, Removable};
@@ -25,7 +25,7 @@ pub struct CleanReport {
     pub queue_files: usize,
     pub index_files: usize,
     pub bytes: u64,
-    /// The begin of the log after the run.
+    /// The start of the log after the run.
     pub min_offset: u64,
     /// Usage of the disk in percent; `None` if it is unknown.
     pub used_percent: Option<u8>,
@@ -205,6 +205,7 @@ impl Retention {
             let after = owner.after_removals();
             removal.and(after)?;
         }
+        // Up to here queues and index are done, so the next run need not read them again.
         runner.cleaned_to = plan.min_offset;
         let report = CleanReport {
             log_files: plan.log.len(),

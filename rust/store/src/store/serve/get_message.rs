@@ -110,7 +110,7 @@ impl<F: PullFilter + ?Sized, R: Records> PullSource for Source<'_, F, R> {
         if !unit.is_message() {
             self.out.skip(SkippedRange { queue_offset, messages: 1, unit, fault: Fault::NoUnit });
         } else if unit.physical_offset as u64 >= self.log.min_offset() {
-            // Before the log's begin, retention has removed the file, which is not a fault.
+            // Before the log's start, retention has removed the file, which is not a fault.
             self.out.skip(SkippedRange { queue_offset, messages: 1, unit, fault: Fault::NoFile });
         }
     }
@@ -177,6 +177,7 @@ impl<F: ?Sized, R: Records> Source<'_, F, R> {
         let Some(unit) = unit_in(units, queue_offset) else { return };
         let (Ok(offset), Ok(len)) = (u64::try_from(unit.physical_offset), usize::try_from(unit.size)) else { return };
         let is_published = offset.saturating_add(len as u64) <= self.log_end;
+        // Bytes behind the published end may still be written.
         if let Some(record) = records.slice(offset, len).filter(|_| is_published) {
             prefetch(record, 0);
             prefetch(record, PROOF_LEN - 1);

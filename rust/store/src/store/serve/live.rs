@@ -154,7 +154,7 @@ impl Live {
         self.queue(&name(directory?.parent())?, queue_id)
     }
 
-    /// Moves the min offsets of all queues to the begin of the log.
+    /// Moves the min offsets of all queues to the start of the log.
     pub(crate) fn correct_min_offsets(&self) -> Result<()> {
         let log_start = self.parts.log.min_offset();
         self.parts.queues.all().iter().try_for_each(|queue| queue.begin_at(log_start))

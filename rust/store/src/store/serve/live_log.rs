@@ -67,7 +67,7 @@ impl LiveLog {
         self.end.store(end, Ordering::Release);
     }
 
-    /// Sets the begin of the log to `offset` and releases the files that begin before it.
+    /// Sets the start of the log to `offset` and releases the files that begin before it.
     pub fn begin_at(&self, offset: u64) {
         self.min_offset.fetch_max(offset, Ordering::AcqRel);
         self.files.forget_before(offset);

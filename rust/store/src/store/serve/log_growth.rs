@@ -35,6 +35,7 @@ impl LogGrowth {
         if is_enough() {
             return;
         }
+        // Counted before the condition is checked again, so that `notify` sees this waiter.
         self.waiting.fetch_add(1, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);

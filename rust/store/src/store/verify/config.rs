@@ -117,6 +117,7 @@ fn verify_offsets(
     let (mut odd, mut unknown) = (Vec::new(), Vec::new());
     for (key, by_queue) in offsets {
         let parts: Vec<&str> = key.split('@').collect();
+        // RocketMQ accepts only keys with exactly one `@`.
         let [topic, group] = parts[..] else {
             odd.push(key.clone());
             continue;

@@ -88,6 +88,7 @@ impl Cursor {
             return Ok(self.compare(number, unit, message, topic));
         }
         let next = self.next;
+        // The queue lists the record, but not at the queue offset in the record.
         if leads_here(self.unit(next)?) {
             self.next += 1;
             let reason = format!("expected the record of queue offset {next}, got that of {number}");

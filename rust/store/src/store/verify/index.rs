@@ -100,6 +100,7 @@ impl Check<'_> {
             report.index_entries += 1;
             return Ok(None);
         }
+        // Damage of the log at this offset is already reported.
         let is_new = !is_known(&report.damage, entry.physical_offset);
         Ok(is_new.then(|| format!("no message at {} has a key of hash {}", entry.physical_offset, entry.key_hash)))
     }

@@ -16,7 +16,7 @@ pub(super) struct Queues<'a> {
     cursors: HashMap<String, BTreeMap<i32, Cursor>>,
     /// Queues with a missing file, which are not compared.
     unknown: BTreeSet<(String, i32)>,
-    /// Records behind this offset may be unlisted, because a broker lists them at its next start.
+    /// Records at or behind this log offset may be unlisted, because a broker lists these records at its next start.
     listed_to: u64,
     /// Topics whose records are in the log, although the topic was deleted.
     forgotten: BTreeSet<String>,
