@@ -1,4 +1,4 @@
-"""The extension: a thin border to the store crate. Its users are `rmqfast.store` and `rmqfast.message` only."""
+"""The Rust extension. Only other modules of `rmqfast` use it; see the public modules for their documentation."""
 
 import builtins
 import os
@@ -123,10 +123,10 @@ __all__ = [
 
 __version__: str
 COLUMNS: list[str]
-#: Topics that no client may send to; those of the system, which are the same in all namespaces.
+#: Topics that clients must not send to, and topics of the system, which have no namespace.
 FORBIDDEN_TOPICS: list[str]
 SYSTEM_TOPICS: list[str]
-#: Characters at most of a topic; of one that a client names to a broker, which may be that of a group's retries.
+#: Maximum of characters in a topic; in a topic that a client names to a broker, which may be a group's retry topic.
 MAX_TOPIC: int
 MAX_NAMED_TOPIC: int
 
@@ -143,9 +143,9 @@ class Store:
 
     @staticmethod
     def open(path: str, *, commit_log_dirs: list[str], io: str, pinned: bool) -> Store:
-        """`pinned`: what is added to its files from now on is not read."""
+        """Opens a store. If `pinned`, messages that are added later are not read."""
     def refreshed(self) -> Store:
-        """The store as it is now, pinned; both close together."""
+        """Returns the store's current state, pinned. Closing either store closes both."""
     def close(self) -> None: ...
     def plan(
         self, request: ScanRequest, *, way: str | None, cut_bytes: int, readers: int
@@ -203,7 +203,7 @@ class Store:
 
 @final
 class Batch:
-    """A batch of rows, for every library that knows Arrow's PyCapsule interface: `pyarrow.record_batch(batch)`."""
+    """A batch of rows, for libraries with Arrow's PyCapsule interface: `pyarrow.record_batch(batch)`."""
 
     def __len__(self) -> int: ...
     @property
@@ -213,10 +213,10 @@ class Batch:
 
 @final
 class Scan:
-    """Batches of a scan; one consumer takes them."""
+    """A scan whose batches one consumer takes."""
 
     def stream(self, on_end: Callable[[], object]) -> object:
-        """The Arrow C stream; `on_end` is called once it ends or is released, if there was damage."""
+        """Returns an Arrow C stream. If there was damage, `on_end` is called once when it ends or is released."""
     def __arrow_c_schema__(self) -> object: ...
     def next_batch(self) -> Batch | None: ...
     @property
@@ -226,7 +226,7 @@ class Scan:
 
 @final
 class Tail:
-    """Messages of a store as they come."""
+    """Follows new messages of a store."""
 
     def next_batch(self, *, wait: bool) -> Batch | None: ...
     @property
@@ -239,18 +239,18 @@ class Tail:
 
 @final
 class SparkOptions:
-    """Options of a Spark read ("store batch", "store stream", "topic batch", "topic stream") or of its "sink", read."""
+    """Parsed options of a read ("store batch", "store stream", "topic batch", "topic stream") or of the "sink"."""
 
     def __new__(cls, kind: str, options: dict[str, str]) -> SparkOptions: ...
     @staticmethod
     def names(kind: str) -> list[str]:
-        """Names of options and aliases, as errors list them."""
+        """Returns the names and aliases of options that errors list."""
     @staticmethod
     def arguments(kind: str) -> list[tuple[str, str]]:
-        """Name of each option, and the argument of Python that says the same."""
+        """Returns the name of each option with its keyword argument in Python."""
     @property
     def values(self) -> dict[str, Any]:
-        """Each argument with its value; None where there is none."""
+        """Values by keyword argument; None for an option without a value."""
     @property
     def begin(self) -> str: ...
     def are_offsets_whole(self) -> bool: ...
@@ -260,7 +260,7 @@ class SparkOptions:
 
 @final
 class Selection:
-    """What filters leave of the read of a store."""
+    """The filterable part of a store read."""
 
     def __new__(
         cls,
@@ -275,7 +275,7 @@ class Selection:
         times: tuple[int | None, int | None],
     ) -> Selection: ...
     def take(self, filters: list[tuple[str, str, list[object]]]) -> list[bool]:
-        """Kind, column and values of filters; a time is `(microseconds,)`. Tells which were taken."""
+        """Applies filters (kind, column, values; a time is `(microseconds,)`) and returns which are applied."""
     @property
     def only_topic(self) -> str | None: ...
     @property
@@ -303,18 +303,18 @@ def name_problem(
     ],
     name: str,
 ) -> str | None:
-    """Why a topic or a group cannot have a name, in RocketMQ's words; None where it can.
+    """Returns the reason why a name is invalid, in RocketMQ's words; None if it is valid.
 
     Args:
-        rule: What it is for: a group; a topic of a client, one that it sends to, alone or in a batch; a topic that a
-            broker makes, or that a client names to a broker.
-        name: The name.
+        rule: The use of the name: a group, a topic of a client, a topic to send to (alone or in a batch), a topic that
+            a broker creates, or a topic that a client names to a broker.
+        name: The name to check.
 
     Source: `Validators`, `TopicValidator`.
     """
 
 def is_legal_name(name: str) -> bool:
-    """Whether it has only letters, digits, `%`, `|`, `-` and `_`, and at least one.
+    """Whether a name has at least one character, and only letters, digits, `%`, `|`, `-` and `_`.
 
     Source: `TopicValidator.isTopicOrGroupIllegal`.
     """
@@ -323,7 +323,7 @@ def wrap_namespace(namespace: str, resource: str) -> str: ...
 def unwrap_namespace(namespace: str, resource: str) -> str: ...
 def without_namespace(resource: str) -> str: ...
 def panic(text: str) -> Never:
-    """Panics; a test of a build asks whether that is an exception on its platform."""
+    """Panics in Rust. Tests use it to check that a platform's build turns panics into exceptions."""
 
 def plain_remark(remark: str) -> str: ...
 def step_after(remark: str) -> str | None: ...
@@ -333,19 +333,19 @@ def columns_of_schema(fields: list[tuple[str, str, bool]]) -> list[str]: ...
 
 @final
 class TopicRead:
-    """What options ask of topics of a cluster, as far as filters leave it; it is pickled to the tasks.
+    """A read of a cluster's topics, from options and filters. It can be pickled for the tasks.
 
     Args:
         kind: "topic batch" or "topic stream".
-        options: As Spark gives them to a data source.
-        columns: Columns of the row, in order; those of the option `columns`, if that is given.
-        config: How the cluster is reached, where no option says that: `translate_address`, other timeouts.
+        options: Options of the data source, as Spark passes them.
+        columns: The row's columns, in order; if the option `columns` is given, the same columns.
+        config: Settings that no option has, such as `translate_address` and timeouts.
 
     Raises:
-        ArgumentError: An unknown option, a text that is no such value, a value out of range, not one kind of topics.
+        ArgumentError: An unknown option or an invalid value.
         UnknownColumnError: The row has no such column.
         ExpressionError: `tags` or `sql` does not parse.
-        ClientError: A name that topics or groups may not have.
+        ClientError: An invalid name of a topic or a group.
 
     Source: `RocketMqRDD` of rocketmq-spark, a partition of which is a queue.
     """
@@ -361,71 +361,71 @@ class TopicRead:
         config: ClientConfig | None,
         filters: list[tuple[str, str, list[object]]],
     ) -> TopicRead:
-        """The read that filters leave, as tasks make it anew."""
+        """Rebuilds a pickled read with its filters."""
 
     def take(self, filters: list[tuple[str, str, list[object]]]) -> tuple[TopicRead, list[bool]]:
-        """What filters leave of the read, and which of them it does itself.
+        """Narrows the read by filters. Returns the new read, and for each filter whether the read applies it.
 
         Args:
-            filters: Kind, column and values; a time is `(microseconds,)`.
+            filters: Kind, column and values of each; a time is `(microseconds,)`.
         """
 
     def check(self) -> None:
-        """Looks whether the read can be: not at offsets, which a stream with a checkpoint has no use for.
+        """Checks early that the read is possible, without its offsets, which a stream with a checkpoint does not use.
 
         Raises:
             UnknownTopicError: The name servers do not know a topic.
-            ArgumentError: A queue that no broker has.
-            ClientError: No name server answers, or a broker refuses; one that does not answer now may do so later.
+            ArgumentError: No broker has a queue.
+            ClientError: No name server answers, or a broker refuses. A broker that does not answer is no error.
         """
 
     def plan(self) -> list[bytes]:
-        """Fixes what is read, and cuts it into pieces, those of pulls before those of logs; none of nothing.
+        """Fixes the offsets and cuts them into pieces; without messages there are no pieces.
 
         Raises:
-            ArgumentError: There is no copy of a broker, where copies are read.
+            ArgumentError: A broker has no copy, if copies are read.
             UnknownTopicError: The name servers do not know a topic.
-            DataLossError: An offset that a queue does not have, unless `failOnDataLoss` is false.
+            DataLossError: A queue does not have an offset, unless `failOnDataLoss` is false.
             ClientError: A broker does not answer, or refuses.
 
         Source: `RocketMQSource.getOffsetRanges`.
         """
 
     def plan_with_ways(self) -> tuple[list[bytes], str]:
-        """As `plan`; besides, as the text of an option, whether each broker's log is read or why it is not.
+        """Returns the pieces like `plan`, and as the option `ways` whether each broker's log is read.
 
         Raises:
-            RmqError: As `plan`.
+            RmqError: See `plan`.
         """
 
 def pieces_option(pieces: Sequence[bytes]) -> str:
-    """Pieces as the text of an option, which says what was planned.
+    """Formats planned pieces as the value of the option `pieces`.
 
     Raises:
-        ArgumentError: Bytes of another release.
+        ArgumentError: The bytes are of another release.
     """
 
 def names_a_cluster(options: dict[str, str]) -> bool:
-    """Whether the options of a read or a table are those of a live cluster, not of a store directory."""
+    """Whether the options of a read or a table select a live cluster instead of a store directory."""
 
 def read_piece(piece: bytes) -> tuple[str | None, list[tuple[str, str, int, int, int]]]:
-    """The address and the ranges of a piece: topic, broker, queue, the first offset, the one behind the last.
+    """Returns a piece's broker address and its ranges: topic, broker, queue id, first offset, offset behind the last.
 
     Raises:
-        ArgumentError: Bytes of another release.
+        ArgumentError: The bytes are of another release.
     """
 
 def read_store_piece(piece: bytes) -> tuple[str, int, int, bool]:
-    """The way, both ends and whether bodies are checked, of a piece of a store.
+    """Returns the way, start, end and CRC check of a piece of a store.
 
     Raises:
-        ArgumentError: Bytes of another release.
+        ArgumentError: The bytes are of another release.
     """
 
 def spark_row(columns: Sequence[str] | None) -> list[tuple[str, str]]: ...
 def namespace_of_endpoint(text: str) -> str | None: ...
 def parse_message_id(message_id: str) -> tuple[str, int, int] | None:
-    """The IP address, the port and the physical offset in a broker's message id; `None` if it is no such id.
+    """Parses a broker's message id into IP address, port and physical offset; None if it is not such an id.
 
     Example:
         >>> parse_message_id("7F00000100002A9F0000000000000400")
@@ -434,10 +434,10 @@ def parse_message_id(message_id: str) -> tuple[str, int, int] | None:
 
 def parse_name_servers(text: str) -> list[str]: ...
 def read_fastjson(body: bytes) -> Any:
-    """The value that a body says in RocketMQ's JSON.
+    """Parses a body in RocketMQ's JSON, which fastjson writes.
 
     Raises:
-        RemotingProtocolError: It is none; says at which character.
+        RemotingProtocolError: The body is not JSON; the text names the position.
     """
 
 def sign_fields(
@@ -460,14 +460,14 @@ def plan_clean(
     path: str, retention: RetentionOptions, *, now: int | None
 ) -> tuple[list[tuple[str, str, int]], int]: ...
 def used_percent(directory: Path) -> int | None:
-    """Of the disk that holds a directory, rounded up; None where it cannot be looked at.
+    """Returns the used percentage of the disk that holds a directory, rounded up; None if it cannot be determined.
 
     Source: `UtilAll.getDiskPartitionSpaceUsedPercent`.
     """
 
 @final
 class Appender:
-    """A store that is appended to."""
+    """A store that this process appends to."""
 
     @staticmethod
     def open(
@@ -478,10 +478,10 @@ class Appender:
         progress: Callable[[int, int], object] | None,
         replica_from: int | None = None,
     ) -> Appender:
-        """Opens a store, or makes a new one.
+        """Opens a store, or creates it.
 
-        With `replica_from` it is a copy of a master's log, which takes no messages but what a `Follower` brings; a new
-        copy begins at that offset of the log.
+        With `replica_from` the store is a copy of a master's log, which only a `Follower` appends to. A new copy begins
+        at that offset of the log.
         """
 
     def recovered(self) -> tuple[int, int, int, int, int, int, int] | None: ...
@@ -506,7 +506,7 @@ class Appender:
     def clean_expired_queues(self) -> list[tuple[str, int]]: ...
     def clean_unused_topics(self, configured: set[str]) -> list[tuple[str, int]]: ...
     def remove_ended_queues(self, ended: list[tuple[tuple[str, int], int]]) -> list[tuple[str, int]]:
-        """Removes queues of a copy that its master has no more, each with the offset of its next message."""
+        """Removes queues of a copy that its master no longer has; each is given with the offset of its next message."""
 
     def close(self) -> None: ...
     def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]: ...
@@ -518,7 +518,7 @@ class Appender:
     def log_bounds(self) -> tuple[int, int]: ...
     def log_file_size(self) -> int: ...
     def compare_from(self, end: int, most: int) -> int:
-        """Where a copy is to be compared from, up to `end`: a record; so many bytes, unless it is longer."""
+        """Returns the position from which to compare a copy, the start of a record: about `most` bytes before `end`."""
 
     def earliest_store_time(self, topic: str | None, queue_id: int | None) -> int: ...
 
@@ -530,7 +530,7 @@ _End: TypeAlias = tuple[
 
 @final
 class Follower:
-    """A master's log, followed over its HA port into a copy, until that ends for one reason or another.
+    """Follows a master's log over its HA port into a copy, until the connection or the copy ends.
 
     Source: `HAClient`.
     """
@@ -550,114 +550,115 @@ class Follower:
         tls: TlsOptions | None = None,
         topics: Sequence[str] | None = None,
     ) -> Follower:
-        """Begins to follow.
+        """Starts to follow.
 
         Args:
             copy: The copy, opened with `replica_from`.
-            path: Its directory.
+            path: The copy's directory.
             address: The master's HA port, `host:port`.
-            start: Where to begin: the copy's end, or an offset before it, from which log and copy are compared.
-            max_record: Bytes of a record at most.
-            lists: Whether queues and index list what comes.
-            cold_rate: Bytes a second at most, for what is old; 0 for no limit.
-            cold_before: What stands before this is old.
-            counts: It is a slave, and reports what it has: sends may wait for that.
-            tls: Who this side is, and who is trusted, where the HA port has TLS.
-            topics: The topics that the copy keeps, which has a mark; all of the log without any.
+            start: The copy's end, or an earlier offset, from which log and copy are compared.
+            max_record: Maximum bytes of a record.
+            lists: Whether records are added to the consume queues and the index.
+            cold_rate: Maximum bytes per second for old parts of the log; 0 for no limit.
+            cold_before: Offset before which the log counts as old.
+            counts: Whether to report the copy's end like a slave, which sends may wait for.
+            tls: TLS settings, if the HA port has TLS.
+            topics: Topics to keep, in a copy with a mark; all topics if empty or None.
         """
 
     def progress(self) -> tuple[int, int, int, int, bool]:
-        """How far it is.
+        """Returns the progress.
 
         Returns:
-            Up to where the log is taken, listed and compared, store time of the last record, whether all is compared.
+            Offsets up to which the log is copied, indexed and compared; store time of the last record; whether all is
+            compared.
         """
 
     def wait(self, timeout: float) -> _End | None:
-        """Waits until it ended, or for so many seconds: why, in words, and where in the log."""
+        """Waits up to `timeout` seconds for the end. Returns its kind, its text and its offset in the log."""
 
     def stop(self) -> None:
-        """Ends it, once all whole records that were read are written."""
+        """Stops after all complete records that were received are written."""
 
 def begin_mark(path: str, position: int, copy_end: int) -> None:
-    """Notes that a copy of some topics, whose own log ends at `copy_end`, begins at `position` of its master's."""
+    """Records that a copy of some topics begins at `position` of its master's log; its own log ends at `copy_end`."""
 
 def load_mark(path: str) -> tuple[int, int] | None:
-    """Up to where a copy of some topics has its master's log, and from where that is compared; None of another copy.
+    """Returns how far a copy of some topics has its master's log, and where comparing starts; None for other copies.
 
     Raises:
         CorruptError: The mark cannot be read.
     """
 
 def cut_copy(path: str, at: int, options: AppendOptions, *, progress: Callable[[int, int], object] | None) -> int:
-    """Cuts the log of a copy that nobody has open, behind its last record that ends at `at` or before.
+    """Cuts a copy's log behind its last record that ends at `at` or before. The copy must not be open.
 
     Returns:
-        Where the log ends then.
+        The new end of the log.
     """
 
 def log_source(
     config: dict[str, str], address: str
 ) -> tuple[list[str], int, Literal["nobody", "reports", "connections"], bool]:
-    """Where a broker serves its log, by its configuration: addresses, bytes of a file, what sends wait for, TLS.
+    """Returns a broker's HA addresses, log file size, what its sends wait for, and whether the HA port has TLS.
 
     Raises:
-        ArgumentError: Its log cannot be read.
+        ArgumentError: The log cannot be read.
     """
 
 def newest_copy(directory: Path) -> Path:
-    """The newest copy of the broker that `directory` is named after: `DIR`, or a later one beside it, `DIR.2`.
+    """Returns the newest copy of the broker that `directory` is named after: `DIR`, or a later one such as `DIR.2`.
 
-    The note in a copy tells whose it is: another broker may be called `DIR.2`.
+    A note in each copy names its broker, since another broker may be called `DIR.2`.
 
     Raises:
         StoreIOError: A directory or a note cannot be read.
-        CorruptError: A note is none.
+        CorruptError: A note is invalid.
     """
 
 def local_path(name: str, given: str | os.PathLike[str]) -> Path:
-    """A path of this machine, from what a user gave for `name`: see `rmqfast.paths`.
+    """Checks and converts a user's path; `name` is the argument's name for errors. See `rmqfast.paths`.
 
     Raises:
-        ArgumentError: An empty text, or a URL of another system.
+        ArgumentError: An empty path, or a URL.
     """
 
 def path_exists(path: str | os.PathLike[str]) -> bool:
-    """Whether anything has this name, be it a link that leads nowhere.
+    """Whether a path exists; a dangling link counts, too.
 
     Raises:
-        StoreIOError: It cannot be looked at.
+        StoreIOError: The path cannot be accessed.
     """
 
 def is_file(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a file.
+    """Whether a path is a file.
 
     Raises:
-        StoreIOError: It cannot be looked at.
-        CorruptError: A link that leads nowhere.
+        StoreIOError: The path cannot be accessed.
+        CorruptError: The path is a dangling link.
     """
 
 def is_directory(path: str | os.PathLike[str]) -> bool:
-    """Whether there is a directory.
+    """Whether a path is a directory.
 
     Raises:
-        StoreIOError: It cannot be looked at.
-        CorruptError: A link that leads nowhere.
+        StoreIOError: The path cannot be accessed.
+        CorruptError: The path is a dangling link.
     """
 
 def list_directory(path: str | os.PathLike[str]) -> list[Path]:
-    """The paths that a directory lists, in no order; none where it is not there.
+    """Returns the paths in a directory, unsorted; an empty list if it does not exist.
 
     Raises:
-        StoreIOError: It cannot be looked at.
-        CorruptError: A link that leads nowhere.
+        StoreIOError: The directory cannot be accessed.
+        CorruptError: The path is a dangling link.
     """
 
 _Answered: TypeAlias = tuple[int, str | None, dict[str, str], bytes, int]
 
 @final
 class Channel:
-    """A connection over which both sides ask; two of the same connection are equal."""
+    """A connection over which both sides send requests. Two objects of the same connection are equal."""
 
     @property
     def address(self) -> str: ...
@@ -686,12 +687,12 @@ class Call:
 
 @final
 class Mailbox:
-    """Requests that Python answers, and connections that ended."""
+    """Requests for Python, and reports of closed connections."""
 
     def __new__(cls, capacity: int, *, max_body: int = ..., unlimited: list[int] = ...) -> Mailbox: ...
     def take(self, timeout: float, *, takes_large: bool = True) -> Call | tuple[Channel, str | None] | str | None: ...
     def dropped(self) -> None:
-        """Counts a one-way request that is not done: a warning says how many there were."""
+        """Counts a oneway request that was not handled; a later warning reports the count."""
     @property
     def is_closed(self) -> bool: ...
     def __len__(self) -> int: ...
@@ -699,7 +700,7 @@ class Mailbox:
 
 @final
 class RemotingServer:
-    """A listening socket whose requests go to a mailbox, or to a data plane first."""
+    """A listening socket. Requests go to a mailbox, or to a data plane, which passes on what it cannot answer."""
 
     @staticmethod
     def bind(address: str, handler: Mailbox | DataPlane, options: ServerOptions) -> RemotingServer: ...
@@ -711,7 +712,7 @@ class RemotingServer:
 
 @final
 class RemotingClient:
-    """A connection that this side opened; one caller at a time."""
+    """A connection that this side opened. Only one thread uses it at a time; others wait."""
 
     @staticmethod
     def connect(address: str, timeout: float, tls: TlsOptions | None) -> RemotingClient: ...
@@ -750,19 +751,19 @@ class Connections:
         waits: bool,
     ) -> None: ...
     def expect_takers(self) -> None:
-        """There are threads that take."""
+        """Called when threads that call `take` start."""
     def take(self, max_count: int, timeout: float) -> Iterator[tuple[Callable[[Any], object], Any]] | None:
-        """Who is called, and with what: an answer as a tuple, an error, or what was made of an answer."""
+        """Returns callables with their arguments: an answer as a tuple, an error, or an object made from the answer."""
     @property
     def in_flight(self) -> int: ...
     def drain(self) -> None:
-        """Takes no further requests; waits until those are written that nobody waits for, while peers take of them."""
+        """Refuses further requests, and waits until oneway requests are written, as long as peers read."""
     def close(self) -> list[tuple[str, int]]:
-        """Ends all; how many requests that are not answered were never written, by address."""
+        """Closes all connections. Returns the number of oneway requests that were never written, by address."""
 
 @final
 class DataPlane:
-    """What happens per message, without the GIL."""
+    """Serves the requests that a broker gets for each message, without the GIL."""
 
     @staticmethod
     def open(appender: Appender, mailbox: Mailbox, options: DataPlaneOptions) -> DataPlane: ...
@@ -776,19 +777,19 @@ class DataPlane:
         housekeeping: float,
         tls: TlsOptions | None,
     ) -> None:
-        """Serves the log to slaves at `ip:port`, until `close`; to those on this machine where `slaves` names none.
+        """Serves the log to slaves at `ip:port` until `close`. If `slaves` is None, only this machine may connect.
 
         Args:
-            address: Where to listen.
-            slaves: Their addresses, without ports.
-            max_frame: Bytes of the log in a frame, at most.
-            heartbeat: Seconds without a frame, after which an empty one is sent.
-            housekeeping: Seconds without a report, or without room for a byte, after which a connection is closed.
-            tls: Who this side is, and who may connect; without, connections are plain.
+            address: Address to listen at.
+            slaves: Slaves' IP addresses, without ports.
+            max_frame: Maximum bytes of the log in a frame.
+            heartbeat: Seconds without a frame after which an empty frame is sent.
+            housekeeping: Seconds without a report or without progress in writing after which a connection is closed.
+            tls: TLS settings; None for plain connections.
 
         Raises:
-            RemotingError: It cannot listen there.
-            ArgumentError: An address of a slave that is none.
+            RemotingError: The address cannot be listened at.
+            ArgumentError: A slave's address is invalid.
 
         Source: `HAService`.
         """
@@ -801,19 +802,19 @@ class DataPlane:
     def put_group(self, config: SubscriptionGroupConfig) -> None: ...
     def remove_group(self, name: str) -> None: ...
     def put_subscription(self, group: str, subscription: SubscriptionData) -> str | None:
-        """Registers a subscription of an online group. Returns why its expression does not compile."""
+        """Registers a subscription of an online group. Returns the error if its expression does not compile."""
     def check_filter(self, expression_type: str, expression: str) -> tuple[int, str] | None:
-        """Returns code and remark of the refusal, where pulls could not use a filter."""
+        """Checks a filter expression. Returns the response code and remark of a refusal, or None."""
     def remove_subscription(self, group: str, topic: str) -> None: ...
     def put_consumer_group(self, group: str, message_model: str | None) -> None: ...
     def remove_consumer_group(self, group: str) -> None: ...
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None: ...
     def offset(self, group: str, topic: str, queue_id: int) -> int:
-        """Returns the committed offset; -1 where there is none."""
+        """Returns the committed offset; -1 if there is no offset."""
     def offsets(self, *, group: str | None = None, topic: str | None = None) -> dict[str, dict[int, int]]:
         """Returns committed offsets by `topic@group`, then by queue id."""
     def take_changed_offsets(self, limit: int) -> list[tuple[str, str | None]]:
-        """Takes changed offsets, at most `limit`: `topic@group` and its queues as JSON, None where removed."""
+        """Takes up to `limit` changed offsets: `topic@group` with its queues as JSON, or None if it was removed."""
     def remove_offsets(self, group: str, topic: str | None = None) -> None: ...
     def set_permission(self, perm: int) -> None: ...
     def set_disk_usage(self, text: str) -> None: ...
@@ -836,17 +837,17 @@ class DataPlane:
 
 @final
 class InFlight:
-    """Counts sends and their bytes; whoever would exceed a limit waits. What is larger may go while it is alone."""
+    """Counts sends and their bytes; further sends wait at a limit. A larger send may go if no other is in flight."""
 
     def __new__(cls, max_count: int, max_bytes: int) -> InFlight: ...
     def try_take(self, size: int) -> bool:
-        """Takes room for one send, if there is some."""
+        """Takes room for a send without waiting. Returns whether there was room."""
     def take(self, size: int, timeout: float) -> None:
-        """Takes room for one send; waits for it, and raises `RemotingTimeoutError` where none came free in time."""
+        """Takes room for a send. Waits for it, and raises `RemotingTimeoutError` after `timeout` seconds."""
     def give_back(self, size: int) -> None:
-        """A send has ended."""
+        """Called when a send has ended; returns its room."""
     def wait_until_empty(self, timeout: float) -> bool:
-        """Waits until nothing is on its way; whether that came true in time."""
+        """Waits until no sends are in flight. Returns false after `timeout` seconds."""
     @property
     def count(self) -> int: ...
     @property
@@ -854,12 +855,12 @@ class InFlight:
 
 @final
 class NameServers:
-    """The name servers of a client: shuffled, one chosen, the next one when that does not answer.
+    """The name servers of a client, in random order. One is used until it does not answer, then the next.
 
     Args:
-        addresses: `host:port` each.
-        connections: Its `request` asks.
-        warn: Is called with a line for the log where another name server is asked from now on.
+        addresses: Addresses as `host:port`.
+        connections: Object whose `request` sends a request.
+        warn: Called with a log line when another name server is used.
 
     Source: `NettyRemotingClient.getAndCreateNameserverChannel`.
     """
@@ -873,61 +874,61 @@ class NameServers:
     def check(self) -> None:
         """Raises `ClientError` (10004) if there is no name server."""
     def request(self, code: int, ext_fields: Mapping[str, str] | None = None, *, timeout: float = 3.0) -> Response:
-        """Asks one name server after the other until one answers.
+        """Asks the name servers in turn until one answers.
 
-        Raises `ClientError` (10004) if there is none, `RemotingConnectError` with each failure if none answers.
+        Raises `ClientError` (10004) if there is no name server, and `RemotingConnectError` if none answers.
         """
 
 def no_route_error(topic: str, refusal: tuple[int, str] | None = None) -> ClientError:
-    """The error for a topic without a route: 10005, with the code and the remark of the name server."""
+    """Returns the error for a topic without a route: 10005, with the name server's code and remark."""
 
 @final
 class RouteTable:
-    """The routes of topics and the addresses of brokers, for all clients of an instance; each call is atomic.
+    """The routes of topics and addresses of brokers that all clients of an instance share. Each call is atomic.
 
     Args:
-        translate: Maps an address of a route to the one that is reachable from here.
+        translate: Maps an address in a route to an address that is reachable from here.
 
     Source: `MQClientInstance.topicRouteTable`, `brokerAddrTable`, `brokerVersionTable`, `findBrokerAddressIn*`.
     """
 
     def __new__(cls, translate: Callable[[str], str] | None = None) -> RouteTable: ...
     def put(self, topic: str, route: TopicRouteData, *, new_topic_queues: int | None = None) -> bool:
-        """Takes the route of a topic; returns whether it says something new.
+        """Stores the route of a topic. Returns whether it differs from the known route.
 
         Args:
             topic: The topic.
-            route: Its route, or that of the default topic.
-            new_topic_queues: The number of queues that the topic gets, which does not exist yet.
+            route: Its route, or the route of the default topic.
+            new_topic_queues: The number of queues of a topic that does not exist yet.
         """
     def get(self, topic: str) -> TopicRouteData | None: ...
     def brokers(self) -> dict[str, dict[int, str]]:
         """The addresses of all brokers, by name and id."""
     def publish_address(self, broker_name: str) -> str | None:
-        """The address of a broker's master."""
+        """Returns the address of a broker's master."""
     def subscribe_address(self, broker_name: str, broker_id: int = 0, *, only_this: bool = False) -> FoundBroker | None:
-        """The address that a consumer reads from: the broker with this id, the next one, or with that name any."""
+        """Returns the address of the broker with this id; unless `only_this`, or of another with that name."""
     def any_address(self, topic: str) -> str | None:
-        """The address of one of a topic's brokers: its master, or else any of its slaves."""
+        """Returns the address of one of a topic's brokers, preferably a master."""
     def set_version(self, broker_name: str, address: str, version: int) -> None: ...
     def version(self, broker_name: str, address: str) -> int:
-        """The ordinal of a broker's release, as its answer to a heartbeat says it; 0 until then."""
+        """Returns the ordinal of a broker's release, from its answer to a heartbeat; 0 until then."""
     def clean_offline_brokers(self) -> list[str]:
-        """Removes and returns the addresses that no route has any more."""
+        """Removes and returns the addresses that are no longer in any route."""
 
 def subscribe_queues(topic: str, route: TopicRouteData) -> tuple[MessageQueue, ...]:
-    """All readable queues, sorted; brokers need no master."""
+    """Returns all readable queues, sorted. Their brokers need no master."""
 
 def is_timed(message: Message) -> bool:
-    """Whether a message has a timer of RocketMQ 5 that counts: beside a delay level none does."""
+    """Whether a message has a timer of RocketMQ 5. A delay level overrides the timer."""
 
 @final
 class PublishQueues:
     """The queues of a topic that a producer may send to.
 
     Attributes:
-        topic: The topic as brokers know it.
-        queues: The queues, with the topic as the application knows it.
+        topic: The topic with its namespace.
+        queues: The queues; their topics have no namespace.
     """
 
     @property
@@ -937,9 +938,9 @@ class PublishQueues:
 
 @final
 class MessageSender:
-    """Sends the messages of a producer, and what was encoded of messages before: `message` is either of them.
+    """Sends the messages of a producer. Methods accept a message or an encoded `Outgoing`.
 
-    `messages` are those that hooks see, where `message` was encoded.
+    `messages` are passed to hooks if `message` is an `Outgoing`.
     """
 
     def __new__(
@@ -966,7 +967,7 @@ class MessageSender:
         argument: Any = None,
         messages: Sequence[Message] | None = None,
     ) -> SendResult:
-        """Makes attempts until one has stored the message; raises as `Producer.send`."""
+        """Sends a message, with retries. Raises like `Producer.send`."""
     def submit(
         self,
         message: Message | Outgoing,
@@ -977,7 +978,7 @@ class MessageSender:
         argument: Any = None,
         messages: Sequence[Message] | None = None,
     ) -> None:
-        """Sends, and has `callback` called with the `SendResult` or the error, exactly once; not where this raises."""
+        """Sends asynchronously. `callback` is called exactly once with the result or the error, unless this raises."""
     def send_oneway(
         self,
         message: Message | Outgoing,
@@ -995,13 +996,13 @@ class MessageSender:
         argument: Any = None,
         messages: Sequence[Message] | None = None,
     ) -> Send:
-        """A send whose attempts are made one by one, for an event loop."""
+        """Starts a send whose attempts an event loop makes one by one."""
     def queues_for(self, message: Message | Outgoing) -> PublishQueues:
-        """Checks a message, and returns the queues that it may go to."""
+        """Validates a message, and returns the queues of its topic."""
     def queues_of(self, topic: str) -> PublishQueues:
-        """The queues of a topic; of one that is not there those that it would get."""
+        """Returns the queues of a topic, or if it does not exist, those that a broker will create for it."""
     def newest_queues(self, topic: str) -> PublishQueues | None:
-        """The queues of a topic as its newest route has them."""
+        """Returns the queues from the newest known route of a topic."""
     def chosen_queue(
         self,
         message: Message,
@@ -1009,46 +1010,46 @@ class MessageSender:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> MessageQueue | None:
-        """The queue that the application wants; `None` where it leaves the choice."""
+        """Returns the queue that the application selected; None if it leaves the choice to the producer."""
     def address_of(self, topic: str, broker_name: str) -> str:
-        """The address of a broker's master; asks for the route of the topic once more where none is known."""
+        """Returns the address of a broker's master. If it is unknown, fetches the topic's route again."""
     def knows(self, topic: str) -> bool:
-        """Whether the queues of a topic are known, so that nobody has to be asked."""
+        """Whether the queues of a topic are known without asking a name server."""
     def topics(self) -> list[str]:
-        """The topics that messages go to, as brokers know them."""
+        """Returns the topics that messages are sent to, with their namespace."""
 
 @final
 class Send:
-    """One send of an event loop: `begin` an attempt, make it, and `record` its end, until that says no."""
+    """A send of an event loop: call `begin`, `attempt` and `record` until `record` returns false."""
 
     def encode(self) -> None:
-        """Encodes the message beforehand, as to compress a large body takes milliseconds."""
+        """Encodes the message ahead of the attempt, since compressing a large body takes milliseconds."""
     def begin(self) -> None:
-        """Begins the next attempt; raises `RemotingTimeoutError` where the time is over."""
+        """Begins the next attempt. Raises `RemotingTimeoutError` if the time is over."""
     def attempt(self, on_end: SendCallback, waits: bool) -> bool:
-        """Makes the attempt; `on_end` is called once with its end, on any thread.
+        """Makes the attempt. `on_end` is called once with the outcome, on any thread.
 
-        Returns whether it was sent: not where that would have to wait for a route, a connection or room, unless it
-        `waits`. Raises `ClientError` where the broker is not known, `RemotingError` where it was not sent.
+        Returns false if `waits` is false and the attempt would have to wait for a route, a connection or room. Raises
+        `ClientError` for an unknown broker, and `RemotingError` if the request was not sent.
         """
     def record(self, end: SendResult | RmqError) -> bool:
-        """Records how the attempt ended; returns whether there is to be another one."""
+        """Records the outcome of the attempt. Returns whether to make another attempt."""
     def result(self) -> SendResult:
-        """The last result; raises the error that says why there is none."""
+        """Returns the last result, or raises the error of the send."""
 
 @final
 class UniqueIds:
-    """Makes the ids of messages: `month_bounds` says when the month of a time began and when the next one does."""
+    """Makes message ids. `month_bounds` returns, for a time, the start of its month and of the next in milliseconds."""
 
     def __new__(
         cls, ip: str, pid: int, tells_apart: int, month_bounds: Callable[[int], tuple[int, int]]
     ) -> UniqueIds: ...
     def next(self, now_ms: int | None = None) -> str:
-        """The next id, of this moment unless a time is given."""
+        """Returns the next id, for the current time or `now_ms`."""
 
 @final
 class MessageEncoder:
-    """Makes requests of messages."""
+    """Encodes messages into requests."""
 
     def __new__(
         cls,
@@ -1062,18 +1063,18 @@ class MessageEncoder:
         is_unit_mode: bool,
     ) -> MessageEncoder: ...
     def encode(self, message: Message, topic: str, added: list[tuple[str, str]] = ..., sys_flag: int = 0) -> Outgoing:
-        """The request of one message; `added` are properties of the producer's own."""
+        """Encodes one message. `added` are properties that the producer adds."""
     def encode_batch(self, messages: list[Message], topic: str, wait_store: bool) -> Outgoing:
-        """The request of several messages of one topic, which is not checked."""
+        """Encodes several messages as a batch. That they share one topic is not checked."""
 
     def encode_rows(
         self, batches: Any, topic: str | None, wrap: Callable[[str], str], *, most_bytes: int, most_count: int
     ) -> list[Outgoing]:
-        """The requests of all rows of Arrow batches, in order; each of one topic, which `wrap` checks and wraps."""
+        """Encodes Arrow rows in order. Each request has one topic, which `wrap` checks and adds the namespace to."""
 
 @final
 class Outgoing:
-    """A request that sends a message, or a batch of them, to whichever queue."""
+    """An encoded message or batch, which can be sent to any queue of its topic."""
 
     @property
     def code(self) -> int: ...
@@ -1089,27 +1090,27 @@ class Outgoing:
     def body(self) -> bytes: ...
     def __len__(self) -> int: ...
     def fields(self, queue_id: int) -> dict[str, str]:
-        """The header's fields for a queue."""
+        """Returns the header fields for a queue."""
 
 @final
 class MessageView:
-    """A message that a client got; its values are read from the answer's bytes when they are asked for.
+    """A message that a client received. Its values are decoded from the answer's bytes when they are read.
 
-    It has the row's names, as `rmqfast.MessageExt`. Two views are equal if
-    broker, topic, queue and queue offset are, whatever topic they are shown with.
+    It has the same attributes as `rmqfast.MessageExt`. Two views are equal if broker, topic, queue id and queue offset
+    of their records are equal.
 
     Args:
         record: The record of one message.
-        broker_name: The broker that has it.
-        topic: The topic that is shown, in place of the one it is stored under.
-        reconsume_times: What is shown of how often it was consumed in vain.
-        bounds: The first offset of the queue, and the one behind its last: they become MIN_OFFSET and MAX_OFFSET.
-        max_body_bytes: Bytes of a decompressed body at most.
-        verify_crc: Whether the body is compared with its CRC, as Java's client does not.
+        broker_name: The broker that stores the message.
+        topic: Topic to show in place of the record's topic.
+        reconsume_times: Number of failed attempts to consume the message to show in place of the record's number.
+        bounds: First offset of the queue and offset behind its last; shown as the properties MIN_OFFSET and MAX_OFFSET.
+        max_body_bytes: Maximum bytes of a decompressed body.
+        verify_crc: Whether the body is compared with its CRC, which Java's client does not do.
 
     Raises:
-        RemotingProtocolError: Bytes that are no record.
-        ArgumentError: More records, or none.
+        RemotingProtocolError: The bytes are not a record.
+        ArgumentError: The bytes are several records, or empty.
 
     Source: `MessageExt`, `MessageClientExt`.
     """
@@ -1148,7 +1149,8 @@ class MessageView:
         """The body, decompressed.
 
         Raises:
-            CorruptError: It does not decompress to `max_body_bytes` at most, or differs from its CRC with `verify_crc`.
+            CorruptError: The body does not decompress to `max_body_bytes` or less, or with `verify_crc` its CRC
+                differs.
         """
     @builtins.property
     def properties(self) -> dict[str, str]: ...
@@ -1199,20 +1201,20 @@ def decode_pull(
     verify_crc: bool = False,
     max_body_bytes: int = ...,
 ) -> list[MessageView]:
-    """The messages of a pull's answer, in its order.
+    """Returns the messages of a pull's answer in their order.
 
     Args:
         body: Records of the commit log, one behind the other.
         broker_name: The broker that answered.
-        topic: The topic that the messages are shown with.
-        tags: Only messages whose whole tag is one of these; None or an empty set for all.
+        topic: Topic to show in place of the records' topic.
+        tags: Returns only messages whose whole tag is in this set; None or an empty set for all.
         bounds: `minOffset` and `maxOffset` of the answer.
-        verify_crc: Whether a body that is not what its CRC is of is an error once it is asked for, which Java's client
-            does not look at.
-        max_body_bytes: Bytes of a decompressed body at most.
+        verify_crc: Whether reading a body that differs from its CRC is an error. Java's client does not check it.
+        max_body_bytes: Maximum bytes of a decompressed body.
 
     Raises:
-        RemotingProtocolError: Bytes that are no record; says at which byte. Java drops them and what follows.
+        RemotingProtocolError: Bytes that are not a record; the text names the position. Java drops them and all that
+            follow.
 
     Source: `MessageDecoder.decodes`, `PullAPIWrapper.processPullResult`.
     """
@@ -1228,7 +1230,7 @@ def pull_fields(
     expression_type: str = "TAG",
     sub_version: int = 0,
 ) -> dict[str, str]:
-    """The header fields of a pull with an expression of its own, which goes out as any other request does.
+    """Returns the header fields of a pull that carries its own filter expression, for an ordinary request.
 
     Source: `PullMessageRequestHeader`.
     """
@@ -1244,19 +1246,19 @@ def read_pull(
     tags: frozenset[str] | set[str] | None = None,
     verify_crc: bool = False,
 ) -> Fetched:
-    """What the answer to a pull says: of an error the status is FAILED, the code -1 where it is no answer to a pull.
+    """Converts the answer to a pull. An error gives status FAILED; the code is -1 if the answer is not one to a pull.
 
     Source: `MQClientAPIImpl.processPullResponse`.
     """
 
 @final
 class RangeReader:
-    """Reads ranges of queues of one broker, many pulls in flight at once.
+    """Reads ranges of queues of one broker, with many pulls in flight.
 
     Attributes:
-        name: The ranges, for a log.
-        rows: Messages that were handed out.
-        size: Bytes of records that were pulled.
+        name: Describes the ranges for logs.
+        rows: Number of messages that were returned.
+        size: Bytes of the pulled records.
 
     Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
     """
@@ -1274,74 +1276,74 @@ class RangeReader:
 
 @final
 class TopicSink:
-    """How the rows of a DataFrame become messages: what options and a schema ask for. It can be pickled.
+    """The sink of a DataFrame with its options and schema. It can be pickled.
 
     Attributes:
-        columns: Those that are sent, in the order of the schema. What a broker gives to each message itself, as
-            `queue_offset`, may be in the schema and is left out; so is a column `topic` beside the option.
-        topic: Where all rows go; None where the rows say it.
+        columns: The columns that are sent, in the order of the schema. Columns that a broker sets itself, such as
+            `queue_offset`, are left out; so is `topic` if the option is given.
+        topic: Topic of all rows; None if the column `topic` names it.
 
     Source: `RocketMQConfig` of rocketmq-spark; `DefaultMQProducer`.
     """
 
     def __new__(cls, options: dict[str, str], fields: Sequence[tuple[str, str]]) -> TopicSink:
-        """Checks in the driver what would otherwise fail in every task.
+        """Parses options and schema, and checks in the driver what would otherwise fail in every task.
 
         Args:
-            options: As Spark gives them to a data source.
-            fields: Name and type of each column, as Spark writes them.
+            options: Options of the data source, as Spark passes them.
+            fields: Name and Spark type of each column.
 
         Raises:
-            ArgumentError: An option or a column that cannot be.
-            UnknownColumnError: A column that messages do not have.
+            ArgumentError: An invalid option or column.
+            UnknownColumnError: An unknown column.
         """
 
     @staticmethod
     def column_types() -> list[tuple[str, list[str]]]:
-        """The columns that a sink takes, each with its types."""
+        """Returns the columns that a sink accepts, with their types."""
     @property
     def columns(self) -> list[str]: ...
     @property
     def topic(self) -> str | None: ...
     def check(self, month: tuple[int, int]) -> None:
-        """Asks a name server whether the topic is there; `month` as in `open`.
+        """Checks that messages of the option `topic` can be sent. For `month` see `open`.
 
         Raises:
-            ClientError: It is not, or no name server answers, or several brokers have the queues that rows name.
+            ClientError: The topic does not exist, no name server answers, or several brokers have the rows' queue ids.
         """
 
     def open(self, partition: int, month: tuple[int, int]) -> TopicWriter:
-        """Begins to send the rows of a partition; nobody is asked yet.
+        """Starts the writer of a partition, without a request.
 
         Args:
-            partition: Its number, for errors.
-            month: When this month began here and when the next one does, in milliseconds: ids count from there.
+            partition: Number of the partition, for errors.
+            month: Start of this month and of the next in local time, in milliseconds; message ids count from it.
         """
 
 @final
 class TopicWriter:
-    """Sends the rows of a partition in threads of its own: rows of one queue in their order, each at least once.
+    """Sends the rows of a partition in threads of its own: each row at least once, and those of a queue in order.
 
     Source: `DefaultMQProducerImpl.sendDefaultImpl`, for its tries.
     """
 
     def write(self, batch: Any) -> None:
-        """Takes an Arrow record batch; waits while there is enough to send.
+        """Takes an Arrow record batch. Waits while enough batches are queued.
 
         Raises:
-            ArgumentError: A column of another type than the schema said.
-            ClientError: A row that cannot be sent, of this batch or one before.
+            ArgumentError: The type of a column differs from the schema.
+            ClientError: A row of this batch or an earlier one cannot be sent.
         """
 
     def finish(self) -> Written:
-        """Waits until brokers have stored all; nothing may be written any more.
+        """Waits until brokers have stored all rows. `write` must not be called afterwards.
 
         Raises:
-            ClientError: As `write`.
+            ClientError: See `write`.
         """
 
     def close(self) -> None:
-        """Sends no more."""
+        """Stops the writer; rows that are still queued are dropped."""
 
 @final
 class Written:
@@ -1349,10 +1351,10 @@ class Written:
 
     Attributes:
         rows: Rows that brokers have stored.
-        bytes: Bytes of the bodies of the requests, in which messages stand with their properties.
-        batches: Requests.
-        retries: Requests that were sent once more, as no broker took them: some of their rows may be stored twice.
-        less_safe: Requests that are stored, but not as safely as the broker is told to: the disk or a slave was late.
+        bytes: Bytes of request bodies, including the messages' properties.
+        batches: Number of requests.
+        retries: Requests that were sent again after a failure. Some of their rows may be stored twice.
+        less_safe: Requests whose flush to disk or copy to a slave was not confirmed in time.
     """
 
     def __new__(
@@ -1376,63 +1378,63 @@ class Written:
     @property
     def less_safe(self) -> int: ...
     def counts(self) -> tuple[int, int, int, int, int]:
-        """All of them, in order."""
+        """Returns the counts in the order of the attributes."""
 
 @final
 class SparkStream:
-    """A stream as its driver asks it. Offsets are the texts of a checkpoint, which Spark's JVM has in common with this.
+    """The driver's side of a stream. Its offsets are JSON strings, the same as in the JVM source.
 
     Source: `MicroBatchStream` of Spark.
     """
 
     @staticmethod
     def of_topic(read: TopicRead) -> SparkStream:
-        """A stream of topics; the end of `read` is not looked at. Nobody is asked yet."""
+        """Creates a stream of topics, without a request. The end offsets of `read` are ignored."""
 
     @staticmethod
     def of_store(options: dict[str, str]) -> SparkStream:
-        """The stream of a store that options ask for; the store is opened for each question.
+        """Creates a stream of a store, which is opened again for each call.
 
         Raises:
-            ArgumentError: As `SparkOptions` of a "store stream" raises.
+            ArgumentError: Invalid options of a "store stream"; see `SparkOptions`.
         """
 
     def initial(self) -> str:
-        """Where a stream without a checkpoint begins.
+        """Returns the start offsets of a stream without a checkpoint.
 
         Raises:
-            RmqError: As `TopicRead.plan`.
+            RmqError: See `TopicRead.plan`.
         """
 
     def aim(self) -> None:
-        """From now on no batch goes beyond what there is now."""
+        """Fixes the current end as the last offset of all later batches."""
 
     def latest(self, start: str | None, *, is_limited: bool) -> str:
-        """How far the batch goes that begins at `start`; as far as that, where there is nothing to read yet.
+        """Returns the end offsets of the batch that begins at `start`; equal to `start` if there is nothing to read.
 
         Args:
-            start: Where the stream is; None where Spark does not say, which goes to the end.
-            is_limited: Whether the limits hold.
+            start: The stream's offsets; with None the current end is returned.
+            is_limited: Whether the limits of the options apply.
 
         Raises:
             ArgumentError: The checkpoint of another stream.
-            DataLossError: Retention overtook the stream, or a queue ends before it, unless `failOnDataLoss` is
+            DataLossError: Messages have expired, or a queue ends before the stream's offset, unless `failOnDataLoss` is
                 false.
-            ClientError: Nobody answers, before anybody did.
+            ClientError: No name server or broker answers at the first call.
             StoreError: The store cannot be read.
         """
 
     def report(self) -> str | None:
-        """The last end that is known."""
+        """Returns the last known end offsets."""
 
     def pieces(self, start: str, end: str) -> list[bytes]:
-        """The tasks of a batch."""
+        """Returns the serialized tasks of a batch."""
 
     def commit(self, end: str) -> None:
-        """Spark has stored all before `end`: a group's offsets follow, where that is wanted; what fails is logged."""
+        """Called when Spark has stored all rows before `end`. Commits them for the group, if there is one."""
 
     def metrics(self, consumed: str | None) -> dict[str, str]:
-        """How far a query that read as far as `consumed` is behind, by name.
+        """Returns metrics of the backlog behind `consumed`, by name.
 
         Source: `KafkaMicroBatchStream.metrics` of Spark.
         """
@@ -1441,27 +1443,28 @@ class SparkStream:
 
 @final
 class Fetched:
-    """What one answer says of a stretch of a queue.
+    """The answer to a pull.
 
     Attributes:
         queue: The queue.
-        epoch: Number of the assignment or seek that it belongs to.
-        status: FOUND, NO_NEW_MSG, NO_MATCHED_MSG; OFFSET_ILLEGAL: the queue does not have the offset, and nothing comes
-            before a seek; FAILED: the broker refused, did not answer in time or sent nonsense, and is asked again.
-        begin_offset: The queue offset that was asked for: where the answer before ended.
-        next_begin_offset: The queue offset to go on at.
+        epoch: Number of the assignment or seek that the answer belongs to.
+        status: FOUND, NO_NEW_MSG or NO_MATCHED_MSG. OFFSET_ILLEGAL: the queue does not have the offset; it is not
+            pulled until a seek. FAILED: the broker refused, did not answer in time or sent malformed data, and is asked
+            again.
+        begin_offset: The offset of the pull, at which the previous answer ended.
+        next_begin_offset: The offset of the next pull.
         min_offset: First offset of the queue.
-        max_offset: The offset behind its last.
-        offsets: Queue offsets of the first and the last message that the broker let through; None where there are none.
-        last_store_timestamp: Store time of the last of them, in milliseconds since 1970; None where there are none.
+        max_offset: Offset behind the last of the queue.
+        offsets: Offsets of the first and the last message that passed the broker's filter; None without messages.
+        last_store_timestamp: Store time of that last message in milliseconds since 1970; None without messages.
         size: Bytes of the records.
-        elapsed: From the request to its answer, in seconds; 0 where it had no messages.
-        is_end: Whether all before the assignment's end was handed out.
-        suggested_broker_id: Id of the broker to pull from next.
-        code: The broker's response code; -1 where none came.
-        remark: What the broker, or who failed, says.
-        body: The records.
-        messages: The messages that have one of the assignment's tags.
+        elapsed: Seconds from the request to its answer; 0 if it had no messages.
+        is_end: Whether all messages before the assignment's end were returned.
+        suggested_broker_id: Id of the broker that the next pull should use.
+        code: The broker's response code; -1 without a response.
+        remark: Text of the broker, or of the failure.
+        body: Records of the commit log.
+        messages: Messages with one of the assignment's tags.
 
     Source: `PullResultExt`.
     """
@@ -1487,7 +1490,7 @@ class Fetched:
     @property
     def size(self) -> int: ...
     def __len__(self) -> int:
-        """Messages that the broker let through."""
+        """Number of messages that passed the broker's filter."""
     @property
     def elapsed(self) -> float: ...
     @property
@@ -1503,17 +1506,17 @@ class Fetched:
     @property
     def messages(self) -> list[MessageView]: ...
     def messages_as(self, topic: str) -> list[MessageView]:
-        """The same messages, which show another topic: one without its namespace."""
+        """Returns the messages with another topic to show, such as one without its namespace."""
 
     def changed(self) -> list[MessageView]:
-        """The messages whose stored body is not what its CRC is of, whatever their tags; one look at all bodies.
+        """Returns the messages with any tag whose stored body differs from its CRC. Reads all bodies.
 
-        Source: `MessageDecoder.decode` with `checkCRC`, which Java's consumers do not ask for.
+        Source: `MessageDecoder.decode` with `checkCRC`, which Java's consumers do not use.
         """
 
 @final
 class PullerEvent:
-    """What happened to a connection of a puller: it is there (again), or was lost and is tried again."""
+    """A connection of a puller was opened, or was lost and will be opened again."""
 
     @property
     def address(self) -> str: ...
@@ -1524,14 +1527,14 @@ class PullerEvent:
 
 @final
 class FlowControl:
-    """Why a queue is asked for no more for now; handed out the first time, and of each thousand times once.
+    """The reason why a queue is not pulled for now. It is returned the first time, then every thousandth time.
 
     Attributes:
         queue: The queue.
         messages: Its messages that are in flight, ready or in hand.
         size: Bytes of them.
-        span: Offsets from its first message that is not done to the last one that came.
-        times: How often that happened, to any queue.
+        span: Offsets from the first unacknowledged message to the last received message.
+        times: Number of times that any queue was not pulled for this reason.
 
     Source: `DefaultMQPushConsumerImpl.pullMessage`.
     """
@@ -1549,46 +1552,47 @@ class FlowControl:
 
 @final
 class Puller:
-    """Pulls many queues, over one connection to each broker, with many pulls in flight: every consumer stands on it.
+    """Pulls many queues, over one connection for each broker, with many pulls in flight. All consumers use it.
 
-    The messages of a queue are handed out in order, none twice, none left out, whatever becomes of the connections. It
-    tries to connect for ever, with pauses that grow; `take` tells. Each broker has a thread.
+    Messages of a queue are returned in order and exactly once, also if connections fail. The puller reconnects forever,
+    with growing pauses, and reports it through `take`. Each broker has a thread.
 
-    What is in flight, ready or in hand is counted here. Of a queue without a filter no more than its threshold and one
-    answer is ever there. Once a threshold is reached, nothing is asked for until half of the messages are gone.
+    The puller counts messages that are in flight, ready or in hand. A queue without a filter never has more than its
+    threshold and one answer. When a threshold is reached, pulls stop until half of the messages are acknowledged.
 
     Args:
-        consumer_group: The group in whose name it is pulled; it need not be known to the broker.
-        depth: Pulls of a broker without an answer, beside one for each queue whose end is reached.
-        batch: Messages that a pull asks for; a broker gives 32 or 256 KiB at most, as it is shipped.
-        suspend: How long the broker shall hold a pull at a queue's end, in seconds; 0: not at all.
-        timeout: How long to wait for an answer, in seconds.
-        connect_timeout: How long to wait for a connection, in seconds.
-        retry: How long to leave a queue alone that the broker refuses, in seconds.
-        interval: How long to leave a queue alone behind an answer with messages, in seconds; unless 0, a queue has one
+        consumer_group: The group of the pulls; brokers need not know it.
+        depth: Maximum of pulls in flight for a broker, besides one for each queue that is at its end.
+        batch: Maximum of messages in an answer. Brokers limit it to 32 messages or 256 KiB by default.
+        suspend: Seconds that the broker holds a pull at a queue's end; 0 for not at all.
+        timeout: Seconds to wait for an answer.
+        connect_timeout: Seconds to wait for a connection.
+        retry: Seconds before a queue is pulled again after a refusal.
+        interval: Seconds before a queue is pulled again after an answer with messages. If it is not 0, a queue has one
             pull in flight.
-        of_queue: Messages and bytes of a queue at which it is asked for no more.
-        in_all: The same of all queues together.
-        max_span: Offsets between the first message of a queue that is not done and the last one that came, beyond which
-            it is asked for no more.
-        sys_flag: Of `PullSysFlag`; what makes the broker hold the pull, or store an offset, is added where it applies.
-        commits_offsets: Whether pulls tell masters where the group goes on.
-        counts_until_done: Whether what was taken counts until `done`; otherwise it is done when it is taken.
-        tls: TLS; without, connections are plain.
+        of_queue: Messages and bytes of a queue at which it is not pulled for now.
+        in_all: Messages and bytes of all queues together at which no queue is pulled for now.
+        max_span: Offsets from a queue's first unacknowledged message to its last received message beyond which it is
+            not pulled for now.
+        sys_flag: Bits of `PullSysFlag`. The bits for holding a pull and for storing an offset are added as needed.
+        commits_offsets: Whether pulls from masters also commit the group's offsets.
+        counts_until_done: Whether messages count until `done` is called. Otherwise `take` acknowledges them.
+        tls: TLS settings; None for plain connections.
         ext_fields: Header fields of every pull.
-        sign: Gets code, header fields and body of a pull, gives further header fields; called in the broker's thread.
-        max_body_bytes: Bytes of a decompressed body at most.
+        sign: Callable that gets code, header fields and body of a pull, and returns fields to add. Runs in the broker's
+            thread.
+        max_body_bytes: Maximum bytes of a decompressed body.
         verify_crc: Whether messages compare their bodies with their CRC.
-        burst: Free places of `depth` that are filled together.
-        gather: Bytes that `take` waits for, and for how long once something is there, in seconds.
-        on_ready: Called when something can be taken that could not before, and at the end, by any thread, maybe in
-            vain; must not wait, nor call the puller.
+        burst: Number of free places in `depth` that are filled together.
+        gather: Bytes that `take` waits for, and the seconds it waits once there is an item.
+        on_ready: Called when `take` has new items, and at the end. It runs in any thread, may be called needlessly, and
+            must not wait or call the puller.
 
     Raises:
-        ArgumentError: TLS that says nothing of whom to trust.
+        ArgumentError: TLS settings without trusted authorities.
 
-    Source: `PullMessageService`, `DefaultMQPushConsumerImpl.pullMessage`, `DefaultLitePullConsumerImpl.PullTaskImpl`,
-    which have one pull of a queue in flight.
+    Source: `PullMessageService`, `DefaultMQPushConsumerImpl.pullMessage`, `DefaultLitePullConsumerImpl.PullTaskImpl`.
+    These have only one pull in flight for a queue.
     """
 
     def __new__(
@@ -1632,32 +1636,32 @@ class Puller:
         paused: bool = False,
         commit_offset: int = 0,
     ) -> int:
-        """Pulls a queue from `offset` on, before `end` or for ever, and drops what was there of it. Gives the epoch.
+        """Pulls a queue from `offset` on, up to `end` or forever. Returns the epoch.
 
-        With `paused` nothing is asked before `resume`. `commit_offset` is where the group goes on, as far as is known.
+        Earlier items of the queue are dropped. If `paused`, the queue is not pulled before `resume`. `commit_offset` is the group's last known offset.
 
         Raises:
             ChannelClosedError: The puller is closed.
         """
 
     def remove(self, queue: MessageQueue) -> bool:
-        """Pulls a queue no more, and throws away what is there of it. False if it was not pulled."""
+        """Stops pulling a queue and drops its items. Returns false if it was not pulled."""
 
     def seek(self, queue: MessageQueue, offset: int) -> int | None:
-        """Goes on at another offset; what was there is thrown away. Gives the new epoch, None if it is not pulled."""
+        """Continues at another offset and drops the queue's items. Returns the new epoch; None if it is not pulled."""
 
     def move_to(self, queue: MessageQueue, address: str, *, is_slave: bool = False) -> bool:
-        """Pulls a queue from another broker; what is there of it stays. False if it is not pulled.
+        """Pulls a queue from another broker; its items stay. Returns false if it is not pulled.
 
         Raises:
             ChannelClosedError: The puller is closed.
         """
 
     def pause(self, queue: MessageQueue) -> bool:
-        """Asks no more for a queue; what is there can be taken. False if it is not pulled."""
+        """Stops pulling a queue; its items can still be taken. Returns false if it is not pulled."""
 
     def resume(self, queue: MessageQueue) -> bool:
-        """Asks for a queue again. False if it is not pulled."""
+        """Continues to pull a queue. Returns false if it is not pulled."""
 
     def subscribe(
         self,
@@ -1668,60 +1672,60 @@ class Puller:
         sub_version: int = 0,
         tags: frozenset[str] | set[str] | None = None,
     ) -> None:
-        """Wants other messages of a topic's queues from now on; what is there stays."""
+        """Changes the filter of a topic's queues; earlier items stay."""
 
     def set_threshold(self, messages: int, size: int) -> None:
-        """Holds another `of_queue` from now on."""
+        """Changes `of_queue`."""
 
     def done(self, epoch: int, messages: int, size: int, position: int) -> None:
-        """Messages that were taken count no more.
+        """Acknowledges messages that were taken.
 
         Args:
-            epoch: That of the `Fetched`; nothing happens where the queue has another one by now.
-            messages: How many.
+            epoch: Epoch of the `Fetched`. Ignored if the queue has another epoch by now.
+            messages: Number of messages.
             size: Bytes of them.
-            position: The first offset that is not done, or the one behind the last.
+            position: First offset that is not acknowledged, or the offset behind the last.
         """
 
     def give_back(self, fetched: Fetched) -> None:
-        """Has an answer taken once more, before all others; not where its queue went on elsewhere, or is gone."""
+        """Puts an answer back as the first item to take, unless its queue was removed or had a seek."""
 
     def take(self, timeout: float, *, max_items: int = 64) -> list[Fetched | PullerEvent | FlowControl]:
-        """What came; waits for the first of it, in seconds at most.
+        """Returns received items. Waits up to `timeout` seconds for the first.
 
         Raises:
             ChannelClosedError: The puller is closed.
-            ForkError: It was opened by the process that this is a fork of.
+            ForkError: The puller was opened before a fork, in the parent process.
             KeyboardInterrupt: Ctrl-C, within 200 ms.
         """
 
     @property
     def held(self) -> tuple[int, int]:
-        """Messages and bytes that came and nobody took."""
+        """Messages and bytes that were received and not taken."""
 
     @property
     def in_hand(self) -> tuple[int, int]:
-        """Messages and bytes that were taken and are not done."""
+        """Messages and bytes that were taken and not acknowledged."""
 
     @property
     def is_handled(self) -> bool:
-        """Whether no pull is in flight, nothing can be taken, and a thread waits in `take`: all that came is done."""
+        """Whether all messages are handled: no pull is in flight, no item is ready, and a thread waits in `take`."""
 
     @property
     def full_times(self) -> int:
-        """How often a queue was not asked for because too much was there."""
+        """Number of times that a queue was not pulled because of a threshold."""
 
     def close(self) -> None:
-        """Ends the threads and the connections; calling it twice does no harm."""
+        """Ends the threads and the connections. Further calls have no effect."""
 
 def messages_to_arrow(
     messages: Sequence[MessageView], columns: list[str] | None = None, *, microseconds: bool = False
 ) -> Batch:
-    """One Arrow batch of messages, in their order, with the row's columns as the messages show them.
+    """Converts messages to one Arrow batch, in their order, with the values that the views show.
 
     Raises:
         UnknownColumnError: A column that the row does not have.
-        ArgumentError: More than 256 MiB.
+        ArgumentError: The messages have more than 256 MiB.
     """
 
 def fetched_to_arrow(
@@ -1731,7 +1735,7 @@ def fetched_to_arrow(
     microseconds: bool = False,
     max_body_bytes: int = ...,
 ) -> list[Batch]:
-    """Arrow batches of what a puller handed out, in its order, without an object for each message.
+    """Converts a puller's answers to Arrow batches, in their order, without an object for each message.
 
     Raises:
         UnknownColumnError: A column that the row does not have.
