@@ -341,7 +341,7 @@ mod tests {
         let units: Vec<_> = [0, 100, 1 << 60, 300, 400, 500, 600].map(unit).to_vec();
         let (_dir, queue) = queue_of(&[("00000000000000000000", &units, 9)]);
         assert_eq!([0, 100, 301, 500, 900].map(|p| queue.listed_before(p, 7).expect("read")), [0, 1, 4, 5, 7]);
-        // one file is missing, another one far away
+        // One file is missing, and another file is far behind the others.
         let (_dir, queue) = queue_of(&[
             ("00000000000000000000", &units[..2], 2),
             ("00000000000000000080", &[Unit::left_out(0), unit(400)], 2),

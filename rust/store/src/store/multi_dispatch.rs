@@ -25,7 +25,7 @@ pub fn extra_queues<'a>(message: &Message<'a>) -> Vec<(&'a str, i32, i64)> {
     let offsets: Vec<i64> = offsets.split(',').map_while(|offset| offset.parse().ok()).collect();
     let queues: Vec<_> = queues(names, message.queue_id()).collect();
     if queues.len() != offsets.len() {
-        return Vec::new(); // As a broker does.
+        return Vec::new(); // A broker ignores such a message, too.
     }
     queues.into_iter().zip(offsets).map(|((name, queue_id), offset)| (name, queue_id, offset)).collect()
 }

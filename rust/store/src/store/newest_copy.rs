@@ -124,11 +124,11 @@ mod tests {
         make_copy(directory.path(), "a.2", "a.2");
         assert_eq!((newest("a"), newest("a.2")), (at("a"), at("a.2")));
         make_copy(directory.path(), "a.3", "a");
-        // begun anew by `a`, before there was a broker of that name
+        // The mirror of `a` restarted this copy before a broker was called `a.3`.
         assert_eq!((newest("a"), newest("a.3")), (at("a.3"), at("a.3.2")));
         make_copy(directory.path(), "a.3.2", "a.3");
         assert_eq!((newest("a.3"), newest("a.2")), (at("a.3.2"), at("a.2")));
-        // the mirror of another cluster's broker is no copy that was begun anew: whoever opens it refuses it
+        // A copy of a broker of another cluster was not restarted here. Opening the copy fails later.
         make_copy(directory.path(), "b", "c");
         assert_eq!(newest("b"), at("b"));
     }

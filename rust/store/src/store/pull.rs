@@ -198,7 +198,7 @@ impl Run {
 mod tests {
     use super::*;
 
-    /// A queue of units in files of ten, and the records that are there.
+    /// A queue with ten units per file, and its records.
     struct Made {
         units: Vec<Option<Unit>>,
         min: i64,

@@ -190,7 +190,7 @@ mod tests {
             for bit in 0..8 {
                 let mut flipped = whole.clone();
                 flipped[at] ^= 1 << bit;
-                // the letter of a hex digit may be a capital
+                // A flipped bit may turn a hex digit into a capital letter, which is still valid.
                 assert!(QueueEnds::decode(&flipped).is_none_or(|decoded| decoded == ends()), "bit {bit} of {at}");
             }
         }

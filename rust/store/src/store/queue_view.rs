@@ -140,7 +140,7 @@ fn next_in_files(queue: &ConsumeQueue, from: i64) -> Option<i64> {
     queue.segments().files().iter().find(|file| file.end() > at).map(|file| from.max((file.base / unit) as i64))
 }
 
-/// Separates the units that a recovery would append to a queue that ends at `next` from the others.
+/// Separates units that can follow in a queue that ends at `next` from units that cannot, as a recovery does.
 fn split_by_follow<'a>(mut next: i64, units: impl Iterator<Item = &'a (i64, Unit)>) -> (Units, Units) {
     units.copied().partition(|(offset, _)| {
         let follows = can_follow(next, *offset);

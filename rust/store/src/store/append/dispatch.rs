@@ -1,4 +1,4 @@
-//! Lists records that are in the log already, such as records copied from a master, in queues and index.
+//! Adds records that are already in the log to queues and index. Used for records copied from a master.
 //!
 //! Records are parsed without the append lock. Only the writes to queues and index are under the lock.
 //!

@@ -22,7 +22,7 @@ pub fn behind(last: Option<&str>, millis: i64) -> String {
 /// Returns year, month and day for days since 1970. Years begin in March here, so that the leap day is the last day.
 fn civil(days: i64) -> (i64, i64, i64) {
     const DAYS_OF_400_YEARS: i64 = 146_097;
-    let days = days + 719_468; // Since 1 March of year 0.
+    let days = days + 719_468; // Days since 1 March of year 0.
     let (era, day) = (days.div_euclid(DAYS_OF_400_YEARS), days.rem_euclid(DAYS_OF_400_YEARS));
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
     let day_of_year = day - (365 * year + year / 4 - year / 100);

@@ -345,7 +345,7 @@ impl LogWriter {
 
     /// Writes the buffer and publishes its records to readers. After an error a part of the buffer may be written.
     pub fn write(&mut self) -> Result<()> {
-        // The buffer is put back below. After an error nothing is written any more, so it is not needed.
+        // The buffer is put back below. After an error nothing is written any more, so the buffer is not needed.
         let mut buffer = std::mem::take(&mut self.buffer);
         let start = self.position - buffer.len() as u64;
         self.put(&buffer, start).inspect_err(|_| self.position = start)?;

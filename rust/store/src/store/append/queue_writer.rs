@@ -311,7 +311,7 @@ mod tests {
             meta.blocks() * 512
         };
         let mut queue = QueueWriter::new(0, 0, path.clone(), 3000 * UNIT, 0, true);
-        // a file system may take some blocks for itself
+        // Bounds and not exact numbers, because a file system may use some blocks for itself.
         append(&mut queue, 204);
         assert!((4096..16_384).contains(&blocks()));
         append(&mut queue, 1);
@@ -366,7 +366,7 @@ mod tests {
         let mut reader = crate::store::consume_queue::UnitReader::new(&read);
         let mut unit = |offset| reader.unit(offset).expect("read").expect("there");
         assert!((0..13).all(|offset| unit(offset).is_message() == matches!(offset, 0 | 1 | 12)));
-        // by these a broker tells whether the file can go
+        // These are the last units of files. A broker reads them to decide whether a file can be removed.
         assert_eq!([4, 9].map(&mut unit), [Unit::left_out(4096); 2]);
         assert_eq!([2, 11].map(&mut unit), [Unit::left_out(0); 2]);
         assert_eq!(read.max_offset().expect("read"), 13);

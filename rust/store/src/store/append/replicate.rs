@@ -165,7 +165,7 @@ mod tests {
         bytes
     }
 
-    /// Bytes that were taken, records among them, and the rest.
+    /// Returns the length of the whole records, their number, and the reason of the stop.
     fn parsed(bytes: &[u8], start: u64) -> (usize, usize, Rest) {
         let mut records = Vec::new();
         let (taken, rest) = whole_records(bytes, start, FILE, &mut records);
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(parsed(&bytes, 2000), (bytes.len(), 2, Rest::Nothing));
         for cut in 1..second {
             let (taken, count, rest) = parsed(&bytes[..first + cut], 2000);
-            // the first bytes of a size are zero, which unwritten ones are, too
+            // The first bytes of a size are zero, like unwritten bytes, so eight bytes are needed to decide.
             let needed = if cut < 8 { 8 } else { second };
             assert_eq!((taken, count, rest), (first, 1, Rest::Needs(needed)), "{cut}");
         }
@@ -200,7 +200,7 @@ mod tests {
         let mut bytes = encode_blank(20).to_vec();
         bytes.extend([7; 12]);
         assert_eq!(parsed(&bytes[..19], 2980), (0, 0, Rest::Needs(20)));
-        // the next file goes on in the next call
+        // Records of the next file are left to the next call.
         bytes.extend(record(3000, b"x"));
         assert_eq!(parsed(&bytes, 2980), (20, 0, Rest::Nothing));
         assert!(broken(&bytes, 2970).contains("expected 30, to the end of the file, got 20"));

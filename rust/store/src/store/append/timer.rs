@@ -76,7 +76,7 @@ impl Drop for Timer {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         if self.process != std::process::id() {
-            return std::mem::forget(thread); // A fork has no such thread to wait for.
+            return std::mem::forget(thread); // A forked process does not have the thread, so it cannot wait for the thread.
         }
         self.signal.lock().is_over = true;
         self.signal.changed.notify_one();
@@ -99,7 +99,7 @@ mod tests {
                 .expect("started");
         let mut ticks = std::iter::from_fn(|| receive.recv_timeout(PATIENCE).ok());
         signal.call();
-        // this thread may have slept through intervals before
+        // Intervals may have passed while this thread slept.
         assert!(ticks.any(|is_time| !is_time));
         assert_eq!(ticks.next(), Some(true));
         drop(timer);

@@ -47,7 +47,7 @@ impl IndexRepair {
     /// files at the end.
     pub fn open(store: &MessageStore, options: &AppendOptions, extent: Extent, local_ms: i64) -> Result<Self> {
         let (directory, rebuilt) = (store.root().join("index"), store.root().join(REBUILT));
-        let _ = fs::remove_dir_all(&rebuilt); // of an interrupted recovery
+        let _ = fs::remove_dir_all(&rebuilt); // An interrupted recovery may have left files.
         for path in [&directory, &rebuilt] {
             create_directories(path)?;
         }

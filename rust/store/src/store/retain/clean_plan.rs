@@ -193,7 +193,7 @@ mod tests {
         Unit { physical_offset, size: 10, tags_code: 0 }
     }
 
-    /// A store whose log has files of 100 bytes up to `log_files`, and one queue with these units in files of four.
+    /// Creates a store with `log_files` log files of 100 bytes, and one queue with these units, four per file.
     fn store(log_files: u64, units: &[Unit]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().expect("dir");
         let (log, queue) = (dir.path().join("commitlog"), dir.path().join("consumequeue/T/0"));

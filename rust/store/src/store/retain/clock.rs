@@ -85,7 +85,7 @@ mod tests {
     const START: i64 = 1_700_000_000_000;
     const DAY: i64 = 24 * HOUR_MS;
 
-    /// So many hours after the first run, the time of day off by so much.
+    /// Returns the clocks `hours` after the first run, with a time of day that is wrong by `off` milliseconds.
     fn at(hours: i64, off: i64) -> Clock {
         Clock { wall_ms: START + hours * HOUR_MS + off, steady_ms: 5_000 + hours * HOUR_MS }
     }

@@ -57,7 +57,6 @@ mod tests {
     use super::*;
 
     const HOUR: i64 = 3_600_000;
-    /// A midnight.
     const MIDNIGHT: i64 = 19_675 * 24 * HOUR;
 
     fn at(hour: i64, used: Option<u8>, manual: bool) -> Situation {

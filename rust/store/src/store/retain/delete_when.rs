@@ -38,7 +38,7 @@ impl DeleteWhen {
 mod tests {
     use super::*;
 
-    /// 1970-01-02 at that hour, UTC.
+    /// Returns 1970-01-02 at `hour` UTC, plus `ms` milliseconds.
     fn at(hour: i64, ms: i64) -> i64 {
         (24 + hour) * HOUR_MS + ms
     }

@@ -86,7 +86,7 @@ impl LiveIndex {
             let Ok(view) = IndexView::new(map.bytes(), self.slots, self.entries) else { continue };
             let header = *view.header();
             if header.index_count <= 1 {
-                continue; // Created ahead.
+                continue; // The file was created ahead and has no entries.
             }
             if std::mem::take(&mut is_last) {
                 result.last_update = (header.end_timestamp, header.end_phy_offset);

@@ -168,7 +168,7 @@ mod tests {
         bytes
     }
 
-    /// Two records in the second file of a log.
+    /// Creates a log with two records in its second file. Returns their lengths, too.
     fn log(dir: &std::path::Path) -> (LiveLog, [usize; 2]) {
         let first = record(1_000, Ipv4Addr::LOCALHOST.into(), 50);
         let second = record(1_000 + first.len() as i64, Ipv6Addr::LOCALHOST.into(), 60);

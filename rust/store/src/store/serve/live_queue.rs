@@ -158,7 +158,7 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Seven units in files of three, of records of ten bytes.
+    /// Creates a queue of seven units, three per file, with records of ten bytes.
     fn queue(dir: &Path) -> LiveQueue {
         for (n, units) in (0..7).collect::<Vec<i64>>().chunks(3).enumerate() {
             let unit = |n: &i64| Unit { physical_offset: 10 * n, size: 10, tags_code: *n }.encode();

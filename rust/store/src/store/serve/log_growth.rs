@@ -58,7 +58,7 @@ mod tests {
                 for _ in 0..20_000 {
                     let position = end.fetch_add(1, Ordering::Release) + 1;
                     growth.notify();
-                    // the next one only once this one was seen: one that is missed ends the test
+                    // The next growth waits until this growth was seen, so a missed notification ends the test.
                     growth.wait(Duration::from_secs(60), || seen.load(Ordering::Acquire) >= position);
                     assert!(seen.load(Ordering::Acquire) >= position, "missed {position}");
                 }
