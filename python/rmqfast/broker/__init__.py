@@ -1,6 +1,6 @@
-"""The control plane of a broker: what happens per client, per group or per minute.
+"""The control plane of a broker: everything that happens per client, per group or per minute.
 
-What happens per message is the data plane, in Rust.
+Work per message is done by the data plane, in Rust.
 """
 
 from rmqfast.broker.broker import Broker

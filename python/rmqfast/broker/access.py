@@ -1,4 +1,4 @@
-"""Makes a broker's access control out of its configuration, and its account for name servers.
+"""Builds a broker's access control from its configuration, and its account for name servers.
 
 Source: RocketMQ's `BrokerController`, `AclUtils`.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["access_of", "access_processors", "credentials_of", "exposure_of", "find_topics"]
 
-#: What a request about accounts is answered with where there are none.
+#: Response codes for requests about accounts when access control is off.
 _REFUSALS = {
     RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED,
     RequestCode.DELETE_ACL_CONFIG: ResponseCode.DELETE_ACL_CONFIG_FAILED,
@@ -36,21 +36,21 @@ _REFUSALS = {
 
 
 def access_of(config: BrokerConfig, now: Callable[[], int]) -> AccessValidator | None:
-    """Makes the access control of `aclEnable=true`, from the files below `conf` of `rocketmqHome`; None otherwise.
+    """Builds the access control of `aclEnable=true` from the files below `conf` of `rocketmqHome`; None otherwise.
 
     Raises:
-        ArgumentError: There is no `rocketmqHome`, or a file in it is not as RocketMQ takes it.
+        ArgumentError: `rocketmqHome` is empty, or a file in it is not valid for RocketMQ.
         MissingExtraError: PyYAML is not installed.
     """
     if not config.flag("aclEnable"):
         return None
-    from rmqfast.acl import validator_of  # a broker without starts sooner without
+    from rmqfast.acl import validator_of  # imported only if needed, for a faster start
 
     return validator_of(config.text("rocketmqHome"), now, mode=cast("Mode", config.text("aclMode") or "strict"))
 
 
 def find_topics(live: LiveStore, offset: int) -> RecordTopics | None:
-    """Returns the topics of the message at an offset of the log; None where no message begins there."""
+    """Returns the topics of the message at an offset of the log; None if no message begins there."""
     from rmqfast.acl.resources import WAITING_TOPICS, RecordTopics
 
     message = message_at(live, offset)
@@ -62,26 +62,26 @@ def find_topics(live: LiveStore, offset: int) -> RecordTopics | None:
 
 
 def exposure_of(config: BrokerConfig, *, is_checked: bool) -> Check | None:
-    """Makes the check that refuses administrators' requests from other machines, where requests are not checked.
+    """Builds the check that refuses administrators' requests from other machines, for brokers without other checks.
 
     Raises:
-        ArgumentError: `bindAddress` is beyond loopback, and nobody checks, and there is no `insecureBind=true`.
+        ArgumentError: `bindAddress` is beyond loopback without any check, and `insecureBind=true` is missing.
     """
     host = config.text("bindAddress")
     if is_checked or is_loopback(host):
         return None
-    from rmqfast.acl.exposure import exposure_check  # a broker at loopback starts sooner without
+    from rmqfast.acl.exposure import exposure_check  # imported only if needed, for a faster start
 
     return exposure_check(host, is_checked=is_checked, is_allowed=config.flag("insecureBind"))
 
 
 def access_processors(config: BrokerConfig, access: AccessValidator | None) -> dict[int, Processor]:
-    """Returns the processors of requests about accounts; without access control they refuse."""
+    """Returns the processors of requests about accounts; without access control, they refuse."""
     if access is None:
         return {code: partial(_refuse, refusal) for code, refusal in _REFUSALS.items()}
     from rmqfast.acl import AclProcessor
 
-    # 52 answers them with the versions of the files, so that mqadmin lists a cluster's brokers
+    # Request 52 returns the file versions; mqadmin lists a cluster's brokers by these answers.
     names = (config.text("brokerClusterName"), config.text("brokerName"))
     return AclProcessor(
         access, cluster_name=names[0], broker_name=names[1], broker_address=config.broker_address
@@ -93,12 +93,13 @@ def _refuse(code: ResponseCode, _request: Request) -> NoReturn:
 
 
 def credentials_of(config: BrokerConfig) -> Credentials | None:
-    """Reads the account of `nameServerAclFile`, by which a broker asks name servers, and a slave its master.
+    """Reads the account of `nameServerAclFile`, for a broker's requests to name servers and a slave's to its master.
 
-    RocketMQ has no such key: its name servers check nobody. The file is as `tools.yml`: `accessKey` and `secretKey`.
+    RocketMQ has no such key, since its name servers check nothing. The file has the form of `tools.yml`: `accessKey`
+    and `secretKey`.
 
     Raises:
-        ArgumentError: The file cannot be read, or has no such keys.
+        ArgumentError: The file cannot be read, or lacks a key.
         MissingExtraError: PyYAML is not installed.
     """
     name = config.text("nameServerAclFile")
@@ -111,7 +112,7 @@ def credentials_of(config: BrokerConfig) -> Credentials | None:
         members = yaml_text.load(Path(name).read_bytes())
     except OSError as error:
         raise ArgumentError(f"nameServerAclFile: {name}: {error.strerror}") from error
-    # an account without its secret would sign, and each registration would be refused: better not to start
+    # Without its secret, every registration would be refused, so refuse to start.
     keys = [members.get(key) for key in ("accessKey", "secretKey")]
     if not all(keys):
         raise ArgumentError(f"nameServerAclFile: {name}: expected accessKey and secretKey")

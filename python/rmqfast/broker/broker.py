@@ -38,7 +38,7 @@ from rmqfast.threads import new_event
 __all__ = ["Broker"]
 
 _log = logger_of(__name__)
-#: Threads that answer what the data plane hands over; none of them waits for a client (`Later` has its own thread).
+#: Threads that answer requests from the data plane; none waits for a client, since `Later` has its own thread.
 _WORKERS = 8
 _SIGNAL_INTERVAL = 1.0
 
@@ -49,21 +49,21 @@ def _milliseconds() -> int:
 
 @not_picklable("make one in each process")
 class Broker:
-    """Serves sends and pulls as a broker of RocketMQ 4.9 does; it owns its store while it runs.
+    """Serves sends and pulls as a broker of RocketMQ 4.9 does; owns its store while it runs.
 
     Args:
-        config: How it is set up; `broker.conf` says the same. `listenPort` 0 is any port that is free.
-        config_file: Where the configuration comes from: what is changed while the broker runs is written there.
-        check: Is asked before a request is answered, behind the checks of `aclEnable`; raises `ResponseError` for one
-            that is not allowed.
-        signer: Signs what the broker asks name servers; the account of `nameServerAclFile` unless given.
+        config: The configuration, with the keys of `broker.conf`. `listenPort` 0 chooses a free port.
+        config_file: File of the configuration, into which changes at run time are written.
+        check: Called before a request is answered, after the checks of `aclEnable`; raises `ResponseError` for a
+            forbidden request.
+        signer: Signs requests to name servers. Default: the account of `nameServerAclFile`.
         progress: Called with bytes done and bytes in all while a store that was not closed is recovered; may raise
-            to end it.
-        now: Milliseconds since 1970, of a clock that nobody sets; that of the machine unless given.
-        store: What a slave serves: its copy, which is open and stays so; see `Slave`.
+            to stop the recovery.
+        now: Returns milliseconds since 1970, from a clock that never jumps. Default: the machine's clock.
+        store: An open store to serve, which stays open; for the copy of a `Slave`.
 
     Attributes:
-        config: How it is set up; once it runs, with the port that it has.
+        config: The configuration; while the broker runs, with its actual port.
 
     Example:
         >>> from rmqfast.remoting import RemotingClient, RequestCode
@@ -105,26 +105,26 @@ class Broker:
     def start(self) -> str:
         """Opens the store, listens, and registers at the name servers.
 
-        A name server that is down takes `registerBrokerTimeoutMills` at most, and is told once it is there.
+        A name server that is down delays the start by at most `registerBrokerTimeoutMills`, and is registered at later.
 
         Returns:
-            Its address, as clients are told.
+            The address for clients, `ip:port`.
 
         Raises:
             StoreError: The store cannot be opened for appending.
-            RemotingError: The port cannot be had.
-            TlsFileError: A certificate or a key is of no use.
-            ArgumentError: It was started before; a value of the configuration that cannot be, properties of TLS that
+            RemotingError: The port is not available.
+            TlsFileError: A certificate or a key cannot be used.
+            ArgumentError: The broker was started before, a value of the configuration is illegal, or TLS properties
                 contradict each other.
             MissingExtraError: `aclEnable=true` without PyYAML.
-            ForkError: It was made in another process.
+            ForkError: The broker was created before a fork.
         """
         self._refuse_fork()
         if self._server is not None or self._stopped.is_set():
             raise ArgumentError("a broker is started once")
         if self.config.broker_id and self._store is None:
             raise ArgumentError("brokerRole=SLAVE: expected rmqfast.Slave, which follows a master, got a broker alone")
-        # before the port is taken: accounts that cannot be read are an error of the caller, and leave nothing behind
+        # Before the port is reserved, so that unreadable accounts leave nothing to clean up.
         self._access = access_of(self.config, self._now)
         signer = self._signer or credentials_of(self.config)
         reserved = self._take_port()
@@ -144,16 +144,16 @@ class Broker:
 
     @property
     def address(self) -> str:
-        """The address of the broker, as `ip:port`."""
+        """Address of the broker, `ip:port`."""
         return self.config.broker_address
 
     @property
     def state(self) -> BrokerState:
-        """The broker's state, while it runs.
+        """State of the running broker.
 
         Raises:
-            ArgumentError: It does not run.
-            ForkError: It was started in another process.
+            ArgumentError: The broker is not running.
+            ForkError: The broker was started before a fork.
         """
         self._refuse_fork()
         if self._state is None:
@@ -161,17 +161,16 @@ class Broker:
         return self._state
 
     def stop(self) -> None:
-        """Unregisters from the name servers, closes all connections, saves everything and closes the store.
-
-        A second call does nothing.
+        """Unregisters from the name servers, closes all connections, saves everything and closes the store. Idempotent.
 
         Raises:
-            StoreIOError: The operating system refused; `abort` stays.
-            ForkError: It was started in another process.
+            StoreIOError: The operating system refused; the file `abort` stays, so that the next start recovers the
+            store.
+            ForkError: The broker was started before a fork.
         """
         self._refuse_fork()
         self._stopped.set()
-        # jobs first: they would use what is closed below
+        # Jobs first, since they use the parts closed below.
         for timer in self._timers:
             timer.stop()
         if self._registrar is not None:
@@ -185,14 +184,15 @@ class Broker:
             state.close()
 
     def serve_forever(self) -> None:
-        """Starts unless started, then waits for `stop`.
+        """Starts the broker if needed, then waits for `stop`.
 
-        A signal handler must not call `stop`, as it may interrupt this very wait, which holds a lock: have it raise.
+        A signal handler must raise an exception instead of calling `stop`: it may interrupt this wait, which holds a
+        lock.
         """
         if self._server is None:
             self.start()
         while not self._stopped.wait(_SIGNAL_INTERVAL):
-            pass  # a signal that another thread got is handled between two waits
+            pass  # Python handles signals between two waits
 
     def register(self) -> None:
         """Registers the broker and all its topics at the name servers again."""
@@ -223,7 +223,7 @@ class Broker:
     def _open(self) -> None:
         check = all_of(None if self._access is None else self._access.check, self._check)
         exposure = exposure_of(self.config, is_checked=check is not None)
-        # filled once the state is there: it needs the server's mailbox, and the server needs the processors
+        # Filled later: the processors need the state, the state needs the server's mailbox, the server needs this dict.
         processors: dict[int, Processor] = {}
         self._server = RemotingServer(
             processors,
@@ -251,7 +251,7 @@ class Broker:
         processors.update(answers)
 
     def _listen(self) -> None:
-        # the data plane gets each request first, and hands over what it does not answer
+        # The data plane receives each request first, and passes on requests that it does not answer.
         host, plane = with_brackets(self.config.text("bindAddress")), self.state.data_plane
         options = self._options()
         self._listeners.append(Listener.bind(f"{host}:{self.config.text('listenPort')}", plane, options))
@@ -260,7 +260,7 @@ class Broker:
         try:
             self._listeners.append(Listener.bind(f"{host}:{self._vip_port}", plane, options))
         except RemotingError as error:
-            # only clients of long ago, and those that ask for it, come to this port
+            # Only very old clients, and clients configured for it, use this port.
             _log.warning("no second listener: %s", error)
 
     def _serve_log(self) -> None:
@@ -275,7 +275,7 @@ class Broker:
         try:
             self.state.data_plane.serve_log(address, **ha_options(config, is_checked=is_checked))
         except RemotingError as error:
-            # no send would ever find a slave
+            # A SYNC_MASTER without a HA port would never find a slave for its sends.
             if config.is_sync_master:
                 raise
             _log.warning("no listener for slaves: %s", error)

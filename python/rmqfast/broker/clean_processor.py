@@ -17,7 +17,7 @@ _log = logger_of(__name__)
 
 
 class CleanProcessor:
-    """Requests 306, 316 and 329; each takes time, and is answered by a thread of its own."""
+    """Requests 306, 316 and 329; each runs on a thread of its own, since it may take long."""
 
     def __init__(self, store: WritableStore, topics: TopicManager) -> None:
         self._store = store
@@ -31,17 +31,17 @@ class CleanProcessor:
         }
 
     def clean_expired_consume_queue(self, request: Request) -> Later:
-        """306: removes queues without messages."""
+        """Answers request 306: removes queues without messages."""
         return _later(request, self._store.clean_expired_queues)
 
     def clean_unused_topic(self, request: Request) -> Later:
-        """316: removes queues of deleted topics."""
-        # a topic that is made meanwhile would lose its queues: the names are held while queues go
+        """Answers request 316: removes queues of deleted topics."""
+        # Hold the topic names, or a topic created in the meantime would lose its queues.
         return _later(request, lambda: self._topics.hold(self._store.clean_unused_topics))
 
     def delete_expired_commit_log(self, request: Request) -> Later:
-        """329: removes expired log files, at any hour of the day."""
-        # `manual` lets files go outside of `deleteWhen`, as `executeDeleteFilesManually` does
+        """Answers request 329: removes expired log files, at any hour of the day."""
+        # `manual` removes files outside of `deleteWhen`, too, as `executeDeleteFilesManually` does.
         return _later(request, lambda: self._store.clean(manual=True))
 
 

@@ -41,7 +41,7 @@ class ConfigProcessor:
         }
 
     def update_broker_config(self, request: Request) -> Response:
-        """25: changes the keys that may change while the broker runs; ignores the others."""
+        """Answers request 25: changes keys that may change at run time, and ignores the others."""
         if not request.body:
             return Response()
         values = properties.loads_body(request.body)
@@ -50,7 +50,7 @@ class ConfigProcessor:
         except ArgumentError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, str(error)) from None
         _log.info("%s changes the configuration: %s", request.channel.remote_address, changes)
-        # name servers get each topic's permission masked with the broker's, so all topics are registered anew
+        # Name servers store each topic's permission masked with the broker's, so register all topics again.
         if "brokerPermission" in changes:
             self._data_plane.set_permission(self._configuration.current.number("brokerPermission"))
             self._topics.next_version()

@@ -1,4 +1,4 @@
-"""Runs a broker's periodic jobs: saves, scans, figures, deliveries, transaction checks.
+"""Runs a broker's periodic jobs: saves, scans, statistics, deliveries, transaction checks.
 
 Source: RocketMQ's `BrokerController`.
 """
@@ -22,14 +22,14 @@ __all__ = ["FIRST_DELIVERY", "Timer", "timers_of"]
 
 _log = logger_of(__name__)
 
-#: Seconds until delayed messages are looked at for the first time (`ScheduleMessageService.FIRST_DELAY_TIME`).
+#: Seconds until the first delivery of delayed messages (`ScheduleMessageService.FIRST_DELAY_TIME`).
 FIRST_DELIVERY = 1.0
 
 
 def timers_of(
     state: BrokerState, clients: ClientProcessor, access: AccessValidator | None, is_stopped: Callable[[], bool]
 ) -> list[Timer]:
-    """Starts the threads of the periodic jobs; deliveries and transaction checks have one each."""
+    """Starts the threads of the periodic jobs; deliveries and transaction checks have a thread each."""
     housekeeping = [*_saves(state), *_scans(state, clients), *_figures(state)]
     if access is not None:
         housekeeping.append(Job(access.reload_if_changed, 5, lambda: 5))
@@ -38,7 +38,7 @@ def timers_of(
         Timer("rmqfast-notices", [Job(state.notifier.run_once, 0.2, lambda: 0.2)]),
     ]
     if state.config().is_slave:
-        # what is due, and who has to end a transaction, is its master's affair
+        # The master delivers delayed messages and checks transactions.
         return timers
     return [
         *timers,
@@ -50,18 +50,18 @@ def timers_of(
 def _saves(state: BrokerState) -> list[Job]:
     config = state.config
     return [
-        # ten seconds first, as in `BrokerController`
+        # First after ten seconds, as in `BrokerController`.
         Job(state.offsets.persist, 10, lambda: config().number("flushConsumerOffsetInterval") / 1000),
         Job(state.schedule.persist, 10, lambda: config().number("flushDelayOffsetInterval") / 1000),
         Job(lambda: state.filters.persist(now=state.now()), 10, lambda: 10),
-        Job(state.metadata.flush, 1, lambda: 1),  # groups that came into being, and what the disk refused before
+        Job(state.metadata.flush, 1, lambda: 1),  # new groups, and changes that the disk refused before
     ]
 
 
 def _scans(state: BrokerState, clients: ClientProcessor) -> list[Job]:
     config = state.config
     return [
-        # as often as `ClientHousekeepingService`: every 10 seconds, for 120 seconds of silence
+        # Every 10 seconds, as in `ClientHousekeepingService`, for 120 seconds of silence.
         Job(clients.scan, 10, lambda: 10),
         Job(lambda: state.locks.scan(state.now()), 60, lambda: 60),
         Job(state.data_plane.check_parked_pulls, 1, lambda: 5 if config().flag("longPollingEnable") else 1),
@@ -72,14 +72,14 @@ def _figures(state: BrokerState) -> list[Job]:
     return [
         Job(lambda: state.stats.run_once(state.now()), 10, lambda: 10),
         Job(lambda: state.store_stats.run_once(state.now()), 1, lambda: 1),
-        # the text stands in the refusal of a send: "the broker's disk is full [CL: 0.93 ...]"
+        # A send refused on a full disk quotes this text: "the broker's disk is full [CL: 0.93 ...]".
         Job(state.note_disk_usage, 0, lambda: 1),
         Job(state.integrity.run_once, 0, lambda: 1),
     ]
 
 
 def _deliver(state: BrokerState, is_stopped: Callable[[], bool]) -> None:
-    """Delivers what is due; goes on at once while batches are full."""
+    """Delivers due messages; continues at once while batches are full."""
     while not is_stopped() and state.schedule.run_once(state.now()):
         pass
 
@@ -95,10 +95,8 @@ def _check_transactions(state: BrokerState) -> Job:
 class Job:
     """A periodic job.
 
-    Attributes:
-        work: Does it once.
-        first: Seconds until the first time.
-        interval: Seconds from its end to the next time; asked each time, as it may be configured anew.
+    `first` is the number of seconds until the first run, `interval` returns the seconds from the end of a run to the
+    next one; called each time, since it may be configured.
     """
 
     work: Callable[[], object]
@@ -107,7 +105,7 @@ class Job:
 
 
 class Timer:
-    """A thread that runs periodic jobs; one that fails is logged and runs again."""
+    """A thread that runs periodic jobs; a failed job is logged and runs again."""
 
     def __init__(self, name: str, jobs: Sequence[Job]) -> None:
         start = monotonic()
@@ -118,14 +116,14 @@ class Timer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops after the current job, for which it waits two seconds at most."""
+        """Stops after the current job, for which it waits at most two seconds."""
         self._stopped.set()
-        # a job may stop the broker; it cannot wait for itself
+        # A job may stop the broker, and cannot wait for its own thread.
         if not is_current(self._thread):
             self._thread.join(timeout=2)
 
     def _run(self) -> None:
-        # by the monotonic clock: a time of day that is set must not make jobs run late or without end
+        # By the monotonic clock, so that a changed system time neither delays jobs nor makes them run without pause.
         while not self._stopped.wait(max(0.0, min(self._due) - monotonic())):
             for number, job in enumerate(self._jobs):
                 if self._due[number] <= monotonic() and not self._stopped.is_set():
@@ -136,5 +134,5 @@ class Timer:
     def _do(job: Job) -> None:
         try:
             job.work()
-        except Exception:  # noqa: BLE001 - the next job, and the next time, are not to suffer
+        except Exception:  # noqa: BLE001  # a failed job must not keep others, or its next run, from running
             _log.exception("%r failed", job.work)

@@ -1,4 +1,4 @@
-"""Reports files that another process has changed and messages that pulls skipped, for operators."""
+"""Reports files changed by another process and messages skipped by pulls, for operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _log = limited(logger_of("rmqfast.broker"))
 
 
 class Integrity:
-    """Logs harm that the data plane has found, and counts it."""
+    """Logs and counts damage found by the data plane."""
 
     def __init__(self, data_plane: DataPlane) -> None:
         self._data_plane = data_plane
@@ -36,7 +36,7 @@ class Integrity:
             )
 
     def figures(self) -> Mapping[str, str]:
-        """Returns `storeHarm` and `messagesPassedOver` for the runtime figures; nothing while all is well."""
+        """Returns `storeHarm` and `messagesPassedOver` for the runtime statistics; empty without damage."""
         harm, skipped = self._data_plane.harm, self._data_plane.skipped_messages
         figures = {"storeHarm": harm} if harm else {}
         return figures | ({"messagesPassedOver": str(skipped)} if skipped else {})

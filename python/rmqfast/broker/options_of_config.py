@@ -29,7 +29,7 @@ __all__ = [
     "transaction_options",
 ]
 
-#: A frame that a slave of RocketMQ takes: it reads into a buffer of 4 MiB.
+#: Largest frame for slaves; a RocketMQ slave reads into a buffer of 4 MiB.
 _MAX_FRAME = 1 << 20
 _MIN_FRAME = 1 << 10
 
@@ -69,19 +69,19 @@ class DataPlaneOptions:
     """Options of the data plane; times in seconds, sizes in bytes.
 
     Attributes:
-        address: `ip:port` that name servers tell, and records name as their store.
-        sync_flush: A send is answered once the disk has the message (`flushDiskType=SYNC_FLUSH`).
+        address: `ip:port` given to name servers and written into records as store host.
+        sync_flush: Whether a send is answered only when the message is on disk (`flushDiskType=SYNC_FLUSH`).
         max_offsets: `maxConsumerOffsetCount`.
         new_names: `newNamesBurst` and `newNamesPerSecond`.
-        memory: Bytes of the log before its end that are taken to be in memory.
-        checks_bodies: `checkCRCOnDelivery`: a body that does not have its CRC is not given out.
-        vip_port: Port of the second listener, which takes no pulls.
-        hands_over_all: Every request goes to the control plane first, as where rights are checked.
-        accepts_sends_from: `startAcceptSendRequestTimeStamp`, in milliseconds.
-        slave_read: `slaveReadEnable`: who reads what is not in memory is told to read from a slave.
-        is_slave: `brokerRole=SLAVE`: it takes no messages, and offsets are its master's.
+        memory: Bytes at the log's end that count as in memory.
+        checks_bodies: `checkCRCOnDelivery`: whether to withhold bodies that differ from their CRC.
+        vip_port: Port of the second listener, which accepts no pulls.
+        hands_over_all: Whether every request goes to the control plane first, for access control.
+        accepts_sends_from: `startAcceptSendRequestTimeStamp`, in milliseconds since 1970.
+        slave_read: `slaveReadEnable`: whether to redirect pulls of messages outside of memory to a slave.
+        is_slave: `brokerRole=SLAVE`: accepts no sends, and has the offsets of its master.
         checks_offsets_in_slave: `offsetCheckInSlave`.
-        sync_replication: `slaveTimeout` and `haSlaveFallbehindMax` on a `SYNC_MASTER`, where a send waits for a slave.
+        sync_replication: `slaveTimeout` and `haSlaveFallbehindMax` of a `SYNC_MASTER`, whose sends wait for a slave.
     """
 
     broker_name: str
@@ -158,15 +158,15 @@ class HaOptions(TypedDict):
 def ha_options(config: BrokerConfig, *, is_checked: bool) -> HaOptions:
     """Returns the options of the HA port.
 
-    The HA port knows no accounts: where requests are checked, nobody gets the log who is not named.
+    The HA port knows no accounts, so with access control only the addresses in `haSlaveAddresses` get the log.
     """
     named = [address.strip() for address in config.text("haSlaveAddresses").split(",") if address.strip()]
-    # RocketMQ's default costs a slave a report, and both a system call, for each 32 KiB
+    # RocketMQ's default would cost a report and two system calls per 32 KiB.
     max_frame = config.number("haTransferBatchSize") if "haTransferBatchSize" in config.explicit else _MAX_FRAME
     return HaOptions(
         slaves=named if named or is_checked else None,
         max_frame=min(max(max_frame, _MIN_FRAME), _MAX_FRAME),
-        # with less, nothing but empty frames would be sent, and no slave could report in time
+        # With shorter intervals, only empty frames would be sent, and no slave could report in time.
         heartbeat=max(config.number("haSendHeartbeatInterval"), 100) / 1000,
         housekeeping=max(config.number("haHousekeepingInterval"), 1000) / 1000,
         tls=_ha_tls(config),
@@ -191,7 +191,7 @@ def transaction_options(config: BrokerConfig) -> TransactionCheckOptions:
 
 
 def request_ages(config: BrokerConfig) -> dict[int, float]:
-    """Returns the seconds after which a waiting request is not answered any more, by code."""
+    """Returns the seconds after which waiting requests are no longer answered, by code."""
     if not config.flag("brokerFastFailureEnable"):
         return {}
     return {

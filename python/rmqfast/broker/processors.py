@@ -39,7 +39,7 @@ __all__ = ["processors_of"]
 def processors_of(
     state: BrokerState, *, on_update: Callable[[Mapping[str, str]], object], access: AccessValidator | None = None
 ) -> tuple[dict[int, Processor], ClientProcessor]:
-    """Returns the processors by request code, and the one that handles closed connections."""
+    """Returns the processors by request code, and the client processor, which also handles closed connections."""
     clients = _clients(state)
     parts = (
         _messages(state),
@@ -59,7 +59,7 @@ def processors_of(
 
 
 def _of_slave() -> dict[int, Processor]:
-    """Returns what a slave answers differently: topics, groups and messages are its master's."""
+    """Returns the processors that differ on a slave, which may not change topics, groups and messages."""
     changes = (
         RequestCode.UPDATE_AND_CREATE_TOPIC,
         RequestCode.DELETE_TOPIC_IN_BROKER,
@@ -69,7 +69,7 @@ def _of_slave() -> dict[int, Processor]:
     sends = (RequestCode.SEND_MESSAGE, RequestCode.SEND_MESSAGE_V2, RequestCode.SEND_BATCH_MESSAGE)
     return {
         **dict.fromkeys(changes, _refuse_change),
-        # the data plane refuses them; no topic is made for them before
+        # The data plane refuses sends; do not create topics for them before.
         **dict.fromkeys(sends, lambda _: Again()),
         RequestCode.END_TRANSACTION: _refuse_end,
     }

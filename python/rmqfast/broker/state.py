@@ -47,12 +47,9 @@ __all__ = ["BrokerState"]
 
 
 class BrokerState:
-    """Store, tables, clients, offsets and services of a broker; `processors_of` answers requests from them.
+    """Store, tables, clients, offsets and services of a broker; `processors_of` answers requests with them.
 
-    `store` is one that is open already, and stays open; else that below `storePathRootDir` is opened.
-
-    Raises:
-        StoreError: The store cannot be opened for appending.
+    A given `store` is open already and stays open; otherwise the store below `storePathRootDir` is opened.
     """
 
     def __init__(
@@ -75,9 +72,9 @@ class BrokerState:
         self.now = now
         self._steady = steady
         self.configuration: Final = Configuration(config, now=now())
-        # kept for `take`: these two never change while the broker runs
+        # Kept for `take`; these two options never change while the broker runs.
         self._options = partial(data_plane_options, vip_port=vip_port, checks_rights=checks_rights)
-        options = append_options(config)  # before anything is opened: it may be refused
+        options = append_options(config)  # before anything is opened, since a value may be refused
         self._is_borrowed = store is not None
         self.store: WritableStore = store or open_store(
             self.root, mode="a", options=options, retention=retention_options(config), progress=progress
@@ -103,7 +100,7 @@ class BrokerState:
         return self.data_plane.unflushed
 
     def note_disk_usage(self) -> None:
-        """Gives the data plane the text for refused sends on a full disk."""
+        """Gives the data plane the text for sends refused on a full disk."""
         log, queues, index = (used_ratio(self.root / name) for name in ("commitlog", "consumequeue", "index"))
         self.data_plane.set_disk_usage(f"CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}")
 
@@ -112,7 +109,7 @@ class BrokerState:
         self.offsets.persist()
         self.schedule.persist()
         self.filters.persist(now=self.now())
-        # after a clean stop a broker of Java may take the store over
+        # After a clean stop, a Java broker may take over the store.
         self.metadata.write_files()
 
     def close(self) -> None:
@@ -123,15 +120,15 @@ class BrokerState:
             self._give_up()
 
     def take(self, config: BrokerConfig) -> None:
-        """Applies a configuration that was changed while the broker runs."""
+        """Applies a configuration that was changed at run time."""
         self.data_plane.set_options(self._options(config))
         self.transactions.options = transaction_options(config)
 
     def _give_up(self) -> None:
         try:
-            # the constructor may have failed on the way here
+            # The constructor may have failed before these attributes were set.
             if hasattr(self, "data_plane"):
-                # what the data plane has found since the last second would not be told any more
+                # Report damage found since the last periodic report.
                 self.integrity.run_once()
                 self.data_plane.close()
             if hasattr(self, "metadata"):
@@ -166,7 +163,7 @@ class BrokerState:
             access_ratio=config.number("accessMessageInMemoryMaxRatio"),
         )
         self.filters: ConsumerFilterManager = ConsumerFilterManager(self.metadata)
-        # before consumers can come: a heartbeat brings expressions back to life
+        # Before any consumer connects, since heartbeats revive loaded expressions.
         self.filters.load(now=self.now())
         self.consumers: ConsumerManager = ConsumerManager(
             self.data_plane, self.filters, is_notifying=lambda: self.config().flag("notifyConsumerIdsChangedEnable")

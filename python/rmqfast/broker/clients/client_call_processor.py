@@ -1,4 +1,4 @@
-"""Forwards an administrator's questions to a consumer: its state, its offsets, what it makes of a message.
+"""Forwards an administrator's questions to a consumer: its state, its offsets, its result for a message.
 
 Source: RocketMQ's `AdminBrokerProcessor`, `Broker2Client`, `MQVersion`.
 """
@@ -19,15 +19,15 @@ from rmqfast.remoting.fastjson import decode, encode
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store import LiveStore
 
-#: Seconds that a client has to answer: to a call, and to the question for its offsets.
+#: Seconds in which a client must answer a forwarded call, or the request for its offsets.
 CALL_TIMEOUT = 10.0
 STATUS_TIMEOUT = 5.0
 
-#: Who asked is the broker's business: a client is not given what proves it.
+#: Fields that prove who asks; never forwarded to a client.
 _PROOF = frozenset({"AccessKey", "Signature", "SecurityToken"})
 _EXCEPTIONS = "org.apache.rocketmq.remoting.exception"
 
-#: Ordinals of releases: since the first clients know how to reset offsets, since the second how to tell of themselves.
+#: Ordinals of releases: from the first on, clients can reset offsets; from the second on, report their state.
 V3_0_7_SNAPSHOT = 28
 V3_1_8_SNAPSHOT = 62
 
@@ -54,8 +54,6 @@ _log = limited(logger_of("rmqfast.broker"))
 
 
 class ClientCallProcessor:
-    """Forwards an administrator's requests to consumers."""
-
     def __init__(self, consumers: ConsumerManager, store: LiveStore, broker_name: str) -> None:
         self._consumers = consumers
         self._store = store
@@ -69,14 +67,14 @@ class ClientCallProcessor:
         }
 
     def running_info(self, request: Request) -> Later:
-        """307: the consumer's own answer."""
+        """Answers request 307 with the consumer's own answer."""
         header = Header(request.ext_fields)
         group, client_id = header.text("consumerGroup"), header.text("clientId")
         client = self._callable(group, client_id)
         return Later(lambda: _forward(client, group, request.code, request.ext_fields, request.body))
 
     def consume_directly(self, request: Request) -> Later:
-        """309: the consumer processes one message and reports the result."""
+        """Answers request 309: the consumer processes one message and reports the result."""
         header = Header(request.ext_fields)
         group = header.text("consumerGroup")
         offset = _physical_offset(header.text("msgId"))
@@ -84,19 +82,19 @@ class ClientCallProcessor:
         if record is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"can not find message by the offset, {offset}")
         client = self._callable(group, header.optional_text("clientId"))
-        # as in 4.9.4 the broker names itself, whatever the request says
+        # As in 4.9.4, the broker names itself, regardless of the request.
         fields = {**request.ext_fields, "brokerName": self._broker_name}
         return Later(lambda: _forward(client, group, request.code, fields, record))
 
     def status(self, request: Request) -> Later:
-        """223: the offsets that consumers have in memory, by client."""
+        """Answers request 223: the offsets that consumers have in memory, by client."""
         header = Header(request.ext_fields)
         topic, name = header.text("topic"), header.text("group")
         client_id = (header.optional_text("clientAddr") or "").strip()
         group = self._consumers.group(name)
         if group is None:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"No Any Consumer online in the consumer group: [{name}]")
-        # one client that is too old refuses for all, as in `Broker2Client`
+        # As in `Broker2Client`, one client that is too old makes the whole request fail.
         for client in group.clients.values():
             check_version(client)
         clients = [client for client in group.clients.values() if not client_id or client.client_id == client_id]
@@ -126,7 +124,7 @@ def check_version(client: ClientChannel) -> None:
 
 
 def version_name(ordinal: int) -> str:
-    """Returns the name of a release up to 3.1.8, by its ordinal; the number of a later one.
+    """Returns the name of a release up to 3.1.8; for a later release, its ordinal.
 
     Example:
         >>> version_name(0), version_name(27), version_name(28), version_name(37), version_name(61)
@@ -137,13 +135,13 @@ def version_name(ordinal: int) -> str:
     if not len(_FIRST) <= ordinal <= V3_1_8_SNAPSHOT:
         return str(ordinal)
     release, is_final = divmod(ordinal - len(_FIRST), 2)
-    # 3.0.15 was the last of 3.0; each release has two ordinals, its snapshot first
+    # Each release has two ordinals, its snapshot first; 3.0.15 was the last release of 3.0.
     minor, patch = (0, release + 1) if release < 15 else (1, release - 15)
     return f"V3_{minor}_{patch}{'' if is_final else '_SNAPSHOT'}"
 
 
 def _forward(client: ClientChannel, group: str, code: int, fields: Mapping[str, str], body: bytes) -> Response:
-    """Forwards a request. Returns the client's answer, or the reason why there is none."""
+    """Forwards a request; returns the client's answer, or an error response with the reason."""
     public_fields = {name: value for name, value in fields.items() if name not in _PROOF}
     consumer, address = f"<{group}> <{client.client_id}>", client.channel.remote_address
     try:
@@ -168,7 +166,7 @@ def _status(clients: list[ClientChannel], fields: Mapping[str, str]) -> Response
 
 
 def _offsets(client: ClientChannel, fields: Mapping[str, str]) -> dict[MessageQueue, int] | None:
-    """Asks a client for its offsets; None where it reports none."""
+    """Requests a client's offsets; None if the client does not report any."""
     code = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
     try:
         answer = client.channel.request(code, fields, timeout=STATUS_TIMEOUT)

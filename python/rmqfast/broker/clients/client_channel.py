@@ -1,4 +1,4 @@
-"""A client and its connection, and the notice that a group's clients get of a change.
+"""A client and its connection, and the notice about a change that a group's clients receive.
 
 Source: RocketMQ's `ClientChannelInfo`, `ConsumerGroupEvent`, `Connection`, `Broker2Client`,
 `DefaultConsumerIdsChangeListener`.
@@ -14,9 +14,9 @@ from rmqfast.errors import ResponseError
 from rmqfast.remoting import Channel, RequestCode, ResponseCode
 from rmqfast.threads import new_lock
 
-#: Milliseconds without a heartbeat after which a client is gone (`CHANNEL_EXPIRED_TIMEOUT`).
+#: Milliseconds without a heartbeat after which a client counts as gone (`CHANNEL_EXPIRED_TIMEOUT`).
 EXPIRED_MS = 120_000
-#: Groups of each kind that one connection may be in: a client has a few.
+#: Limit of groups of each kind per connection; real clients have a few.
 MAX_GROUPS_OF_CHANNEL = 1000
 
 
@@ -25,9 +25,9 @@ class ClientChannel:
     """A client as the broker knows it.
 
     Attributes:
-        language: Name of its language; None for one that is not known.
-        version: Ordinal of its release.
-        last_update: Milliseconds since 1970 of its last heartbeat.
+        language: Name of the client's language; None if unknown.
+        version: Ordinal of the client's release.
+        last_update: Time of the last heartbeat, in milliseconds since 1970.
     """
 
     channel: Channel
@@ -40,7 +40,7 @@ class ClientChannel:
         return now - self.last_update > EXPIRED_MS
 
     def connection(self) -> dict[str, Any]:
-        """Returns the client as administrators see it."""
+        """Returns the client in the form of answers to administrators."""
         return {
             "clientAddr": self.channel.remote_address,
             "clientId": self.client_id,
@@ -50,7 +50,7 @@ class ClientChannel:
 
 
 def check_room(kind: str, names: AbstractSet[str]) -> None:
-    """Refuses more groups than a connection may be in."""
+    """Refuses more groups than one connection may have."""
     if len(names) > MAX_GROUPS_OF_CHANNEL:
         remark = f"{kind} groups of a connection: expected at most {MAX_GROUPS_OF_CHANNEL}, got {len(names)}"
         raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
@@ -58,7 +58,7 @@ def check_room(kind: str, names: AbstractSet[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """A consumer group whose clients have to rebalance."""
+    """A consumer group whose clients must rebalance."""
 
     group: str
     channels: tuple[Channel, ...]
@@ -68,16 +68,15 @@ class GroupChange:
             channel.send_oneway(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, {"consumerGroup": self.group})
 
 
-#: Clients of a group that are notified of every single change.
+#: Largest group whose clients are notified of every change at once.
 AT_ONCE = 64
 
 
 class ChangeNotifier:
-    """Sends the notices of changed groups: those of large groups together.
+    """Sends the notices about changed groups, for large groups only once per `run_once`.
 
-    Where thousands of clients of one group connect, each of them is a change of which all are notified: millions of
-    notices, and each one only says that it is time to look. Those of a large group wait for `run_once`, which sends
-    the last one.
+    If thousands of clients of a group connect, notifying all of them of each new client would take millions of notices.
+    Since a notice only says that the group changed, the last one suffices.
     """
 
     def __init__(self) -> None:
@@ -85,7 +84,7 @@ class ChangeNotifier:
         self._delayed: dict[str, GroupChange] = {}
 
     def take(self, change: GroupChange) -> None:
-        """Sends a notice, or keeps it in place of an older one of its group."""
+        """Sends a notice, or queues it in place of an older notice of its group."""
         with self._lock:
             if len(change.channels) > AT_ONCE:
                 self._delayed[change.group] = change
@@ -94,7 +93,7 @@ class ChangeNotifier:
         change.notify()
 
     def run_once(self) -> None:
-        """Sends the backlog; to be called a few times a second."""
+        """Sends queued notices. Call it a few times per second."""
         with self._lock:
             delayed, self._delayed = self._delayed, {}
         for change in delayed.values():

@@ -1,4 +1,4 @@
-"""Answers heartbeats, sign-offs and filter checks, and which clients are online.
+"""Answers heartbeats, sign-offs and filter checks, and requests for the online clients of a group.
 
 Source: RocketMQ's `ClientManageProcessor`, `ClientHousekeepingService`, `ConsumerManageProcessor`,
 `AdminBrokerProcessor`.
@@ -22,17 +22,17 @@ from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 
-#: Bit of a topic's system flag: subscribed to by a unit (`TopicSysFlag.FLAG_UNIT_SUB`).
+#: Bit of a topic's system flag: a unit subscribes to the topic (`TopicSysFlag.FLAG_UNIT_SUB`).
 UNIT_SUB = 2
 
-#: The configuration of a group, made where that is allowed; None where there is none.
+#: Returns the configuration of a group, creating the group if allowed; None otherwise.
 FindGroup = Callable[[str], SubscriptionGroupConfig | None]
-#: Makes those of some topics that are not there.
+#: Creates the topics among these that do not exist.
 CreateRetryTopics = Callable[[list[TopicConfig]], object]
 
 
 class ClientProcessor:
-    """Answers heartbeats, and handles connections that were closed."""
+    """Answers heartbeats, and handles closed connections."""
 
     def __init__(
         self,
@@ -67,11 +67,11 @@ class ClientProcessor:
         }
 
     def heartbeat(self, request: Request) -> Response:
-        """34: takes a heartbeat as a whole, or refuses it."""
+        """Answers request 34: applies a heartbeat as a whole, or refuses it."""
         now = self._now()
         heartbeat = HeartbeatData.of_body(request.body, now=now)
         client = ClientChannel(request.channel, heartbeat.client_id, request.language, request.version, now)
-        # refusals come before anybody is registered: a heartbeat is taken whole or not at all
+        # Refuse before registering anything, so that no heartbeat is applied only in part.
         self._consumers.check_room(client.channel, (data.group_name for data in heartbeat.consumers))
         self._producers.check_room(client.channel, heartbeat.producers)
         for data in heartbeat.consumers:
@@ -79,7 +79,7 @@ class ClientProcessor:
         new = {data.group_name for data in heartbeat.consumers if not self._is_known(data.group_name)}
         self._names.take(client.channel, len(new))
         configs = [self._find_group(data.group_name) for data in heartbeat.consumers]
-        # mqadmin finds the brokers of a group by the route of its topic of retries alone
+        # mqadmin finds a group's brokers only by the route of its retry topic.
         self._create_retry_topics(
             [_retry_topic(data, config) for data, config in zip(heartbeat.consumers, configs, strict=True) if config]
         )
@@ -88,13 +88,13 @@ class ClientProcessor:
             self._notify(self._consumers.register(client, data, is_notify_enabled=is_notify_enabled))
         for group in heartbeat.producers:
             self._producers.register(client, group)
-        # the connection may have ended before it was registered: nobody would tell of that any more
+        # If the connection ended before this registration, no later event would remove the client.
         if not client.channel.is_open:
             self.on_closed(client.channel)
         return Response()
 
     def unregister(self, request: Request) -> Response:
-        """35: by the connection alone; the C# client does not send its id."""
+        """Answers request 35; finds the client by its connection, since the C# client does not send its id."""
         header = Header(request.ext_fields)
         producer_group = header.optional_text("producerGroup")
         if producer_group is not None:
@@ -105,7 +105,7 @@ class ClientProcessor:
         return Response(ext_fields={})
 
     def check_config(self, request: Request) -> Response:
-        """46: refuses a subscription that the broker cannot filter by."""
+        """Answers request 46: refuses a subscription by which the broker cannot filter."""
         members = JsonObject.of_body(request.body).object("subscriptionData") if request.body else None
         if members is None:
             return Response()
@@ -118,14 +118,14 @@ class ClientProcessor:
         return Response()
 
     def on_closed(self, channel: Channel) -> None:
-        """Removes the client of a closed connection, and notifies the others of its groups."""
+        """Removes the client of a closed connection, and notifies the other clients of its groups."""
         self._names.forget(channel)
         self._producers.disconnect(channel)
         for change in self._consumers.disconnect(channel, now=self._now()):
             self._notify_clients(change)
 
     def scan(self) -> None:
-        """Closes connections without a heartbeat for 120 seconds; to be called every 10 seconds."""
+        """Closes connections without a heartbeat for 120 seconds. Call it every 10 seconds."""
         now = self._now()
         for channel in {*self._producers.scan(now), *self._consumers.scan(now)}:
             channel.close()
@@ -151,7 +151,7 @@ def _retry_topic(data: ConsumerData, config: SubscriptionGroupConfig) -> TopicCo
 
 
 class ConnectionProcessor:
-    """Answers which clients a group has."""
+    """Answers requests for the clients of a group."""
 
     def __init__(self, consumers: ConsumerManager, producers: ProducerManager) -> None:
         self._consumers = consumers
@@ -166,11 +166,11 @@ class ConnectionProcessor:
         }
 
     def consumer_list(self, request: Request) -> Response:
-        """38: the client ids among which consumers share out the queues."""
+        """Answers request 38: the client ids among which consumers distribute the queues."""
         group = Header(request.ext_fields).text("consumerGroup")
         client_ids = self._consumers.client_ids(group)
         if not client_ids:
-            # clients of Java take this error for "no rebalance now", and keep their queues
+            # Java clients take this error for "no rebalance now" and keep their queues.
             return Response(ResponseCode.SYSTEM_ERROR, f"no consumer for this group, {group}", ext_fields={})
         return Response(ext_fields={}, body=encode({"consumerIdList": client_ids}))
 

@@ -1,4 +1,4 @@
-"""Keeps the SQL92 subscriptions: which compile, which have no consumer any more.
+"""Stores the SQL92 subscriptions: their expressions, and since when they have no consumer.
 
 Source: RocketMQ's `ConsumerFilterManager`.
 """
@@ -17,12 +17,12 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store.config import ConsumerFilterData, ConsumerFilterTable
 
 _log = limited(logger_of("rmqfast.broker"))
-#: Characters of all expressions, at most: compiled, they take ten times as much memory.
+#: Limit of the characters of all expressions; compiled, they take ten times as much memory.
 MAX_EXPRESSIONS = 64 << 20
 
 
 class ConsumerFilterManager:
-    """Subscriptions by expression, of groups that are online or were."""
+    """Subscriptions by expression, of groups that are or were online."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
@@ -33,10 +33,10 @@ class ConsumerFilterManager:
         self._size = 0
 
     def load(self, *, now: int) -> None:
-        """Loads what was saved; no subscription has a consumer yet."""
+        """Loads the saved subscriptions, none of which has a consumer yet."""
         table = self._metadata.load(ConsumerFilterTable)
         with self._lock:
-            # as if their consumers had gone 30 seconds ago: after 24 hours without one they are forgotten
+            # Treated as if their consumers had left 30 seconds ago; after 24 hours without a consumer they are removed.
             self._table = table.after_restart(now=now)
             self._size = sum(len(filter_data.expression) for filter_data in self._table.values())
             self._changed = {topic for topic, _ in table}
@@ -44,7 +44,7 @@ class ConsumerFilterManager:
                 self._topics_by_group.setdefault(group, set()).add(topic)
 
     def persist(self, *, now: int) -> None:
-        """Forgets what has had no consumer for 24 hours, and saves what changed."""
+        """Removes subscriptions without a consumer for 24 hours, and saves changes."""
         with self._lock:
             for topic, group in self._table.keys() - self._table.without_dead(now=now).keys():
                 self._remove(topic, group)
@@ -56,9 +56,9 @@ class ConsumerFilterManager:
     def register(
         self, group: str, subscriptions: Iterable[SubscriptionData], problems: Mapping[str, str | None], *, now: int
     ) -> None:
-        """Takes the subscriptions of a heartbeat; the group's other topics are dead.
+        """Applies the subscriptions of a heartbeat; the group's other topics become dead.
 
-        `problems` says of each subscription that is new to the group why its expression does not compile, or None.
+        `problems` has, for each subscription new to the group, the reason why its expression does not compile, or None.
         """
         topics = set()
         with self._lock:
@@ -70,7 +70,7 @@ class ConsumerFilterManager:
                 self._die(group, topic, now)
 
     def check_room(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
-        """Refuses expressions beyond what a broker keeps; those without a consumer make room first."""
+        """Refuses expressions beyond the limit; first removes those without a consumer."""
         wanted = {it.topic: it.sub_string for it in subscriptions if not it.is_tag_type}
         with self._lock:
             if self._size_with(group, wanted) <= MAX_EXPRESSIONS:
@@ -102,18 +102,18 @@ class ConsumerFilterManager:
         elif subscription.sub_version < old.client_version:
             _log.info("group %s: an older expression of topic %s is ignored", group, subscription.topic)
         elif subscription.sub_version == old.client_version:
-            # a consumer that comes back within 24 hours brings its expression to life again
+            # A consumer that returns within 24 hours revives its expression.
             if old.dead:
                 self._put(replace(old, dead_time=0))
         elif _is_other(old, subscription):
-            # a new expression that does not compile leaves none: the client is told by its next pull
+            # A new expression that does not compile removes the old one; the client's next pull reports the error.
             self._remove(subscription.topic, group)
             self._build(group, subscription, problems, now)
         else:
             self._put(replace(old, client_version=subscription.sub_version, dead_time=0))
 
     def _build(self, group: str, subscription: SubscriptionData, problems: Mapping[str, str | None], now: int) -> None:
-        # the data plane compiles what is new to the group; what it knows already was kept or refused then
+        # The data plane compiles only new subscriptions; known ones were accepted or refused before.
         if subscription.topic not in problems:
             return
         error = problems[subscription.topic]

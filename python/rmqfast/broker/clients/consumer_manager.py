@@ -1,4 +1,4 @@
-"""Keeps which consumer groups are online, and fills the data plane with them.
+"""Keeps track of the consumer groups online, and passes changes on to the data plane.
 
 Source: RocketMQ's `ConsumerManager`, `DefaultConsumerIdsChangeListener`, `ConsumerGroupInfo`.
 """
@@ -22,14 +22,12 @@ _log = limited(logger_of("rmqfast.broker"))
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """The state of a group, as heartbeats change it; not thread-safe.
+    """State of a group, as changed by heartbeats; not thread-safe.
 
     Attributes:
-        consume_type: As in the last heartbeat, as are the next two.
-        message_model: `CLUSTERING` or `BROADCASTING`.
-        consume_from_where: Where a new group begins.
-        clients: Its clients by connection, in the order in which they came.
-        subscriptions: What the group wants, by topic.
+        consume_type: Taken from the last heartbeat, like `message_model` and `consume_from_where`.
+        clients: Clients by connection, in order of arrival.
+        subscriptions: Subscriptions of the whole group, by topic.
     """
 
     name: str
@@ -40,11 +38,11 @@ class ConsumerGroup:
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
 
     def update_client(self, client: ClientChannel, data: ConsumerData) -> bool:
-        """Takes a client's heartbeat. Returns whether its connection is new.
+        """Applies a client's heartbeat; returns whether its connection is new.
 
-        Type and model become those of this client, whatever the others of the group said.
+        Type and model of the group become those of this client.
         """
-        # 4.9.4 overwrites them with each heartbeat, though members of a group should agree
+        # As in 4.9.4, each heartbeat overwrites them; members of a group are expected to agree.
         self.consume_type, self.message_model = data.consume_type, data.message_model
         self.consume_from_where = data.consume_from_where
         old = self.clients.get(client.channel)
@@ -52,7 +50,7 @@ class ConsumerGroup:
             self.clients[client.channel] = client
             return True
         if old.client_id == client.client_id:
-            # language and version stay those of the first heartbeat, as in Java
+            # Language and version stay those of the first heartbeat, as in Java.
             self.clients[client.channel] = replace(old, last_update=client.last_update)
         else:
             _log.error(
@@ -62,10 +60,10 @@ class ConsumerGroup:
         return False
 
     def update_subscriptions(self, subscriptions: Iterable[SubscriptionData]) -> SubscriptionChange:
-        """Takes the subscriptions of a client's heartbeat as those of the whole group.
+        """Applies the subscriptions of one client's heartbeat as those of the whole group.
 
-        One with a greater version takes the place of the group's; topics that this client does not want are removed,
-        though another one may want them.
+        A subscription with a higher version replaces the group's. Topics that this client does not subscribe to are
+        removed, even if another member subscribes to them.
         """
         updated: dict[str, SubscriptionData] = {}
         is_new = False
@@ -73,8 +71,8 @@ class ConsumerGroup:
         for subscription in subscriptions:
             topics.add(subscription.topic)
             old = self.subscriptions.get(subscription.topic)
-            # The newest member decides for the group, and others are not notified of other tags: the trap of two
-            # consumers of one group that want different tags.
+            # The newest member decides for the group, and other members are not notified of changed tags. This is the
+            # trap of two consumers of one group with different tags.
             if old is None or subscription.sub_version > old.sub_version:
                 self.subscriptions[subscription.topic] = updated[subscription.topic] = subscription
                 is_new |= old is None
@@ -89,12 +87,12 @@ class ConsumerGroup:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionChange:
-    """The change of a group's subscriptions by a heartbeat.
+    """Change of a group's subscriptions by a heartbeat.
 
     Attributes:
-        updated: Those that are new or newer.
-        removed: Topics that are not wanted any more.
-        has_other_topics: Whether topics came or went, of which clients are notified, unlike other tags.
+        updated: New subscriptions and those with a higher version.
+        removed: Topics without a subscription now.
+        has_other_topics: Whether topics were added or removed, which clients must be notified of.
     """
 
     updated: tuple[SubscriptionData, ...]
@@ -103,9 +101,9 @@ class SubscriptionChange:
 
 
 class ConsumerManager:
-    """Clients and subscriptions of the groups that are online; the data plane gets every change.
+    """Clients and subscriptions of the groups online; the data plane gets every change.
 
-    The caller sends the notices that are returned.
+    Returned notices must be sent by the caller.
     """
 
     def __init__(
@@ -119,14 +117,14 @@ class ConsumerManager:
         self._names_by_channel: dict[Channel, set[str]] = {}
 
     def check_room(self, channel: Channel, names: Iterable[str]) -> None:
-        """Refuses more groups than a connection may be in."""
+        """Refuses more groups than one connection may have."""
         with self._lock:
             check_room("consumer", self._names_by_channel.get(channel, set()).union(names))
 
     def register(
         self, client: ClientChannel, data: ConsumerData, *, is_notify_enabled: bool = True
     ) -> GroupChange | None:
-        """Takes a group of a heartbeat. Returns a notice for all its clients if this one is new or topics changed."""
+        """Applies one group of a heartbeat; returns a notice for all clients if this one is new or topics changed."""
         with self._lock:
             group, is_new_group = self._open_group(data.group_name)
             old_model = group.message_model
@@ -137,7 +135,7 @@ class ConsumerManager:
                 self._data_plane.put_consumer_group(group.name, group.message_model)
             problems = self._push(group.name, change)
             self._filters.register(group.name, data.subscriptions, problems, now=client.last_update)
-            # the sender, too: the first assignment of a lite pull consumer depends on this notice
+            # Notify the sender, too: the first assignment of a lite pull consumer depends on this notice.
             if (is_new or change.has_other_topics) and is_notify_enabled:
                 return self._change(group)
         return None
@@ -145,7 +143,7 @@ class ConsumerManager:
     def unregister(
         self, group_name: str, channel: Channel, *, now: int, is_notify_enabled: bool = True
     ) -> GroupChange | None:
-        """Removes a client from a group. Returns the notice for the others."""
+        """Removes a client from a group; returns the notice for the other clients."""
         with self._lock:
             group = self._groups.get(group_name)
             if group is None:
@@ -157,7 +155,7 @@ class ConsumerManager:
             return self._change(group) if is_notify_enabled else None
 
     def disconnect(self, channel: Channel, *, now: int) -> list[GroupChange]:
-        """Removes a client from all its groups. Returns the notices for the others, whatever their group's setting."""
+        """Removes a client from all its groups; returns the notices for the others, whatever the groups' settings."""
         changes = []
         with self._lock:
             for name in sorted(self._names_by_channel.get(channel, ())):
@@ -170,11 +168,11 @@ class ConsumerManager:
         return [change for change in changes if change is not None]
 
     def scan(self, now: int) -> list[Channel]:
-        """Removes clients silent for more than 120 seconds. Returns their connections; notifies nobody."""
+        """Removes clients silent for over 120 seconds; returns their connections. Notifies no client."""
         channels = []
         with self._lock:
             for group in list(self._groups.values()):
-                # no notice: 4.9.4 lets the others find out by their next rebalance, within 20 seconds
+                # No notice, as in 4.9.4: the others find out by their next rebalance, within 20 seconds.
                 for client in [client for client in group.clients.values() if client.is_expired(now)]:
                     self._remove_client(group, client.channel)
                     channels.append(client.channel)
@@ -183,7 +181,7 @@ class ConsumerManager:
         return list(dict.fromkeys(channels))
 
     def group(self, name: str) -> ConsumerGroup | None:
-        """Returns a copy of a group; None where it is not online."""
+        """Returns a copy of a group; None if it is not online."""
         with self._lock:
             group = self._groups.get(name)
             return None if group is None else group.copy()
@@ -238,7 +236,7 @@ class ConsumerManager:
         self._data_plane.remove_consumer_group(group.name)
 
     def _push(self, name: str, change: SubscriptionChange) -> dict[str, str | None]:
-        """Tells the data plane. Returns why the expression of each updated topic does not compile."""
+        """Updates the data plane; returns, by topic, the reason why an expression does not compile, or None."""
         problems = {it.topic: self._data_plane.put_subscription(name, it) for it in change.updated}
         for topic in change.removed:
             self._data_plane.remove_subscription(name, topic)

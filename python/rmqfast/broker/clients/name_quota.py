@@ -1,4 +1,4 @@
-"""Limits how many topics and groups a client may create by using them: they are kept for good."""
+"""Limits the topics and groups that a client may create by using them, since these are stored forever."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from rmqfast.threads import new_lock
 
 __all__ = ["NameQuota"]
 
-#: Of the budget of a connection, what all connections of a host have together.
+#: Budget of a host, as a multiple of a connection's budget.
 _HOST = 10
-#: Hosts that are remembered; those that have their whole budget are forgotten first.
+#: Limit of stored budgets; beyond it, full budgets are dropped.
 _HOSTS = 10_000
 
 
 class NameQuota:
-    """Budgets of new names for each connection and each host, which refill with time."""
+    """Budgets of new names per connection and per host, which refill over time."""
 
     def __init__(self, burst: int, per_second: int, clock: Callable[[], float] = monotonic) -> None:
         self._burst = burst
@@ -29,10 +29,10 @@ class NameQuota:
         self._budgets: dict[Channel | str, TokenBucket] = {}
 
     def take(self, channel: Channel, count: int = 1) -> None:
-        """Spends from the budgets of a connection and its host; refuses where one of them has less."""
+        """Spends from the budgets of a connection and its host; refuses if one of them is too small."""
         if count == 0:
             return
-        # a client that opens connections without end would have a new budget with each
+        # The host's budget stops a client that opens ever more connections.
         host = channel.remote_address.rpartition(":")[0]
         now = self._clock()
         with self._lock:
@@ -51,7 +51,7 @@ class NameQuota:
             hosts.take(count, now=now)
 
     def forget(self, channel: Channel) -> None:
-        """Forgets a closed connection; its host's budget stays as it is."""
+        """Drops the budget of a closed connection; its host's budget stays."""
         with self._lock:
             self._budgets.pop(channel, None)
 

@@ -1,4 +1,4 @@
-"""Keeps which producer groups are online, for transaction checks and replies.
+"""Keeps track of the producer groups online, for transaction checks and replies.
 
 Source: RocketMQ's `ProducerManager`, `ProducerTableInfo`, `ProducerInfo`.
 """
@@ -15,15 +15,13 @@ from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Channel
 from rmqfast.remoting.log_limit import limited
 
-#: How many clients are tried for one that can be asked (`GET_AVAILABLE_CHANNEL_RETRY_COUNT`).
+#: Clients to try until one can be asked (`GET_AVAILABLE_CHANNEL_RETRY_COUNT`).
 TRIES = 3
 
 _log = limited(logger_of("rmqfast.broker"))
 
 
 class ProducerManager:
-    """Clients of the producer groups that are online."""
-
     def __init__(self) -> None:
         self._lock = QuietLock()
         self._groups: dict[str, dict[Channel, ClientChannel]] = {}
@@ -32,7 +30,7 @@ class ProducerManager:
         self._turn = count(1)
 
     def check_room(self, channel: Channel, names: Iterable[str]) -> None:
-        """Refuses more groups than a connection may be in."""
+        """Refuses more groups than one connection may have."""
         with self._lock:
             check_room("producer", self._names_by_channel.get(channel, set()).union(names))
 
@@ -44,7 +42,7 @@ class ProducerManager:
                 clients[client.channel] = replace(old, last_update=client.last_update)
                 return
             clients[client.channel] = client
-            # replies find their requester by its client id
+            # Replies are sent to their requester by client id.
             self._channel_by_client[client.client_id] = client.channel
             self._names_by_channel.setdefault(client.channel, set()).add(group)
 
@@ -59,7 +57,7 @@ class ProducerManager:
                 self._remove_client(group, channel)
 
     def scan(self, now: int) -> list[Channel]:
-        """Removes clients that were silent for more than 120 seconds, and returns their connections."""
+        """Removes clients silent for over 120 seconds; returns their connections."""
         channels: list[Channel] = []
         with self._lock:
             for group, clients in list(self._groups.items()):
@@ -69,19 +67,19 @@ class ProducerManager:
         return list(dict.fromkeys(channels))
 
     def clients(self, group: str) -> list[ClientChannel] | None:
-        """Returns the clients of a group; None where it is not online."""
+        """Returns the clients of a group; None if it is not online."""
         with self._lock:
             clients = self._groups.get(group)
             return None if clients is None else list(clients.values())
 
     def available_channel(self, group: str) -> Channel | None:
-        """Returns an open connection of a group, in turns; None where it has none."""
+        """Returns an open connection of a group, round robin; None if there is none."""
         with self._lock:
             channels = list(self._groups.get(group, ()))
             if not channels:
                 _log.warning("producer group %s has no client to ask", group)
                 return None
-            # round robin, as in Java: a client that hangs is not asked every time
+            # Round robin, as in Java, so that a client that hangs is not asked every time.
             first = next(self._turn) % len(channels)
         turns = (channels[(first + step) % len(channels)] for step in range(TRIES))
         return next((channel for channel in turns if channel.is_open), None)
@@ -91,7 +89,7 @@ class ProducerManager:
             return self._channel_by_client.get(client_id)
 
     def table(self) -> dict[str, list[dict[str, Any]]]:
-        """Returns all groups with their clients, as administrators see them."""
+        """Returns all groups with their clients, in the form of answers to administrators."""
         with self._lock:
             groups = {group: list(clients.values()) for group, clients in self._groups.items()}
         return {group: [_info(client) for client in clients] for group, clients in groups.items()}
@@ -107,7 +105,7 @@ class ProducerManager:
         names.discard(group)
         if not names:
             del self._names_by_channel[channel]
-        # a connection may have said more than one id
+        # One connection may have registered several client ids.
         is_known = any(self._groups[name][channel].client_id == client.client_id for name in names)
         if not is_known and self._channel_by_client.get(client.client_id) == channel:
             del self._channel_by_client[client.client_id]

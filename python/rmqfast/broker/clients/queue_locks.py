@@ -15,43 +15,31 @@ from rmqfast.remoting.protocol.heartbeat_data import checked_name
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.threads import new_lock
 
-#: Milliseconds for which a lock holds (`rocketmq.broker.rebalance.lockMaxLiveTime`).
+#: Milliseconds until a lock expires (`rocketmq.broker.rebalance.lockMaxLiveTime`).
 LIVE_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
 class QueueLock:
-    """A client's lock of a queue.
-
-    Attributes:
-        last_update: Milliseconds since 1970 at which it last asked for it.
-    """
+    """Lock of a queue by a client; `last_update` is its last request for the lock, in milliseconds since 1970."""
 
     client_id: str
     last_update: int
 
     def is_for(self, client_id: str, now: int) -> bool:
-        """Returns whether a client may have it: the owner, or anybody 60 seconds after the owner's last request."""
+        """Whether a client may take the lock: its owner, or any client 60 seconds after the owner's last request."""
         return self.client_id == client_id or now - self.last_update > LIVE_MS
 
 
 class QueueLockManager:
-    """Locks by group and queue. They expire; a client that disconnects keeps its own until then.
-
-    Example:
-        >>> locks, queue = QueueLockManager(), MessageQueue("t", "b", 0)
-        >>> locks.lock("g", "one", [queue], now=0), locks.lock("g", "two", [queue], now=60_000)
-        ([MessageQueue(topic='t', broker_name='b', queue_id=0)], [])
-        >>> locks.lock("g", "two", [queue], now=60_001) == [queue]
-        True
-    """
+    """Locks by group and queue. A client that disconnects keeps its locks until they expire."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
         self._groups: dict[str, dict[MessageQueue, QueueLock]] = {}
 
     def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue], *, now: int) -> list[MessageQueue]:
-        """Locks queues for a client, for 60 seconds. Returns those that it has now."""
+        """Locks queues for a client, for 60 seconds; returns the queues that it has locked now."""
         locked = []
         with self._lock:
             locks = self._groups.setdefault(group, {})
@@ -69,14 +57,13 @@ class QueueLockManager:
             locks = self._groups.get(group, {})
             for queue in queues:
                 lock = locks.get(queue)
-                # only its owner gives a lock back: a late unlock must not take it from the next one
+                # Only the owner may unlock: a late unlock must not release the next owner's lock.
                 if lock is not None and lock.client_id == client_id:
                     del locks[queue]
             if not locks:
                 self._groups.pop(group, None)
 
     def scan(self, now: int) -> None:
-        """Forgets expired locks."""
         with self._lock:
             for group, locks in list(self._groups.items()):
                 for queue in [queue for queue, lock in locks.items() if now - lock.last_update > LIVE_MS]:
@@ -85,12 +72,12 @@ class QueueLockManager:
                     del self._groups[group]
 
 
-#: Queues that one request may name.
+#: Limit of queues per request.
 MAX_QUEUES = 10_000
 
 
 class QueueLockProcessor:
-    """Requests 41 and 42, of consumers in order."""
+    """Requests 41 and 42, from orderly consumers."""
 
     def __init__(self, locks: QueueLockManager, now: Callable[[], int]) -> None:
         self._locks = locks

@@ -1,1 +1,1 @@
-"""`broker.conf`: its keys, its values, what they mean for the store and the data plane."""
+"""`broker.conf`: its keys and values, and their meaning for the store and the data plane."""

@@ -1,4 +1,4 @@
-"""Parses `broker.conf`, completed by RocketMQ's defaults, and keeps it while the broker runs.
+"""Parses `broker.conf`, adds RocketMQ's defaults, and holds the configuration of a running broker.
 
 Source: RocketMQ's `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`, `BrokerStartup`,
 `MixAll`, `Configuration`.
@@ -23,9 +23,9 @@ _log = logger_of(__name__)
 
 
 class BrokerConfig(Mapping[str, str]):
-    r"""The configuration of a broker: texts by key; equal where all values are.
+    r"""The configuration of a broker: strings by key.
 
-    A key that is not known is kept and shown, as RocketMQ does; a warning names it.
+    Unknown keys are kept and shown, as in RocketMQ; a warning names them. Configurations with equal values are equal.
 
     Example:
         >>> config = BrokerConfig.parse("brokerName=broker-a\nlistenPort = 20911")
@@ -40,15 +40,11 @@ class BrokerConfig(Mapping[str, str]):
     """
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        """Takes values by key.
-
-        Raises:
-            ArgumentError: A value that is not of its key's kind.
-        """
+        """Takes values by key; `ArgumentError` for a value of another type than its key."""
         self._set = {key: _check_value(key, value) for key, value in (values or {}).items()}
-        # What RocketMQ does not have is shown only where it was given.
+        # Keys unknown to RocketMQ are shown only if set.
         defaults = {key: config_key.default for key, config_key in CONFIG_KEYS.items() if key not in OWN_KEYS}
-        # the order matters: what was set wins over what follows from it
+        # The order matters: explicit values override derived ones, which override defaults.
         table = defaults | self._derive() | self._set
         self._table = {key: value for key, value in table.items() if value is not None}
 
@@ -57,7 +53,7 @@ class BrokerConfig(Mapping[str, str]):
         """Parses a properties file; logs keys without effect.
 
         Raises:
-            ArgumentError: A value that is not of its key's kind, or a text that is no properties file.
+            ArgumentError: A value has another type than its key, or the file is malformed.
         """
         values = properties.loads(text)
         unknown = sorted(values.keys() - CONFIG_KEYS.keys() - TLS_KEYS - UNUSED_KEYS)
@@ -69,43 +65,39 @@ class BrokerConfig(Mapping[str, str]):
         return cls(values)
 
     def replaced(self, values: Mapping[str, str]) -> Self:
-        """Returns a copy with other values for some keys.
-
-        Raises:
-            ArgumentError: A value that is not of its key's kind.
-        """
+        """Returns a copy with other values for some keys; `ArgumentError` for a value of another type than its key."""
         return type(self)(self._set | dict(values))
 
     @property
     def explicit(self) -> Mapping[str, str]:
-        """The values that were set."""
+        """Explicitly set values by key."""
         return self._set
 
     def text(self, key: str) -> str:
-        """Returns the value of a key; empty where it has none."""
+        """Returns the value of a key; empty if it has none."""
         config_key = CONFIG_KEYS.get(key)
         return self._table.get(key, (config_key and config_key.default) or "")
 
     def number(self, key: str) -> int:
-        """Returns the value of a key of numbers."""
+        """Returns the value of a numeric key."""
         return int(self._table.get(key) or CONFIG_KEYS[key].default or 0)
 
     def percent(self, key: str, default: int) -> int:
-        """Returns the value of a key of ratios, in percent; `default` where it has none."""
+        """Returns the value of a ratio key in percent, or `default` if it has none."""
         return round(float(self._table[key]) * 100) if key in self._table else default
 
     def flag(self, key: str) -> bool:
-        """Returns the value of a key of flags."""
+        """Returns the value of a boolean key."""
         return (self._table.get(key) or CONFIG_KEYS[key].default) == "true"
 
     @property
     def broker_address(self) -> str:
-        """The advertised address: `brokerIP1:listenPort`."""
+        """Advertised address: `brokerIP1:listenPort`."""
         return f"{self.text('brokerIP1')}:{self.text('listenPort')}"
 
     @property
     def is_slave(self) -> bool:
-        """Whether it follows a master (`brokerRole=SLAVE`)."""
+        """Whether the broker follows a master (`brokerRole=SLAVE`)."""
         return self.text("brokerRole") == "SLAVE"
 
     @property
@@ -115,10 +107,10 @@ class BrokerConfig(Mapping[str, str]):
 
     @property
     def broker_id(self) -> int:
-        """The id: 0 for a master, whatever `brokerId` says, as in RocketMQ; more for a slave.
+        """Id of the broker: 0 for a master regardless of `brokerId`, as in RocketMQ; 1 or more for a slave.
 
         Raises:
-            ArgumentError: A slave without an id of its own.
+            ArgumentError: The configuration of a slave has no positive `brokerId`.
         """
         if not self.is_slave:
             return 0
@@ -128,7 +120,7 @@ class BrokerConfig(Mapping[str, str]):
         return broker_id
 
     def to_text(self) -> str:
-        """Returns all values as lines `key=value`, sorted: what `-p` prints."""
+        """Returns all values as sorted lines `key=value`, as printed by `-p`."""
         return "".join(f"{key}={self[key]}\n" for key in sorted(self))
 
     def to_body(self) -> bytes:
@@ -139,7 +131,7 @@ class BrokerConfig(Mapping[str, str]):
         port = self._set.get("listenPort") or CONFIG_KEYS["listenPort"].default or "0"
         derived = {"haListenPort": str(int(port) + HA_DISTANCE)}
         if "brokerIP1" in self._set:
-            # slaves on other machines find the HA port where clients find the broker
+            # Slaves on other machines reach the HA port at the same IP as clients reach the broker.
             derived["brokerIP2"] = self._set["brokerIP1"]
         return derived
 
@@ -157,12 +149,7 @@ class BrokerConfig(Mapping[str, str]):
 
 
 def may_change(key: str) -> bool:
-    """Returns whether a change of the key takes effect while the broker runs.
-
-    Example:
-        >>> may_change("brokerPermission"), may_change("storePathRootDir"), may_change("nobodyKnows")
-        (True, False, False)
-    """
+    """Whether a change of the key takes effect while the broker runs."""
     config_key = CONFIG_KEYS.get(key)
     return config_key is not None and config_key.effect is Effect.LIVE
 
@@ -175,7 +162,7 @@ def _check_value(key: str, value: str) -> str:
 
 
 class ConfigFile:
-    r"""A `broker.conf`, into which changes at run time are written.
+    r"""A `broker.conf` into which changes at run time are written.
 
     Example:
         >>> path = getfixture("tmp_path") / "broker.conf"
@@ -190,11 +177,7 @@ class ConfigFile:
         self._lock = QuietLock()
 
     def load(self) -> BrokerConfig:
-        """Parses the file.
-
-        Raises:
-            ArgumentError: It cannot be read, or a value is not of its key's kind.
-        """
+        """Parses the file; `ArgumentError` if it cannot be read or a value has another type than its key."""
         try:
             return BrokerConfig.parse(self.path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -205,9 +188,9 @@ class ConfigFile:
             raise ArgumentError(f"{self.path}: {error}") from error
 
     def update(self, values: Mapping[str, str]) -> None:
-        """Writes values into the file and keeps its other keys. Comments are lost, as with RocketMQ; `.bak` has them.
+        """Writes values into the file and keeps its other keys. Comments are lost, as in RocketMQ; `.bak` keeps them.
 
-        Where the operating system refuses the log says so: the broker runs with the values all the same.
+        If the operating system refuses, the error is only logged, since the values are in effect already.
         """
         if not values:
             return
@@ -224,15 +207,7 @@ def _escape(values: Mapping[str, str]) -> str:
 
 
 class Configuration:
-    """The current configuration and its version; thread-safe.
-
-    Example:
-        >>> configuration = Configuration(BrokerConfig({"brokerName": "b"}), now=1_700_000_000_000)
-        >>> configuration.update({"brokerPermission": "4", "listenPort": "1"}, now=1_700_000_000_001)
-        {'brokerPermission': '4'}
-        >>> configuration.current.number("brokerPermission"), configuration.data_version.counter
-        (4, 1)
-    """
+    """The current configuration and its version; thread-safe."""
 
     def __init__(self, config: BrokerConfig, *, now: int) -> None:
         self._lock = QuietLock()
@@ -248,9 +223,9 @@ class Configuration:
         return self._data_version
 
     def update(self, values: Mapping[str, str], *, now: int) -> dict[str, str]:
-        """Takes and returns the values of keys that may change while the broker runs; ignores the others."""
+        """Applies and returns the values of keys that may change at run time; ignores the others."""
         changes = {key: value for key, value in values.items() if may_change(key)}
-        # RocketMQ passes over keys that it does not know in silence; here the log names what is not taken
+        # RocketMQ silently ignores such keys; here a warning names them.
         fixed_keys = sorted(values.keys() - changes.keys())
         if fixed_keys:
             _log.warning(

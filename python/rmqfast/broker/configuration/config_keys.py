@@ -1,4 +1,4 @@
-"""The keys of `broker.conf`: what kind of value each has, RocketMQ's default, and when it takes effect.
+"""The keys of `broker.conf`: their types, RocketMQ's defaults, and when changes take effect.
 
 Source: RocketMQ's `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`.
 """
@@ -17,7 +17,7 @@ from rmqfast.system import home_directory
 
 _HOST_NAME = socket.gethostname() or "DEFAULT_BROKER"
 _HOME = home_directory()
-#: Nothing for an account without a home: whoever opens the store says so.
+#: Empty for an account without a home directory; opening the store reports the missing path.
 _STORE = "" if _HOME is None else str(_HOME / "store")
 
 
@@ -40,12 +40,7 @@ class Kind(Enum):
 
 
 class ConfigKey(NamedTuple):
-    """A key of `broker.conf`.
-
-    Attributes:
-        default: The value where none is set; None for a key that then has none.
-        effect: What it does here.
-    """
+    """A key of `broker.conf`; `default` is None if the key has no default."""
 
     name: str
     kind: Kind
@@ -53,7 +48,7 @@ class ConfigKey(NamedTuple):
     effect: Effect
 
     def check(self, value: str) -> str:
-        """Returns the value without the blanks around it; refuses one that is not of this kind."""
+        """Returns the value without surrounding blanks; `ArgumentError` if it has another type."""
         text = value.strip()
         if self.kind is Kind.PATH:
             return str(local_path(text, self.name))
@@ -66,7 +61,7 @@ def _fits(kind: Kind, text: str) -> bool:
     if kind in _BITS:
         digits = text.removeprefix("-")
         limit = 1 << (_BITS[kind] - 1)
-        # `isdigit` alone is true of digits of other scripts, too
+        # `isdigit` accepts digits of other scripts, so check for ASCII, too.
         return digits.isascii() and digits.isdigit() and len(digits) < _LONGEST and -limit <= int(text) < limit
     if kind is Kind.RATIO:
         return re.fullmatch(r"0?\.\d{1,2}|1(\.0+)?", text, re.ASCII) is not None and float(text) > 0
@@ -76,7 +71,7 @@ def _fits(kind: Kind, text: str) -> bool:
 
 
 _BITS = {Kind.INT: 32, Kind.LONG: 64}
-#: A longer text is no number of 64 bits, and `int` refuses very long ones with an error of its own.
+#: A longer string is no 64-bit number, and `int` refuses very long strings with an error of its own.
 _LONGEST = 20
 START, LIVE = Effect.START, Effect.LIVE
 TEXT, PATH, INT, LONG, FLAG = Kind.TEXT, Kind.PATH, Kind.INT, Kind.LONG, Kind.FLAG
@@ -165,7 +160,7 @@ _TABLE = (
     # of 5.x
     ConfigKey("bindAddress", TEXT, "127.0.0.1", START),
 )
-#: Keys of no version of RocketMQ.
+#: Keys that no version of RocketMQ has.
 _OWN_TABLE = (
     ConfigKey("aclMode", ACL_MODE, None, START),
     ConfigKey("nameServerAclFile", TEXT, None, START),
@@ -210,14 +205,14 @@ fastFailIfNoBufferInStorePool enableDLegerCommitLog dLegerGroup dLegerPeers dLeg
 isEnableBatchPush enableScheduleAsyncDeliver scheduleAsyncDeliverMaxPendingLimit
 scheduleAsyncDeliverMaxResendNum2Blocked
 """
-#: Keys of RocketMQ 4.9.4 that have no effect here: any value is accepted, kept and shown.
+#: Keys of RocketMQ 4.9.4 without effect here; any value is accepted, kept and shown.
 UNUSED_KEYS = frozenset(_UNUSED.split())
 
-#: Keys that RocketMQ takes from the command line of the JVM: it does not show them.
+#: Keys that RocketMQ reads from JVM properties and therefore does not show.
 JVM_KEYS = frozenset(key.name for key in _TABLE if key.name.startswith("rocketmq."))
 
-#: Keys that RocketMQ does not have.
+#: Keys that RocketMQ lacks.
 OWN_KEYS = frozenset(key.name for key in _OWN_TABLE)
 
-#: Every key by its name, in the order of RocketMQ's classes.
+#: All keys by name, in the order of RocketMQ's classes.
 CONFIG_KEYS = {key.name: key for key in (*_TABLE, *_OWN_TABLE)}

@@ -1,1 +1,1 @@
-"""Messages that wait for their time."""
+"""Delayed messages, which wait until they are due."""

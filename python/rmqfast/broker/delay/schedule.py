@@ -1,4 +1,4 @@
-"""Delivers delayed messages to their own topics once they are due.
+"""Delivers delayed messages to their target topics when they are due.
 
 Source: RocketMQ's `ScheduleMessageService`, `AdminBrokerProcessor`, `ConfigManager`, `SlaveSynchronize`,
 `MessageStoreConfig`.
@@ -25,18 +25,18 @@ from rmqfast.system import milliseconds_since_boot
 __all__ = ["DEFAULT_DELAY_LEVELS", "DelayLevels", "DelayOffsetProcessor", "Jump", "ScheduleMessageService", "TimeOfDay"]
 
 _log = logger_of(__name__)
-#: What a clock is off between two looks by being set right slowly, or read late, in milliseconds.
+#: Tolerated difference between the clocks in milliseconds, from slow adjustments and late readings.
 _SLACK = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Jump:
-    """A change of the system clock.
+    """A jump of the system clock.
 
     Attributes:
-        shift: Milliseconds, less than 0 where it was set back.
-        earliest: When that was at the earliest, by the new time.
-        noticed: When it was seen, by the new time.
+        shift: Size in milliseconds, negative if the clock was set back.
+        earliest: Earliest possible time of the jump, by the new time.
+        noticed: Time when the jump was detected, by the new time.
     """
 
     shift: int
@@ -44,22 +44,15 @@ class Jump:
     noticed: int
 
     def came_after(self, store_timestamp: int) -> bool:
-        """Returns whether a message was stored before the jump."""
+        """Whether the jump came after a message was stored."""
         return not self.earliest <= store_timestamp <= self.noticed
 
 
 class TimeOfDay:
-    """Detects jumps of the system clock by a monotonic one.
+    """Detects jumps of the system clock by comparing it with a monotonic clock.
 
-    RocketMQ's delays go by the time of day, as the times to deliver at are stored, and must mean the same after a
-    restart. A process that sees a jump corrects them.
-
-    Example:
-        >>> ticks = iter([0, 100])
-        >>> clock = TimeOfDay(1_000_000, steady=lambda: next(ticks))
-        >>> jump = clock.jump_since_last_call(1_010_100)
-        >>> jump.shift, jump.came_after(store_timestamp=1_000_050), jump.came_after(store_timestamp=1_010_050)
-        (10000, True, False)
+    Delivery times are stored as times of day, as in RocketMQ, since they must survive a restart. A process that detects
+    a jump corrects them.
     """
 
     def __init__(self, now: int, *, steady: Callable[[], int] = milliseconds_since_boot) -> None:
@@ -68,7 +61,7 @@ class TimeOfDay:
         self._ahead = now - self._last
 
     def jump_since_last_call(self, now: int) -> Jump | None:
-        """Returns and logs a jump of more than a second since the last call; None without one."""
+        """Returns and logs a jump of over a second since the last call; None without a jump."""
         steady = self._steady()
         passed, self._last = steady - self._last, steady
         shift, self._ahead = now - steady - self._ahead, now - steady
@@ -78,24 +71,15 @@ class TimeOfDay:
         return Jump(shift, now - passed - _SLACK, now)
 
 
-#: Those of `MessageStoreConfig`; a message of level n waits in queue n - 1 of SCHEDULE_TOPIC_XXXX.
+#: Defaults of `MessageStoreConfig`. A message of level n waits in queue n - 1 of SCHEDULE_TOPIC_XXXX.
 DEFAULT_DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class DelayLevels(Mapping[int, int]):
-    """Milliseconds by level, from 1.
+    """Delays in milliseconds by level, from 1.
 
-    Args:
-        text: Times with units s, m, h, d and blanks between, the first is level 1 (`messageDelayLevel`).
-
-    Raises:
-        ArgumentError: Something else.
-
-    Example:
-        >>> levels = DelayLevels("1s 5m 2h")
-        >>> levels[2], len(levels)
-        (300000, 3)
+    `text` is a `messageDelayLevel`: times with the units s, m, h or d, separated by blanks, level 1 first.
     """
 
     def __init__(self, text: str = DEFAULT_DELAY_LEVELS) -> None:
@@ -118,21 +102,18 @@ def _millis(word: str) -> int:
     return int(number) * _UNITS[unit]
 
 
-#: Milliseconds, as in `ScheduleMessageService`: FIRST_DELAY_TIME, DELAY_FOR_A_WHILE, DELAY_FOR_A_PERIOD.
+#: Milliseconds, named in `ScheduleMessageService` FIRST_DELAY_TIME, DELAY_FOR_A_WHILE, DELAY_FOR_A_PERIOD.
 _FIRST_LOOK = 1_000
 _SOON = 100
 _AFTER_AN_ERROR = 10_000
 
 
 class ScheduleMessageService:
-    """Delivers delayed messages; its owner calls `run_once` again and again, `persist` every 10 seconds.
+    """Delivers delayed messages. Call `run_once` repeatedly, and `persist` every 10 seconds.
 
-    A level is a queue, and delivered in order: what cannot be delivered now holds up what is behind it. A process that
-    is killed delivers again what it delivered since `persist`, and loses nothing. `persist` flushes what was delivered
-    before the offsets, so that none says more than the log holds.
-
-    Raises:
-        CorruptError: `delayOffset.json` is there, and neither it nor its backup can be read.
+    A level is a queue and delivered in order, so a message that cannot be stored delays the ones after it. After a
+    kill, messages delivered since the last `persist` are delivered again, and none is lost: `persist` flushes the
+    delivered messages before it saves the offsets.
     """
 
     def __init__(
@@ -160,22 +141,22 @@ class ScheduleMessageService:
         self._table = metadata.load(DelayOffsetTable)
         self._saved: dict[int, int] = {}
         self._correct()
-        # may be ahead of the table by messages that were discarded, of which no offset need be saved
+        # May be ahead of the table after discarded messages, whose offsets need not be saved.
         self._next = {level: self._table.get(level, 0) for level in self.levels}
         self._due = dict.fromkeys(self.levels, started + _FIRST_LOOK)
-        #: By level: where its queue ended when the time of day jumped, and the jump.
+        #: Clock jumps by level, each with the end of the level's queue at that time.
         self._jumps: dict[int, list[tuple[int, Jump]]] = {level: [] for level in self.levels}
 
     def run_once(self, now: int) -> int:
-        """Delivers what is due, one batch of each level at most. Returns how many messages; a full batch has more."""
+        """Delivers due messages, at most a batch per level; returns their number. After a full batch, run it again."""
         jump = self._time_of_day.jump_since_last_call(now)
         if jump is not None:
             self._note(jump)
         return sum(self._run_level(level, now) for level in self.levels if now >= self._due[level])
 
     def persist(self) -> None:
-        """Saves how far each level was delivered, once the disk has what was delivered."""
-        # taken before the flush: what is delivered meanwhile may not be on the disk when it returns
+        """Saves the delivered offset of each level, after flushing the delivered messages."""
+        # Read before the flush, since messages delivered during the flush may not be on disk.
         offsets = self.offsets()
         self._flush()
         for level, offset in offsets.items() - self._saved.items():
@@ -184,22 +165,22 @@ class ScheduleMessageService:
         self._saved = offsets
 
     def take(self, table: DelayOffsetTable) -> None:
-        """Takes the offsets of a master; the next `persist` saves them."""
+        """Replaces the offsets by those of a master; the next `persist` saves them."""
         with self._lock:
             self._table = table
 
     def offsets(self) -> dict[int, int]:
-        """Returns the next offset to deliver of each level."""
+        """Returns the next offset to deliver, by level."""
         with self._lock:
             return dict(self._table)
 
     def running_stats(self) -> dict[str, str]:
-        """Returns the offset and end of each level for `GET_BROKER_RUNTIME_INFO`."""
+        """Returns offset and end of each level for `GET_BROKER_RUNTIME_INFO`."""
         ends = {level: self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1] for level in self.offsets()}
         return {f"scheduleMessageOffset_{level}": f"{offset},{ends[level]}" for level, offset in self.offsets().items()}
 
     def _note(self, jump: Jump) -> None:
-        """Shifts the due times of what is stored by now, so that it waits as long as without the jump."""
+        """Shifts the due times of messages stored before a jump, so that these wait as long as without it."""
         for level, jumps in self._jumps.items():
             jumps.append((self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1], jump))
             self._due[level] += jump.shift
@@ -207,7 +188,7 @@ class ScheduleMessageService:
     def _run_level(self, level: int, now: int) -> int:
         try:
             count, is_more = self._deliver_due(level, now)
-        except Exception:  # noqa: BLE001 - whatever it is, the level is tried again, and the others go on
+        except Exception:  # noqa: BLE001  # on any error, retry this level later and go on with the others
             _log.exception("delay level %d at offset %d", level, self._next[level])
             self._due[level] = now + _AFTER_AN_ERROR
             return 0
@@ -215,14 +196,14 @@ class ScheduleMessageService:
         return count
 
     def _deliver_due(self, level: int, now: int) -> tuple[int, bool]:
-        """Delivers in order until one is not due or cannot be stored. Returns count, and whether the batch is full."""
+        """Delivers until a message is not due or cannot be stored; returns the count, and whether the batch is full."""
         low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
-        # retention may have removed the queue's first files since the last look
+        # Retention may have removed the queue's first files since the last run.
         offset = min(max(self._next[level], low), high)
         end, count = min(high, offset + self._batch), 0
         self._jumps[level] = [(jump_end, jump) for jump_end, jump in self._jumps[level] if offset < jump_end]
         while offset < end:
-            # the tags code of a delayed message is the time at which it is due
+            # The tags code of a delayed message's consume-queue entry is its due time.
             unit = self._live.unit(SCHEDULE_TOPIC, level - 1, offset)
             if unit is None or not self._is_due(level, offset, unit[2], now):
                 break
@@ -230,7 +211,7 @@ class ScheduleMessageService:
             if message is not None and _is_deliverable(message):
                 if not self._store(message):
                     break
-                # it is stored: whatever fails from here on, it must not be stored once more
+                # The message is stored: no later error may make it be stored again.
                 count += 1
                 self._next[level] = offset + 1
                 with self._lock:
@@ -242,10 +223,10 @@ class ScheduleMessageService:
         return count, offset == end and offset < high
 
     def _count(self, level: int, topic: str, delayed_size: int) -> None:
-        """Counts a delivery; delivers on where counting fails."""
+        """Counts a delivery; only logs an error."""
         try:
             self._delivered(topic, level, delayed_size + len(topic) - len(SCHEDULE_TOPIC))
-        except Exception:  # noqa: BLE001 - as above
+        except Exception:  # noqa: BLE001  # delivery must go on
             _log.exception("delay level %d: a delivered message is in no statistics", level)
 
     def _is_due(self, level: int, offset: int, deliver_at: int, now: int) -> bool:
@@ -254,7 +235,7 @@ class ScheduleMessageService:
             jump for jump_end, jump in self._jumps[level] if offset < jump_end and jump.came_after(deliver_at - wait)
         )
         deliver_at += sum(jump.shift for jump in jumps)
-        # a time further away than the level waits is of a clock that was set back before the broker was started
+        # A due time further away than the level's delay was written by a clock that has been set back since.
         return deliver_at <= now or deliver_at > now + wait
 
     def _store(self, message: StoredMessage) -> bool:
@@ -266,7 +247,7 @@ class ScheduleMessageService:
                 sys_flag=message.sys_flag,
                 reconsume_times=message.reconsume_times,
             )
-        # stored, only not yet on the disk: another try would deliver it twice
+        # Stored but not yet on disk; another attempt would deliver the message twice.
         except FlushTimeoutError:
             return True
         except RmqError as error:
@@ -275,7 +256,7 @@ class ScheduleMessageService:
         return True
 
     def _correct(self) -> None:
-        """Moves offsets that lie outside of their queue into it."""
+        """Moves offsets outside of their queue into it."""
         for level, offset in list(self._table.items()):
             low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
             inside = min(max(offset, low), high)
@@ -285,8 +266,6 @@ class ScheduleMessageService:
 
 
 class DelayOffsetProcessor:
-    """Request 45."""
-
     def __init__(self, offsets: Callable[[], Mapping[int, int]]) -> None:
         self._offsets = offsets
 
@@ -298,7 +277,7 @@ class DelayOffsetProcessor:
 
 
 def _is_deliverable(message: StoredMessage) -> bool:
-    """Returns whether a message names a queue that is none of half messages."""
+    """Whether a message names a valid target queue, and its target is not the topic of half messages."""
     topic, queue_id = message.properties.get("REAL_TOPIC"), message.properties.get("REAL_QID", "")
     if topic and topic != HALF_TOPIC and queue_id.isascii() and queue_id.isdigit():
         return True

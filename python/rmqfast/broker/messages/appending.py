@@ -18,7 +18,7 @@ __all__ = ["Append", "InternalAppends", "MessageOrigin", "status_of"]
 
 
 class MessageOrigin(TypedDict, total=False):
-    """Fields of a stored message beside its content: see `WritableStore.append`."""
+    """Fields of a stored message besides its content; see `WritableStore.append`."""
 
     born_host: str | None
     sys_flag: int
@@ -27,18 +27,18 @@ class MessageOrigin(TypedDict, total=False):
 
 
 class Append(Protocol):
-    """Stores one message: the signature of `WritableStore.append`."""
+    """Signature of `WritableStore.append`, which stores one message."""
 
     def __call__(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
         """Stores the message.
 
         Raises:
-            RmqError: It is not stored, or, as a `FlushTimeoutError`, not on the disk in time; `put_status` says why.
+            RmqError: The message is not stored, or, for `FlushTimeoutError`, not on disk in time; see its `put_status`.
         """
 
 
 def status_of(error: Exception) -> str:
-    """Returns the name of RocketMQ's `PutMessageStatus` for an append that failed."""
+    """Returns the name of RocketMQ's `PutMessageStatus` for a failed append."""
     return getattr(error, "put_status", None) or "UNKNOWN_ERROR"
 
 
@@ -46,10 +46,10 @@ _SCHEDULE_CONSUMER = "SCHEDULE_CONSUMER"
 
 
 class InternalAppends:
-    """Stores and counts the broker's own messages; never waits for the disk, as RocketMQ waits for sends alone.
+    """Stores and counts the broker's own messages without waiting for the disk; in RocketMQ, too, only sends wait.
 
-    What the broker makes of its own accord counts in the figures of the store, and in no topic's; replies and what was
-    delayed count in their topics, too.
+    Messages that the broker creates count in the statistics of the store but of no topic. Replies and delivered delayed
+    messages count in their topics, too.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class InternalAppends:
         self._counts_due = counts_due
 
     def count_delivery(self, topic: str, level: int, size: int) -> None:
-        """Counts a delayed message that was delivered."""
+        """Counts a delivered delayed message."""
         if self._counts_due:
             self._data_plane.count("QUEUE_GET", f"{SCHEDULE_TOPIC}@{level - 1}@{_SCHEDULE_CONSUMER}", size)
             self._data_plane.count("GROUP_GET", f"{SCHEDULE_TOPIC}@{_SCHEDULE_CONSUMER}", size)
@@ -91,14 +91,14 @@ class InternalAppends:
     def _append(
         self, message: Message, origin: MessageOrigin, *, is_due: bool = False
     ) -> tuple[AppendResult, str, int]:
-        """Stores a message. Returns its place, the topic that it is stored in, and the size of its record."""
+        """Stores a message; returns its place, its topic in the store, and the size of its record."""
         start = monotonic()
         try:
             place = self._store.append(message, **origin, is_due=is_due, waits=False)
         except RmqError:
             self._data_plane.count_failed_put()
             raise
-        # a dead letter says DELAY 0, which delays nothing
+        # A dead letter has DELAY 0, which means no delay.
         is_delayed = not is_due and int(message.properties.get("DELAY", "0")) > 0
         topic = SCHEDULE_TOPIC if is_delayed else message.topic
         unit = self._store.live.unit(topic, place.queue_id, place.queue_offset)

@@ -19,7 +19,7 @@ __all__ = ["Preparation"]
 
 
 class Preparation:
-    """Creates topics and groups for requests that the data plane handed over, and gives these back."""
+    """Creates topics and groups for requests from the data plane, and returns the requests to it."""
 
     def __init__(
         self, topics: TopicManager, groups: SubscriptionGroupManager, names: NameQuota, *, vip_port: int | None
@@ -39,7 +39,7 @@ class Preparation:
         }
 
     def send(self, request: Request) -> Again:
-        """Creates the topic of a send; redirects a message that was tried too often to its group's dead letters."""
+        """Creates the topic of a send; redirects a message after too many attempts to the dead-letter topic."""
         header = SendHeader.parse(request.ext_fields, is_short=request.code != RequestCode.SEND_MESSAGE)
         self.topic_for(request, header)
         target = target_of_send(
@@ -51,11 +51,11 @@ class Preparation:
             own_limit=header.max_reconsume_times,
             version=request.version,
         )
-        # no answer: the data plane finds the topic now, and answers the same request
+        # No answer: the data plane processes the request again, now with an existing topic.
         return Again(None if target == (header.topic, header.queue_id) else target)
 
     def topic_for(self, request: Request, header: SendHeader) -> TopicConfig:
-        """Returns the topic of a send, creating it where needed."""
+        """Returns the topic of a send, creating it if needed."""
         return self._topics.create_for_send(
             header.topic,
             header.default_topic,
@@ -70,7 +70,7 @@ class Preparation:
 
     def pull(self, request: Request) -> Again:
         """Creates the group of a pull."""
-        # the VIP listener of RocketMQ has all processors but this one
+        # RocketMQ's VIP listener does not accept pulls.
         if request.channel.local_address.endswith(self._vip_suffix):
             remark = f" request type {request.code} not supported"
             raise ResponseError(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark)

@@ -1,4 +1,4 @@
-"""Hands the replies of request-reply clients to the client that asked.
+"""Passes the replies of request-reply clients on to the requesting client.
 
 Source: RocketMQ's `ReplyMessageProcessor`, `BrokerConfig`.
 """
@@ -60,12 +60,12 @@ class ReplyMessageProcessor:
         }
 
     def send_reply_message(self, request: Request) -> Later:
-        """Forwards a reply, and waits for its receiver's answer."""
+        """Forwards a reply, and waits for the receiver's answer."""
         header = SendHeader.parse(request.ext_fields, is_short=request.code == RequestCode.SEND_REPLY_MESSAGE_V2)
         topic = self._check(request, header)
         queue_id = header.queue_id
         if queue_id < 0:
-            queue_id = random.randrange(max(topic.write_queue_nums, 1))  # noqa: S311 - any queue will do
+            queue_id = random.randrange(max(topic.write_queue_nums, 1))  # noqa: S311  # any queue will do
         return Later(lambda: self._hand_on(request, header, queue_id))
 
     def _hand_on(self, request: Request, header: SendHeader, queue_id: int) -> Response:
@@ -75,14 +75,14 @@ class ReplyMessageProcessor:
             "TRACE_ON": str(self._options.trace_on).lower(),
         }
         if remark is None:
-            # a client cannot decode an answer without them
+            # Clients cannot decode an answer without these fields.
             fields |= {"msgId": "0", "queueId": str(queue_id), "queueOffset": "0"}
         if self._options.store_replies:
             fields |= self._store(request, header, queue_id)
         return Response(ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR, remark, fields)
 
     def _push(self, request: Request, header: SendHeader) -> str | None:
-        """Sends the reply to the client that waits for it. Returns the remark of a failure."""
+        """Sends the reply to the requesting client; returns the remark of a failure, or None."""
         properties = parse_properties(header.properties)
         client = properties.get(_REPLY_TO)
         if client is None:
@@ -101,12 +101,12 @@ class ReplyMessageProcessor:
             answer = channel.request(code, fields, request.body, timeout=_SECONDS_FOR_THE_REQUESTER)
         except RemotingError as error:
             _log.warning("push reply message to <%s>: %s", client, error)
-            # the missing blank is RocketMQ's: clients and scripts may look for the text
+            # The missing blank is RocketMQ's; clients and scripts may search for this text.
             return f"push reply message to {client}fail."
         return None if answer.code == ResponseCode.SUCCESS else f"push reply message to {client}fail."
 
     def _store(self, request: Request, header: SendHeader, queue_id: int) -> dict[str, str]:
-        """Stores the reply. Returns its place as header fields; none where it is not stored."""
+        """Stores the reply; returns its place as header fields, or no fields if it is not stored."""
         message = Message(
             header.topic,
             request.body,

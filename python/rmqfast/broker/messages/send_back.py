@@ -23,23 +23,20 @@ __all__ = ["FindGroup", "MakeTopic", "RetryTarget", "SendBackProcessor", "retry_
 
 _log = limited(logger_of(__name__))
 DLQ_QUEUES = 1
-#: Ordinal of 3.4.9, from which on a client's own limit of tries counts.
+#: Ordinal of 3.4.9, from which on a client's own limit of attempts counts.
 FIRST_VERSION_WITH_LIMIT = 121
 
-#: A consumer group's configuration by its name, made on the way where the broker makes groups.
+#: Returns a group's configuration by name, creating the group if the broker may; None otherwise.
 FindGroup = Callable[[str], SubscriptionGroupConfig | None]
-#: A topic by its name; a new one gets these queues, permission and system flag. None where it cannot be made.
+#: Returns a topic by name, creating it with these queues, permission and system flag; None if it cannot be created.
 MakeTopic = Callable[[str, int, int, int], TopicConfig | None]
 
 
 @dataclass(frozen=True, slots=True)
 class RetryTarget:
-    """The topic of a retry.
+    """Topic of a retry.
 
-    Attributes:
-        topic: The topic.
-        is_dead: It is the group's dead-letter topic, whose queue is 0.
-        delay_level: The level by which it is delayed; 0 for no delay.
+    `is_dead` marks the group's dead-letter topic, whose only queue is 0. `delay_level` 0 means no delay.
     """
 
     topic: str
@@ -52,16 +49,11 @@ def retry_target(
 ) -> RetryTarget:
     """Chooses the topic for a message that a consumer sends back.
 
-    `delay_level` 0 leaves the level to the broker, less than 0 gives the message up.
-
-    Example:
-        >>> group = SubscriptionGroupConfig(group_name="g")
-        >>> retry_target(group, 2, 0, own_limit=None, version=401)
-        RetryTarget(topic='%RETRY%g', is_dead=False, delay_level=5)
+    `delay_level` 0 lets the broker choose the level, a negative one makes a dead letter.
     """
     if reconsume_times >= limit_of(group, own_limit, version) or delay_level < 0:
         return RetryTarget(DLQ_PREFIX + group.group_name, is_dead=True, delay_level=0)
-    # level 3 is 10 seconds: the first try again comes after that, the sixteenth after two hours
+    # Level 3 is 10 seconds: the first retry comes after 10 seconds, the sixteenth after two hours.
     return RetryTarget(RETRY_PREFIX + group.group_name, is_dead=False, delay_level=delay_level or 3 + reconsume_times)
 
 
@@ -75,13 +67,13 @@ def target_of_send(
     own_limit: int | None,
     version: int,
 ) -> tuple[str, int]:
-    """Returns topic and queue of a send: those it names, or the dead letters after too many tries.
+    """Returns topic and queue of a send: those it names, or the dead-letter queue after too many attempts.
 
-    The message is delayed as its property DELAY says, in the dead-letter topic too: a real broker forgets that it meant
-    to take the delay away. Only what begins with `%RETRY%` may go elsewhere.
+    Only messages to a `%RETRY%` topic are redirected. They keep their delay even there: RocketMQ means to remove it but
+    does not.
 
     Raises:
-        ResponseError: There is no such group (26), or no dead-letter topic (1).
+        ResponseError: The group (26) or the dead-letter topic (1) does not exist.
     """
     if not topic.startswith(RETRY_PREFIX):
         return topic, queue_id
@@ -113,7 +105,7 @@ def topic_or_error(name: str, queues: int, sys_flag: int, make_topic: MakeTopic)
     return topic
 
 
-#: What `TopicSysFlag` says of a topic that a unit consumes.
+#: Bit of `TopicSysFlag`: a unit consumes the topic.
 _UNIT_SUBSCRIPTION = 2
 
 
@@ -141,12 +133,12 @@ class SendBackProcessor:
         return {RequestCode.CONSUMER_SEND_MSG_BACK: self.consumer_send_msg_back}
 
     def consumer_send_msg_back(self, request: Request) -> Response:
-        """Stores a message again for its group, delayed or as a dead letter."""
+        """Answers request 36: stores a message again for its group, delayed or as a dead letter."""
         header = Header(request.ext_fields)
         physical_offset, level = header.number("offset"), header.number("delayLevel")
         group = group_or_error(header.text("group"), self._find_group)
         self._check_broker()
-        # 4.9.4 drops the message and answers success
+        # As in 4.9.4, the message is dropped and the answer is success.
         if group.retry_queue_nums <= 0:
             return Response()
         queue_id = self._retry_queue(group, is_unit=header.flag("unitMode"))
@@ -169,7 +161,7 @@ class SendBackProcessor:
 
     def _retry_queue(self, group: SubscriptionGroupConfig, *, is_unit: bool) -> int:
         name = RETRY_PREFIX + group.group_name
-        queue_id = random.randrange(group.retry_queue_nums)  # noqa: S311 - any queue will do
+        queue_id = random.randrange(group.retry_queue_nums)  # noqa: S311  # any queue will do
         topic = topic_or_error(name, group.retry_queue_nums, _UNIT_SUBSCRIPTION if is_unit else 0, self._make_topic)
         if not topic.is_writable:
             raise ResponseError(ResponseCode.NO_PERMISSION, f"the topic[{name}] sending message is forbidden")
@@ -185,19 +177,19 @@ class SendBackProcessor:
                 reconsume_times=message.reconsume_times + 1,
             )
         except FlushTimeoutError as error:
-            # it is stored: nobody waits for the disk here, and the consumer would store it a second time
+            # Stored: the broker does not wait for the disk here, and an error would make the consumer store it again.
             _log.warning("a message that was sent back is not yet on the disk: %s", error)
         except RmqError as error:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, status_of(error)) from error
 
 
 def retried_properties(message: StoredMessage, delay_level: int) -> dict[str, str]:
-    """Returns the properties of a retry: with its origin and delay."""
+    """Returns the properties of a retry, with its original topic and its delay."""
     properties = dict(message.properties)
     properties.setdefault("RETRY_TOPIC", message.topic)
-    # as in RocketMQ nobody waits for the disk of a message that is stored again
+    # As in RocketMQ, messages stored again do not wait for the disk.
     properties |= {"WAIT": "false", "DELAY": str(delay_level)}
-    # the first delivery's id, however often the message comes back
+    # Id of the first delivery, kept over all retries.
     if not properties.get("ORIGIN_MESSAGE_ID", "").strip():
         properties["ORIGIN_MESSAGE_ID"] = message.offset_msg_id
     return properties

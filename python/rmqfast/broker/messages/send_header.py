@@ -27,21 +27,20 @@ _NAMES = (
     "maxReconsumeTimes",
     "batch",
 )
-#: SEND_MESSAGE_V2 and batches name their fields a to m, in this order.
+#: SEND_MESSAGE_V2 and batches call the fields a to m, in this order.
 _LONG_NAMES = dict(zip("abcdefghijklm", _NAMES, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class SendHeader:
-    """The header of a send.
+    """Header of a send.
 
     Attributes:
-        default_topic: The topic that a new one takes after.
-        default_topic_queue_nums: Queues of a new topic.
-        queue_id: The queue; less than 0 leaves the choice to the broker.
-        born_timestamp: When the client made it, in milliseconds since 1970.
-        reconsume_times: How often it was consumed in vain.
-        max_reconsume_times: The client's own limit of tries.
+        default_topic: Topic whose settings a new topic inherits.
+        queue_id: The queue; a negative one lets the broker choose.
+        born_timestamp: Creation time at the client, in milliseconds since 1970.
+        reconsume_times: Number of failed attempts to consume the message.
+        max_reconsume_times: The client's own limit of attempts.
     """
 
     producer_group: str
@@ -60,18 +59,8 @@ class SendHeader:
 
     @classmethod
     def parse(cls, ext_fields: Mapping[str, str], *, is_short: bool) -> SendHeader:
-        """Parses the header of a request.
-
-        Raises:
-            ResponseError: A field is missing, or is no number.
-
-        Example:
-            >>> fields = dict(a="g", b="t", c="TBW102", d="4", e="-1", f="0", g="1700000000000", h="0", k="true")
-            >>> header = SendHeader.parse(fields, is_short=True)
-            >>> header.topic, header.queue_id, header.is_unit, header.reconsume_times
-            ('t', -1, True, None)
-        """
-        # a long name beside a short one is not that field: access control has checked the short one
+        """Parses the header of a request; `ResponseError` for a missing or malformed field."""
+        # Ignore long names in a short header, since access control checked only the short ones.
         of_short = {long: ext_fields[name] for name, long in _LONG_NAMES.items() if name in ext_fields}
         header = Header(of_short if is_short else ext_fields)
         return cls(

@@ -40,12 +40,7 @@ _PROPERTY_END = "\x02"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""Parses a property string; skips empty names and values, and keeps the last of two with one name.
-
-    Example:
-        >>> parse_properties("TAGS\x01a\x02b\x01\x02KEYS\x01k1 k2\x02TAGS\x01c\x02")
-        {'TAGS': 'c', 'KEYS': 'k1 k2'}
-    """
+    r"""Parses a property string; skips empty names and values; of a repeated name, the last value counts."""
     properties = {}
     for part in text.split(_PROPERTY_END):
         name, _, value = part.partition(_NAME_END)
@@ -55,29 +50,24 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
-    r"""Returns the property string, in the order of Java's map.
-
-    Example:
-        >>> write_properties({"TAGS": "a", "KEYS": "k"})
-        'KEYS\x01k\x02TAGS\x01a'
-    """
+    r"""Returns the property string, in the order of Java's map."""
     return _PROPERTY_END.join(f"{name}{_NAME_END}{value}" for name, value in in_map_order(properties).items())
 
 
 def in_map_order(properties: Mapping[str, str]) -> dict[str, str]:
-    """Returns the properties in the order of a `java.util.HashMap` that got them one by one.
+    """Returns the properties in the order of a `java.util.HashMap` into which they were put one by one.
 
     Example:
         >>> list(in_map_order(dict.fromkeys(["zeta", "TAGS", "KEYS", "alpha", "UNIQ_KEY"], "")))
         ['zeta', 'KEYS', 'alpha', 'UNIQ_KEY', 'TAGS']
     """
-    # RocketMQ writes a HashMap: only in its order are records byte for byte those of a real broker
+    # RocketMQ writes a HashMap, and records shall equal a real broker's byte by byte.
     return {name: properties[name] for name in _names_in_order(tuple(properties))}
 
 
 @lru_cache(maxsize=256)
 def _names_in_order(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Cached: messages of one kind have the same names."""
+    """Cached, since similar messages have the same property names."""
     return tuple(hash_order(names))
 
 
@@ -90,7 +80,7 @@ TRANSACTION_ROLLBACK = 0xC
 _BORN_HOST_V6 = 0x10
 _STORE_HOST_V6 = 0x20
 
-#: `MESSAGE_MAGIC_CODE` and `_V2`: the second of 5.x, whose topics may be longer than a byte says.
+#: `MESSAGE_MAGIC_CODE` and, since 5.x, `_V2` for topics longer than 127 bytes.
 _MAGIC = 0xDAA320A7
 _MAGIC_OF_LONG_TOPICS = 0xDAA320AB
 _HEAD = struct.Struct(">iIIiiqqiq")
@@ -102,16 +92,16 @@ _PORT = struct.Struct(">i")
 
 
 class StoredMessage(NamedTuple):
-    """A stored message, its body as it is stored.
+    """A stored message; its body may be compressed.
 
     Attributes:
-        topic: The topic of the record, as `SCHEDULE_TOPIC_XXXX` while it is delayed.
-        queue_offset: Its number in the queue.
-        body: As stored: compressed where `sys_flag` says so.
-        body_crc: CRC32 of that, without the sign bit; it is not compared.
-        sys_flag: Compression, transaction type, kinds of the hosts.
-        born_host: Who sent it: `ip:port` or `[ip6]:port`.
-        reconsume_times: How often it was consumed in vain.
+        topic: Topic in the store, such as `SCHEDULE_TOPIC_XXXX` for a delayed message.
+        queue_offset: Offset in the queue.
+        body: Body as stored, compressed if `sys_flag` says so.
+        body_crc: CRC32 of the stored body, without the sign bit; not verified.
+        sys_flag: Bits for compression, transaction type and IPv6 hosts.
+        born_host: Address of the producer: `ip:port` or `[ip6]:port`.
+        reconsume_times: Number of failed attempts to consume the message.
         prepared_transaction_offset: Physical offset of the half message, or 0.
 
     Example:
@@ -141,11 +131,7 @@ class StoredMessage(NamedTuple):
 
     @classmethod
     def parse(cls, record: bytes) -> StoredMessage:
-        """Parses a record.
-
-        Raises:
-            CorruptError: Bytes that are no record, or not exactly one.
-        """
+        """Parses a record; `CorruptError` if the bytes are not exactly one record."""
         try:
             return _parse(record)
         except (struct.error, UnicodeDecodeError) as error:
@@ -161,7 +147,7 @@ class StoredMessage(NamedTuple):
 
     @property
     def offset_msg_id(self) -> str:
-        """The broker's id: store host and physical offset, in hex."""
+        """Id given by the broker: store host and physical offset, in hex."""
         return (_host_bytes(self.store_host) + _LONG.pack(self.physical_offset)).hex().upper()
 
     def encode(self) -> bytes:
@@ -170,7 +156,7 @@ class StoredMessage(NamedTuple):
         properties = write_properties(self.properties).encode()
         hosts = _host_bytes(self.born_host), _host_bytes(self.store_host)
         tail = _TIMES.pack(self.reconsume_times, self.prepared_transaction_offset, len(self.body)) + self.body
-        # a signed byte in Java: 127 is the longest topic of the first version
+        # The length is a signed byte in Java, so the first format ends at 127.
         tail += _SHORT.pack(len(topic)) if len(topic) > 127 else bytes([len(topic)])
         tail += topic + _SHORT.pack(len(properties)) + properties
         body = hosts[0] + _LONG.pack(self.store_timestamp) + hosts[1] + tail
@@ -202,7 +188,7 @@ def _parse(record: bytes) -> StoredMessage:
     topic_length = _SHORT if magic == _MAGIC_OF_LONG_TOPICS else _BYTE
     topic, position = _part(record, position + topic_length.size, topic_length.unpack_from(record, position)[0])
     properties, position = _part(record, position + 2, _SHORT.unpack_from(record, position)[0])
-    # lengths that add up to less would hide bytes from whoever copies the record by its fields
+    # Smaller lengths would hide bytes from code that copies the record field by field.
     if position != size:
         raise _corrupt(f"parts of {size} bytes, got {position}")
     return StoredMessage(
@@ -252,9 +238,8 @@ def _corrupt(expected: str) -> CorruptError:
 class QueueRead:
     """Messages read from a queue.
 
-    Attributes:
-        next_offset: The queue offset to go on at.
-        is_at_end: Nothing is there yet; otherwise, without messages, the offset leads nowhere.
+    `next_offset` is the queue offset to continue at. `is_at_end` means that there are no messages yet; otherwise an
+    empty result means that the offset lies outside of the queue.
     """
 
     messages: list[StoredMessage]
@@ -263,9 +248,9 @@ class QueueRead:
 
 
 def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: int) -> QueueRead:
-    """Reads up to `count` messages of a queue from an offset on; skips those that cannot be read."""
+    """Reads up to `count` messages of a queue from an offset on; skips unreadable ones."""
     low, high = live.queue_bounds(topic, queue_id)
-    # an empty queue has bounds 0, 0; both are "nothing yet", not "gone"
+    # An empty queue has the bounds 0, 0. It counts as "no messages yet", not as "offset outside".
     if high in {0, offset}:
         return QueueRead([], offset, is_at_end=True)
     if not low <= offset < high:
@@ -282,7 +267,7 @@ def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: i
 
 
 def message_at(live: LiveStore, physical_offset: int) -> StoredMessage | None:
-    """Returns the message at a physical offset; None where no sound record starts there."""
+    """Returns the message at a physical offset; None if no sound record begins there."""
     if physical_offset < 0:
         return None
     record = live.record(physical_offset)
@@ -291,5 +276,5 @@ def message_at(live: LiveStore, physical_offset: int) -> StoredMessage | None:
     except CorruptError as error:
         _log.warning("no message at physical offset %d: %s", physical_offset, error)
         return None
-    # bytes of a body may look like a record; they do not say that they stand here
+    # A body may contain bytes that look like a record, but with another offset.
     return message if message is not None and message.physical_offset == physical_offset else None

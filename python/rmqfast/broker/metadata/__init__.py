@@ -1,4 +1,4 @@
-"""The broker's metadata: a database of changes, and RocketMQ's files written behind."""
+"""The broker's metadata: a database of changes, from which RocketMQ's files are written in the background."""
 
 from rmqfast.broker.metadata.metadata import Metadata
 

@@ -47,7 +47,7 @@ __all__ = ["Change", "Database"]
 _log = logger_of(__name__)
 _T = TypeVar("_T")
 
-#: Kind, file, name and JSON of a row; None in place of JSON removes it.
+#: Kind, file, name and JSON of a row; None as JSON removes the row.
 Change = tuple[str, str, str, str | None]
 
 _PIECE = """
@@ -58,18 +58,16 @@ _STORED = "SELECT checksum FROM entries WHERE file = ? AND kind = ? AND name = ?
 _PUT = "INSERT OR REPLACE INTO entries VALUES (?, ?, ?, ?, ?)"
 _COUNTED = "INSERT INTO sums VALUES (?, 1) ON CONFLICT (file) DO UPDATE SET sum = sum + 1 RETURNING sum"
 _REMOVE = "DELETE FROM entries WHERE file = ? AND kind = ? AND name = ?"
-#: The file, its `.bak`, and what could not be written since.
+#: Kept digests: of the file, its `.bak`, and versions that could not be written since.
 _KEPT_DIGESTS = 16
 
 
 class Database:
-    """Rows by file and name; each `write` is on the disk as a whole or not at all. Any thread may call it.
+    """Rows by file and name. Each `write` is one transaction. Thread-safe.
 
-    One that is damaged is put aside as `metadata.db.damaged`: RocketMQ's files are there, and at most seconds old.
-    One that cannot be opened now, as on a full disk, is tried again with each call.
-
-    Attributes:
-        is_blank: No broker has written to it yet, as far as could be seen.
+    A damaged database is renamed to `metadata.db.damaged`, since RocketMQ's files are at most seconds old. If it cannot
+    be opened now, for instance on a full disk, each call tries again. `is_blank` says that no broker has written to it
+    yet, as far as known.
     """
 
     def __init__(self, path: Path, permission: int, files: Sequence[str]) -> None:
@@ -83,7 +81,7 @@ class Database:
         self._is_closed = False
 
     def is_filled(self, file: str) -> bool:
-        """Returns whether it has rows of a file."""
+        """Whether the database has rows of a file."""
         query = "SELECT EXISTS (SELECT 1 FROM entries WHERE file = ?)"
         return self._call(lambda db: bool(db.execute(query, (file,)).fetchone()[0]))
 
@@ -93,7 +91,7 @@ class Database:
         return "{" + (members and f"{members},") + f'"{member}":{{{entries}}}' + "}"
 
     def _pairs(self, file: str, kind: str) -> Iterable[str]:
-        # piece by piece: whoever writes meanwhile waits for one piece only
+        # In pieces, so that concurrent writers wait for one piece only.
         piece = self._piece(file, kind, None)
         while piece:
             for name, value, stored in piece:
@@ -106,7 +104,7 @@ class Database:
     def _check_row(self, kind: str, file: str, name: str, value: str, stored: int) -> str:
         try:
             return check_row(kind, file, name, value, stored)
-        except sqlite3.DatabaseError as error:  # it was sound when the database was opened
+        except sqlite3.DatabaseError as error:  # damaged since the database was opened
             raise StoreIOError(f"{self._path}: {error}") from error
 
     def write(self, changes: Iterable[Change], taken_over: Mapping[str, str | None]) -> None:
@@ -123,15 +121,15 @@ class Database:
         self._call(lambda db: self._change(db, work))
 
     def digests(self, file: str) -> set[str]:
-        """Returns the digests that a file may have if nobody else wrote it."""
+        """Returns the digests that a file may have if no other program wrote it."""
         return {value for _, value in self._call(lambda db: _digests(db, file))}
 
     def note_digest(self, file: str, digest: str) -> None:
-        """Records the digest of a file before it is written."""
+        """Records the digest of a file before the file is written."""
         self._call(lambda db: self._change(db, lambda db: _note(db, file, digest)))
 
     def confirm_digest(self, file: str) -> None:
-        """Records that a file was written; its older digests count no more."""
+        """Drops the oldest digests after a file was written."""
 
         def work(db: sqlite3.Connection) -> None:
             _change(db, [("digest", file, name, None) for name, _ in _digests(db, file)[:-_KEPT_DIGESTS]])
@@ -139,7 +137,7 @@ class Database:
         self._call(lambda db: self._change(db, work))
 
     def close(self) -> None:
-        """Closes it; later calls raise `StoreIOError`."""
+        """Closes the database; later calls raise `StoreIOError`."""
         with self._lock:
             self._is_closed = True
             if self._connection is not None:
@@ -154,7 +152,7 @@ class Database:
         self._count.write(_in_transaction(db, count))
 
     def _call(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Calls `work` with the connection, opening it where needed."""
+        """Calls `work` with the connection, opening it if needed."""
         with self._lock:
             try:
                 return work(self._open())
@@ -171,7 +169,7 @@ class Database:
                 self._connection = self._connect()
             except sqlite3.DatabaseError as error:
                 if not is_damage(error, self._path):
-                    raise  # a full disk, no permission: it may be readable later
+                    raise  # not damage, such as a full disk: may be readable later
                 self._put_aside(error)
                 self._connection = self._connect()
         return self._connection
@@ -183,15 +181,15 @@ class Database:
             _log.warning(
                 "%s: empty, as after a kill in a broker's first second or a loss: RocketMQ's files are read", self._path
             )
-        # Its users take turns by the lock above; a statement begins no transaction by itself.
+        # The lock above serializes all users; without an isolation level, no statement begins a transaction by itself.
         db = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
         try:
-            # Alone on the file, SQLite keeps its index of the WAL in memory, and maps no file that others could cut.
+            # With exclusive access, SQLite keeps the WAL index in memory and maps no file that others could truncate.
             db.execute("PRAGMA locking_mode = EXCLUSIVE")
             db.execute("PRAGMA journal_mode = WAL")
-            # an acknowledged topic must be there after a loss of power: WAL syncs with NORMAL at checkpoints only
+            # An acknowledged topic must survive a power loss; with NORMAL, the WAL is synced only at checkpoints.
             db.execute("PRAGMA synchronous = FULL")
-            db.execute("PRAGMA fullfsync = ON")  # macOS syncs to the drive's own memory otherwise
+            db.execute("PRAGMA fullfsync = ON")  # otherwise macOS syncs only to the drive's cache
             verify_structure(db)
             tables = dict(db.execute("SELECT name, sql FROM sqlite_master"))
             self.is_blank = not tables
@@ -202,7 +200,7 @@ class Database:
             self._compare_count(db)
         except UnicodeDecodeError as error:
             db.close()
-            # SQLite's own message cites the schema, and Python fails to decode it
+            # SQLite's message quotes the schema, which Python fails to decode.
             raise sqlite3.DatabaseError(f"its schema is no UTF-8: {error.reason}") from error
         except BaseException:
             db.close()
@@ -210,14 +208,14 @@ class Database:
         return db
 
     def _compare_count(self, db: sqlite3.Connection) -> None:
-        """Reports a database with fewer changes than were made, and counts on from what it has."""
+        """Reports a database with fewer changes than were made, and continues from its own count."""
         known = self._count.read()
         try:
             verify_count(db, self._count, known)
         except LostChangesError as error:
             _log.error("%s", error)
         if known is None:
-            with suppress(OSError):  # without it only less is noticed
+            with suppress(OSError):  # without this file, only less damage is detected
                 self._count.path.unlink(missing_ok=True)
                 _create(self._count.path, self._permission)
         self._count.write(changes_of(db))
@@ -243,14 +241,14 @@ class Database:
         )
         self._path.replace(damaged)
         self._count.write(0)
-        # SQLite would play the old log into the new database
+        # SQLite would replay the old log into the new database.
         for suffix in ("-wal", "-journal"):
             with suppress(FileNotFoundError):
                 self._path.with_name(f"{self._path.name}{suffix}").replace(f"{damaged}{suffix}")
 
 
 def _create(path: Path, permission: int) -> bool:
-    """Makes an empty file unless there is one; SQLite gives its mode to the files beside it."""
+    """Creates an empty file unless it exists; SQLite gives its mode to the files beside it."""
     may_enter = permission | (permission & 0o444) >> 2
     path.parent.mkdir(may_enter, parents=True, exist_ok=True)
     try:
@@ -258,14 +256,14 @@ def _create(path: Path, permission: int) -> bool:
     except FileExistsError:
         return False
     try:
-        set_mode(file, permission)  # the umask has no say
+        set_mode(file, permission)  # regardless of the umask
     finally:
         os.close(file)
     return True
 
 
 def _reason(path: Path) -> str | None:
-    """Returns why the system refuses to open a file; SQLite only says that it does."""
+    """Returns the reason why the system refuses to open a file, which SQLite does not report."""
     try:
         with path.open("r+b"):
             return None
@@ -274,7 +272,7 @@ def _reason(path: Path) -> str | None:
 
 
 def _prepare(db: sqlite3.Connection, tables: Mapping[str, str]) -> None:
-    """Makes the tables, or checks their contents."""
+    """Creates the tables, or verifies their contents."""
     is_old, is_new = schemas_of(tables)
     if is_new:
         verify_rows(db)
@@ -283,7 +281,7 @@ def _prepare(db: sqlite3.Connection, tables: Mapping[str, str]) -> None:
             db.execute(statement)
     if is_old:
         rows = list(old_database.rows(db))
-        for file in {file for _, file, _, _ in rows}:  # an older broker had it last
+        for file in {file for _, file, _, _ in rows}:  # an older broker wrote these files last
             _clear(db, file)
         _change(db, rows)
         old_database.drop(db)

@@ -1,6 +1,6 @@
-"""Writes RocketMQ's files of the metadata, `config/*.json`, behind the database.
+"""Writes RocketMQ's metadata files, `config/*.json`, in the background.
 
-Each is as a broker of RocketMQ 4.9 writes it, so that one takes the store over.
+Each file has the format of a RocketMQ 4.9 broker, which can therefore take over the store.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from rmqfast.threads import new_condition, new_thread
 __all__ = ["JavaFiles"]
 
 _log = logger_of(__name__)
-#: Of the time at most so much goes into writing files: the larger they are, the more changes each time has.
+#: Largest share of the time for writing files; larger files are written less often.
 _SHARE = 0.1
-#: Seconds until a file is tried again that could not be written.
+#: Seconds until a failed write is tried again.
 _AFTER_AN_ERROR = 5.0
 
 
@@ -47,7 +47,7 @@ class JavaFiles:
             self._changed.notify_all()
 
     def write(self) -> None:
-        """Writes outdated files now; logs failures and keeps the mark."""
+        """Writes outdated files now; logs failures and keeps their marks."""
         with self._writing:
             with self._changed:
                 files, self._behind = self._behind, set()
@@ -71,7 +71,7 @@ class JavaFiles:
                     return
             start = monotonic()
             self.write()
-            # 50,000 topics take 0.6 s: written after each change they would take all of the time
+            # 50,000 topics take 0.6 s; without a pause, a write after each change would take all of the time.
             pause = (monotonic() - start) * (1 / _SHARE - 1)
             with self._changed:
                 pause = max(pause, _AFTER_AN_ERROR if self._behind else 0.0)
@@ -83,7 +83,7 @@ class JavaFiles:
             digest = hashlib.sha256(text).hexdigest()
             if digest == digest_of(self._root / "config" / file):
                 return True
-            # Noted first: whenever this process ends, the file is one that the database knows for its own.
+            # Noted first, so that the database recognizes the file as its own even after a kill.
             self._database.note_digest(file, digest)
             save_config(str(self._root), file, text)
             self._database.confirm_digest(file)

@@ -1,4 +1,4 @@
-"""Keeps what a broker must know after a restart: topics, groups, offsets, delays, SQL92 subscriptions.
+"""Stores the metadata that a broker needs after a restart: topics, groups, offsets, delays, SQL92 subscriptions.
 
 Source: RocketMQ's `ConfigManager`.
 """
@@ -32,18 +32,18 @@ __all__ = ["Metadata", "changes_told"]
 _log = logger_of(__name__)
 _Table = TypeVar("_Table", bound=ConfigFile)
 _Versioned = TypeVar("_Versioned", bound=VersionedTable[Any])
-#: The files of `config/` that a broker of RocketMQ 4.9 keeps.
+#: Files in `config/` of a RocketMQ 4.9 broker.
 _TABLES = (TopicConfigTable, SubscriptionGroupTable, ConsumerOffsetTable, DelayOffsetTable, ConsumerFilterTable)
 
 
 class Metadata:
-    """Keeps changes one by one: each costs what it is, whatever else there is. Any thread may call it.
+    """Stores single changes, at a cost that does not depend on the amount of metadata. Thread-safe.
 
-    A change is put, which does nothing but note it; `flush` waits until all that was put is on the disk, in one
-    transaction for all who wait. RocketMQ's files are written behind, by a thread of its own.
+    `put` only notes a change; `flush` waits until all noted changes are on disk, in one transaction for all waiting
+    threads. A thread of its own writes RocketMQ's files.
 
-    The database is the truth while the files are what this broker made of it. A file that somebody else wrote, as a
-    broker of Java that had the store meanwhile, takes the place of what the database has of it.
+    The database counts as long as the files are those written by this broker. A file written by another program, such
+    as a Java broker that used the store in the meantime, replaces the database's content.
 
     Example:
         >>> from rmqfast.store.config import TopicConfigTable
@@ -69,14 +69,14 @@ class Metadata:
         self._is_closed = False
 
     def load(self, table: type[_Table]) -> _Table:
-        """Returns the table of a file, as it was when the last change was flushed."""
+        """Returns the table of a file, as of the last flushed change."""
         try:
             if self._is_ours(table):
                 text = self._database.text(table.FILE_NAME, table.MEMBER)
                 return table.of_members(json.loads(text))
         except StoreIOError as error:
             if not self._database.is_blank:
-                raise  # what it has may be newer than the file
+                raise  # the database may be newer than the file
             _log.error("RocketMQ's file is read instead: %s", error)
         content = table.load(self.root)
         self._tell_of_changes(content)
@@ -84,7 +84,7 @@ class Metadata:
         return content
 
     def load_with(self, table: type[_Versioned], built_in: Sequence[Any]) -> _Versioned:
-        """Like `load`, with built-in entries; the table's first change saves them, as in RocketMQ."""
+        """Like `load`, with built-in entries, which the table's first change saves, as in RocketMQ."""
         content = self.load(table)
         with self._lock:
             self._defaults[table.FILE_NAME] = {
@@ -96,7 +96,7 @@ class Metadata:
         return content
 
     def put(self, table: type[ConfigFile], name: str, value: Any) -> None:
-        """Changes an entry of a table, as `to_json` gives it; None removes it."""
+        """Sets an entry of a table in the form of `to_json`; None removes it."""
         self._put("entry", table, name, value)
 
     def put_texts(self, table: type[ConfigFile], entries: Iterable[tuple[str, str | None]]) -> None:
@@ -105,25 +105,25 @@ class Metadata:
                 self._note("entry", table, name, text)
 
     def put_member(self, table: type[ConfigFile], name: str, value: Any) -> None:
-        """Changes another member of a table's file, as `dataVersion`."""
+        """Sets another member of a table's file, such as `dataVersion`."""
         self._put("member", table, name, value)
 
     def is_kept(self, table: type[ConfigFile]) -> bool:
-        """Returns whether the database has a table, even an empty one."""
+        """Whether the database has a table, even an empty one."""
         try:
             return self._database.is_filled(table.FILE_NAME)
         except StoreError:
             return False
 
     def write_behind(self, table: type[ConfigFile]) -> None:
-        """Marks a table's file as outdated, though nothing changed."""
+        """Marks a table's file as outdated, even without a change."""
         self._files.note([table.FILE_NAME])
 
     def flush(self) -> None:
-        """Waits until all changes are on the disk."""
+        """Waits until all noted changes are on disk."""
         with self._lock:
             count = self._put_count
-        with self._flushing:  # whoever comes meanwhile waits here, and finds it done
+        with self._flushing:  # threads that wait here find their changes already written
             if self._flushed_count < count:
                 self._write()
 
@@ -139,7 +139,7 @@ class Metadata:
         self._files.write()
 
     def close(self) -> None:
-        """Flushes, writes outdated files and ends. Idempotent."""
+        """Flushes, writes outdated files and closes the database. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -170,7 +170,7 @@ class Metadata:
             self._database.write(((*key, text) for key, text in changes.items()), taken_over)
         except BaseException:
             with self._lock:
-                # what was put meanwhile is newer and wins
+                # Changes noted during the failed write are newer and win.
                 self._pending = changes | self._pending
                 self._taken_over = taken_over | self._taken_over
                 self._behind |= behind
@@ -179,7 +179,7 @@ class Metadata:
         self._files.note(behind)
 
     def _is_ours(self, table: type[ConfigFile]) -> bool:
-        """Returns whether the database is at least as new as the file."""
+        """Whether the database is at least as new as the file."""
         name = table.FILE_NAME
         if not self._database.is_filled(name):
             return False
@@ -190,13 +190,13 @@ class Metadata:
             fault = "missing" if digest is None else _fault(table, self.root)
             if fault is None:
                 return False
-            # A broker of Java that is killed while it saves leaves its last file as .bak only.
+            # A Java broker that is killed while saving leaves its last file only as `.bak`.
             backup = digest_of(path.with_name(f"{name}.bak"))
             if backup not in {None, *digests} and _is_readable(table, self.root):
                 return False
             if digests:
                 _log.warning("%s: %s; it is written anew from metadata.db", path, fault)
-        # it may lack the last changes of a broker that was killed
+        # The file may lack the last changes of a killed broker.
         self._files.note([name])
         return True
 
@@ -213,11 +213,11 @@ class Metadata:
             _log.warning(text, path, told)
 
     def _take_over(self, table: ConfigFile) -> None:
-        """Replaces the database's table by the file's."""
+        """Replaces the database's table by the file's content."""
         members = table.other | table.to_json()
         entries = members.pop(table.MEMBER)
         with self._lock:
-            # On a full disk it is written later, and nothing of it before it is written as a whole.
+            # On a full disk, this is written later, and then completely in one transaction.
             self._taken_over[table.FILE_NAME] = digest_of(self.root / "config" / table.FILE_NAME)
             for kind, values in (("entry", entries), ("member", members)):
                 rows = {(kind, table.FILE_NAME, str(name)): _json(value) for name, value in values.items()}
@@ -227,7 +227,7 @@ class Metadata:
 
 
 def _fault(table: type[ConfigFile], root: Path) -> str | None:
-    """Returns why a file cannot be used; None for one that can."""
+    """Returns the reason why a file cannot be used; None for a usable file."""
     try:
         return table.fault(root)
     except StoreError as error:

@@ -1,1 +1,1 @@
-"""Consumer offsets."""
+"""Consumer offsets: stored in the data plane, saved by the control plane."""

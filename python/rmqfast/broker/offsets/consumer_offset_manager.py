@@ -1,4 +1,4 @@
-"""Saves consumer offsets, and answers how far a group has consumed.
+"""Saves consumer offsets, and answers requests for them.
 
 Source: RocketMQ's `ConsumerOffsetManager`, `ConfigManager`, `ConsumerManageProcessor`, `SlaveSynchronize`,
 `AdminBrokerProcessor`.
@@ -17,14 +17,14 @@ from rmqfast.store.config.lost_offsets import warning_of_lost_offsets
 
 INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
-#: Offsets of so many groups and topics are one transaction, and so many transactions are one save.
+#: Keys (group and topic) per transaction, and transactions per save.
 _PIECE, _PIECES = 5_000, 200
 
 _log = logger_of("rmqfast.broker")
 
 
 class ConsumerOffsetManager:
-    """Saves the data plane's offsets, and answers for them."""
+    """Saves the data plane's offsets, and answers queries for offsets."""
 
     def __init__(
         self, metadata: Metadata, data_plane: DataPlane, store: LiveStore, *, limits: GetLimits | None = None
@@ -33,13 +33,14 @@ class ConsumerOffsetManager:
         self._data_plane = data_plane
         self._store = store
         limits = (limits or GetLimits()).with_system_values()
-        # `accessMessageInMemoryMaxRatio`: RocketMQ takes the log's last 40 % of the memory's size to be in memory
+        # `accessMessageInMemoryMaxRatio`: RocketMQ assumes that the log's end, of 40 % of the memory's size, is in
+        # memory.
         self._memory = int((limits.physical_memory or 0) * (limits.access_ratio / 100))
         self._saving = QuietLock()
         self._is_kept = True
 
     def load(self) -> None:
-        """Gives the data plane the saved offsets; warns where they are missing."""
+        """Loads the saved offsets into the data plane; warns if they are missing."""
         with self._saving:
             self._is_kept = self._metadata.is_kept(ConsumerOffsetTable)
             warning = warning_of_lost_offsets(self._metadata.root, is_kept=self._is_kept)
@@ -49,12 +50,12 @@ class ConsumerOffsetManager:
                 for queue_id, offset in queues.items():
                     self._data_plane.commit_offset(group, topic, queue_id, offset)
             while self._data_plane.take_changed_offsets(_PIECE):
-                pass  # they are kept already
+                pass  # these are saved already
 
     def persist(self) -> None:
-        """Saves what changed. The first call always writes the file: one that is missing later was removed."""
+        """Saves changes. The first call always writes the file, so that a missing file later means a removed one."""
         with self._saving:
-            # bounded: whoever commits without end must not keep one save going for ever
+            # Bounded, since endless commits must not keep one save going forever.
             for _ in range(_PIECES):
                 texts = self._data_plane.take_changed_offsets(_PIECE)
                 self._metadata.put_texts(ConsumerOffsetTable, texts)
@@ -66,26 +67,26 @@ class ConsumerOffsetManager:
                 self._is_kept = True
 
     def query(self, group: str, topic: str, queue_id: int, *, is_zero_wanted: bool = True) -> int | None:
-        """Returns the offset at which a client of the group begins; None where the client decides.
+        """Returns the offset at which a client of the group begins; None if the client shall decide.
 
-        A group that has committed nothing begins at 0 as long as the queue's first message is there, in memory.
-        Unless `is_zero_wanted` it decides itself.
+        A group without offsets begins at 0 if the queue's first message still exists and is in memory, unless
+        `is_zero_wanted` is false.
         """
         offset = self._data_plane.offset(group, topic, queue_id)
         if offset >= 0:
             return offset
-        # so a new group begins at the first message of a young topic even with CONSUME_FROM_LAST_OFFSET
+        # So a new group begins at the first message of a young topic, even with CONSUME_FROM_LAST_OFFSET.
         return 0 if is_zero_wanted and self._is_young(topic, queue_id) else None
 
     def offset(self, group: str, topic: str, queue_id: int) -> int:
-        """Returns the committed offset; -1 where there is none."""
+        """Returns the committed offset; -1 if there is none."""
         return self._data_plane.offset(group, topic, queue_id)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         self._data_plane.commit_offset(group, topic, queue_id, offset)
 
     def take(self, table: ConsumerOffsetTable) -> None:
-        """Takes the offsets of a master; those that the master does not have stay."""
+        """Applies the offsets of a master; offsets that the master lacks stay."""
         for (topic, group), queues in table.items():
             for queue_id, offset in queues.items():
                 if self._data_plane.offset(group, topic, queue_id) != offset:
@@ -102,9 +103,9 @@ class ConsumerOffsetManager:
         return {_split_key(key)[1] for key in self._data_plane.offsets(topic=topic)}
 
     def clone(self, source: str, target: str, topic: str) -> None:
-        """Copies a group's offsets of a topic to another group, replacing its own."""
+        """Copies a group's offsets of a topic to another group, replacing its offsets."""
         queues = self._data_plane.offsets(group=source, topic=topic).get(f"{topic}@{source}")
-        # a group copied to itself would lose its offsets by the removal below
+        # A group copied to itself would lose its offsets by the removal below.
         if not queues or source == target:
             return
         self._data_plane.remove_offsets(target, topic)
@@ -112,7 +113,7 @@ class ConsumerOffsetManager:
             self._data_plane.commit_offset(target, topic, queue_id, offset)
 
     def correction(self, topic: str, compare_group: str, left_out: Iterable[str]) -> dict[int, int]:
-        """Returns the smallest offset of all groups by queue; the greatest number where `compare_group` is behind."""
+        """Returns the smallest offset of all groups by queue; LONG_MAX if `compare_group` is behind it."""
         offsets = self._data_plane.offsets(topic=topic)
         smallest = self._smallest(offsets, topic, set(left_out))
         for queue_id, offset in offsets.get(f"{topic}@{compare_group}", {}).items():
@@ -134,13 +135,13 @@ class ConsumerOffsetManager:
             if key_topic != topic or group in left_out:
                 continue
             for queue_id, offset in queues.items():
-                # as in Java, offsets before the queue's first message do not count
+                # As in Java, offsets before the queue's first message do not count.
                 if offset >= self._store.queue_bounds(topic, queue_id)[0]:
                     smallest[queue_id] = min(offset, smallest.get(queue_id, offset))
         return smallest
 
     def _is_young(self, topic: str, queue_id: int) -> bool:
-        """Returns whether a queue is empty, or still has its first message, in memory."""
+        """Whether a queue is empty, or still has its first message, in memory."""
         if self._store.queue_bounds(topic, queue_id)[0] > 0:
             return False
         unit = self._store.unit(topic, queue_id, 0)

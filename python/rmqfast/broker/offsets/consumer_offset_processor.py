@@ -44,7 +44,7 @@ class ConsumerOffsetProcessor:
     def query(self, request: Request) -> Response:
         header = Header(request.ext_fields)
         group, topic, queue_id = header.text("consumerGroup"), header.text("topic"), _queue_id(header)
-        is_zero_wanted = header.optional_text("setZeroIfNotFound") != "false"  # clients of 5.x may say so
+        is_zero_wanted = header.optional_text("setZeroIfNotFound") != "false"  # only 5.x clients send this field
         offset = self._offsets.query(group, topic, queue_id, is_zero_wanted=is_zero_wanted)
         if offset is None:
             return Response(
@@ -55,7 +55,7 @@ class ConsumerOffsetProcessor:
         return Response(ext_fields={"offset": str(offset)})
 
     def update(self, request: Request) -> Response:
-        """15: takes smaller offsets, too."""
+        """Answers request 15; accepts smaller offsets, too."""
         header = Header(request.ext_fields)
         group = checked_name("group", header.text("consumerGroup"))
         topic = checked_name("topic", header.text("topic"))
@@ -72,7 +72,7 @@ class ConsumerOffsetProcessor:
         return Response(body=encode({"correctionOffsets": corrections}))
 
     def clone(self, request: Request) -> Response:
-        """314: without a topic it copies all topics, as 4.9.4 means to but does not."""
+        """Answers request 314; without a topic, copies all topics, as 4.9.4 means to but does not."""
         header = Header(request.ext_fields)
         source, target = header.text("srcGroup"), header.text("destGroup")
         checked_name("group", target)
@@ -84,7 +84,7 @@ class ConsumerOffsetProcessor:
         return Response()
 
     def _is_consuming(self, group: str, topic: str) -> bool:
-        """Returns whether a group consumes a topic; one that is offline consumes all that it has offsets of."""
+        """Whether a group consumes a topic; an offline group counts for all topics with its offsets."""
         is_online = self._consumers.subscription_count(group) > 0
         return not is_online or self._consumers.subscription(group, topic) is not None
 
@@ -96,7 +96,7 @@ def _queue_id(header: Header) -> int:
     return number
 
 
-#: The time that stands for the end of a queue.
+#: Timestamp that means the end of a queue.
 TO_THE_END = -1
 
 
@@ -122,7 +122,7 @@ class ResetOffsetProcessor:
         return {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset}
 
     def reset(self, request: Request) -> Response:
-        """222: C++ clients get a list, as they cannot parse queues as keys."""
+        """Answers request 222; C++ clients get a list, since they cannot parse queues as keys."""
         header = Header(request.ext_fields)
         topic, group, when = header.text("topic"), header.text("group"), header.number("timestamp")
         table = self._table(topic, group, when, is_force=header.flag("isForce"))
@@ -149,7 +149,7 @@ class ResetOffsetProcessor:
                 raise ResponseError(ResponseCode.SYSTEM_ERROR, f"THe consumer group <{group}> not exist")
             at_time = max(0, self._offset_for_time(topic, queue_id, when))
             queue = MessageQueue(topic, self._broker_name, queue_id)
-            # without force a group only goes back: messages that it has not consumed are not passed over
+            # Without force, a group only goes back, so that it does not skip messages.
             table[queue] = at_time if is_force else min(at_time, committed)
         return table
 
@@ -160,7 +160,7 @@ class ResetOffsetProcessor:
 
 
 def _notify(clients: Iterable[ClientChannel], fields: Mapping[str, str], body: bytes) -> None:
-    """Sends all clients their offsets; one that is too old refuses for all."""
+    """Sends the offsets to all clients; refuses if one client is too old."""
     targets = list(clients)
     for client in targets:
         check_version(client)

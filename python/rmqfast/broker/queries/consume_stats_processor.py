@@ -1,4 +1,4 @@
-"""Answers how far topics are written, how far groups have consumed them, and how long ago that was.
+"""Answers requests for the ends of topics, the progress of groups, and their delays.
 
 Source: RocketMQ's `AdminBrokerProcessor`, `UtilAll`, `QueueTimeSpan`.
 """
@@ -55,32 +55,32 @@ class ConsumeStatsProcessor:
         }
 
     def get_topic_stats_info(self, request: Request) -> Response:
-        """202: bounds of a topic's queues, and the time of the last message."""
+        """Answers request 202: bounds of a topic's queues, and the time of the last message."""
         topic = existing_topic(self._topics, Header(request.ext_fields).text("topic"))
         table = {queue: self._topic_offset(queue) for queue in self._queues(topic, topic.write_queue_nums)}
         return Response(body=encode({"offsetTable": table}))
 
     def get_consume_stats(self, request: Request) -> Response:
-        """208: consumed and last offsets of a group, in all its topics or in one."""
+        """Answers request 208: consumed and last offsets of a group, in all its topics or in one."""
         header = Header(request.ext_fields)
         group, topic = header.text("consumerGroup"), header.optional_text("topic")
         names = [topic] if topic and topic.strip() else sorted(self._offsets.topics_of(group))
         table: dict[MessageQueue, dict[str, int]] = {}
         tps = 0.0
         for config in self._topics_of(group, names):
-            # read queues here, write queues for 317: so does 4.9.4
+            # As in 4.9.4: read queues here, write queues for request 317.
             table.update(self._offset_wrappers(group, config, config.read_queue_nums))
             tps += self._stats.tps_group_get_nums(group, config.topic_name)
         return Response(body=encode({"consumeTps": tps, "offsetTable": table}))
 
     def query_topic_consume_by_who(self, request: Request) -> Response:
-        """300: groups that consume a topic, or have."""
+        """Answers request 300: groups that consume a topic or have consumed it."""
         topic = Header(request.ext_fields).text("topic")
         groups = self._consumers.groups_of_topic(topic) | self._offsets.groups_of(topic)
         return Response(body=encode({"groupList": sorted(groups)}))
 
     def fetch_all_consume_stats_in_broker(self, request: Request) -> Response:
-        """317: like 208, of all groups; with `isOrder` of ordered topics alone."""
+        """Answers request 317: like 208 for all groups; with `isOrder` only ordered topics."""
         only_order = Header(request.ext_fields).flag("isOrder")
         names = sorted(group.group_name for group in self._groups.groups())
         stats = [{group: self._stats_of(group, only_order=only_order)} for group in names]
@@ -93,7 +93,7 @@ class ConsumeStatsProcessor:
         return Response(body=encode(body))
 
     def query_consume_time_span(self, request: Request) -> Response:
-        """303: by queue the times of the first, the last and the consumed message, and the delay."""
+        """Answers request 303: by queue, the times of the first, last and consumed message, and the delay."""
         header = Header(request.ext_fields)
         topic, group = existing_topic(self._topics, header.text("topic")), header.text("group")
         queues = self._queues(topic, topic.write_queue_nums)
@@ -128,7 +128,7 @@ class ConsumeStatsProcessor:
         ]
 
     def _topics_of(self, group: str, names: Iterable[str]) -> Iterable[TopicConfig]:
-        """Filters existing topics that the group subscribes to, if it is online."""
+        """Yields existing topics that the group subscribes to, or all existing ones if the group is offline."""
         is_online = self._consumers.subscription_count(group) > 0
         for name in names:
             topic = self._topics.get(name)
@@ -164,7 +164,7 @@ def existing_topic(topics: TopicManager, name: str) -> TopicConfig:
 def time_text(time: int) -> str:
     """Formats milliseconds since 1970 as RocketMQ does, in local time."""
     try:
-        moment = datetime.fromtimestamp(time // 1000)  # noqa: DTZ006 - local time is what people read
+        moment = datetime.fromtimestamp(time // 1000)  # noqa: DTZ006  # people read local time
     except (OverflowError, ValueError, OSError):
         return str(time)
     return f"{moment:%Y-%m-%d#%H:%M:%S}:{time % 1000:03}"

@@ -1,4 +1,4 @@
-"""Answers which messages have a key, and what stands at an offset of the log.
+"""Answers requests for messages by key or by offset in the log.
 
 Source: RocketMQ's `QueryMessageProcessor`, `DefaultMessageStore`.
 """
@@ -13,7 +13,7 @@ from rmqfast.errors import ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.store import LiveStore
 
-#: What fits into a frame of 16 MiB beside its header.
+#: Largest body that fits into a frame of 16 MiB beside its header.
 MAX_BODY = (16 << 20) - (64 << 10)
 
 
@@ -29,15 +29,15 @@ class QueryMessageProcessor:
         }
 
     def query_message(self, request: Request) -> Response:
-        """12: the records of a topic that have a key, in the order of the log.
+        """Answers request 12: the records of a topic with a key, in log order.
 
-        Hashes of keys that agree count as equal.
+        Keys with equal hashes count as equal.
         """
         header = Header(request.ext_fields)
         begin, end = header.number("beginTimestamp"), header.number("endTimestamp")
         topic = header.text("topic")
         found, last_time, last_offset = self._live.query(topic, header.text("key"), self._count(header), begin, end)
-        # one of another topic may have the same hash, and who asks may have no right to it
+        # A record of another topic may have the same hash, and the client may have no right to read it.
         records = [record for record in found if StoredMessage.parse(record).topic == topic]
         if not records:
             last_time = last_offset = 0
@@ -48,7 +48,7 @@ class QueryMessageProcessor:
         return Response(ext_fields=fields, body=b"".join(newest(records, MAX_BODY)))
 
     def view_message_by_id(self, request: Request) -> Response:
-        """33: the record at an offset of the log."""
+        """Answers request 33: the record at an offset of the log."""
         offset = Header(request.ext_fields).number("offset")
         record = self._live.record(offset) if offset >= 0 else None
         if record is None:
@@ -58,7 +58,7 @@ class QueryMessageProcessor:
     def _count(self, header: Header) -> int:
         count = header.integer("maxNum")
         config = self._config()
-        # then the broker's own limit counts, whatever the client asks for
+        # For unique keys, only the broker's own limit counts.
         if header.optional_text("_UNIQUE_KEY_QUERY") == "true":
             count = config.number("defaultQueryMaxNum")
         if count < 0:
@@ -67,7 +67,7 @@ class QueryMessageProcessor:
 
 
 def newest(records: list[bytes], most: int) -> list[bytes]:
-    """Returns the last records that fit into so many bytes."""
+    """Returns the last records that fit into `most` bytes."""
     first, size = len(records), 0
     while first > 0 and size + len(records[first - 1]) <= most:
         first -= 1

@@ -1,4 +1,4 @@
-"""Answers the bounds of queues, and their units.
+"""Answers requests for bounds and units of queues.
 
 Source: RocketMQ's `AdminBrokerProcessor`.
 """
@@ -42,7 +42,7 @@ class QueueBoundsProcessor:
         return Response(ext_fields={"offset": str(self._bounds(request)[0])})
 
     def get_earliest_msg_store_time(self, request: Request) -> Response:
-        """32: -1 for an empty queue."""
+        """Answers request 32; -1 for an empty queue."""
         topic, queue_id = _queue(request)
         time = -1 if queue_id < 0 else self._live.earliest_store_time(topic, queue_id)
         return Response(ext_fields={"timestamp": str(time)})
@@ -57,7 +57,7 @@ def _queue(request: Request) -> tuple[str, int]:
     return header.text("topic"), header.integer("queueId")
 
 
-#: Units of one answer, at most; RocketMQ takes any `count`.
+#: Limit of units in one answer; RocketMQ accepts any `count`.
 MAX_UNITS = 65_536
 _NO_CODE_SET = "not set any response code"
 
@@ -72,7 +72,7 @@ class ConsumeQueueProcessor:
         return {RequestCode.QUERY_CONSUME_QUEUE: self.query_consume_queue}
 
     def query_consume_queue(self, request: Request) -> Response:
-        """321: units of a queue from an index on, and the group's subscription."""
+        """Answers request 321: units of a queue from an index on, and the group's subscription."""
         header = Header(request.ext_fields)
         topic, queue_id = header.text("topic"), header.integer("queueId")
         index, count = header.number("index"), header.integer("count")
@@ -80,7 +80,7 @@ class ConsumeQueueProcessor:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"{queue_id}@{topic} is not exist!")
         begin, end = self._live.queue_bounds(topic, queue_id)
         if not begin <= index < end:
-            # success without a body, as of 4.9.4: mqadmin prints the remark
+            # Success without a body, as in 4.9.4; mqadmin prints the remark.
             return Response(ResponseCode.SUCCESS, f"Index {index} of {queue_id}@{topic} is not exist!")
         last = min(end, index + max(0, min(count, MAX_UNITS)))
         body = {
@@ -89,7 +89,7 @@ class ConsumeQueueProcessor:
             "queueData": [self._unit(topic, queue_id, offset) for offset in range(index, last)],
         }
         body |= self._subscription(header.optional_text("consumerGroup"), topic)
-        # the processor of 4.9.4 never sets the remark, and a fresh response has this one
+        # The processor of 4.9.4 keeps this remark, which a new response has by default.
         return Response(ResponseCode.SUCCESS, _NO_CODE_SET, body=encode(body))
 
     def _is_queue(self, topic: str, queue_id: int) -> bool:

@@ -1,4 +1,4 @@
-"""Answers GET_BROKER_RUNTIME_INFO: what the broker has done, and how full its disks are.
+"""Answers GET_BROKER_RUNTIME_INFO: statistics of the broker and usage of its disks.
 
 Source: RocketMQ's `AdminBrokerProcessor`, `DefaultMessageStore`, `UtilAll`, `MixAll`.
 """
@@ -17,7 +17,7 @@ from rmqfast.remoting import VERSION, Processor, Request, RequestCode, Response
 from rmqfast.remoting.fastjson import encode, java_double
 from rmqfast.store import LiveStore
 
-#: `Integer.MAX_VALUE`: what RocketMQ says where the pool is off.
+#: `Integer.MAX_VALUE`, as RocketMQ reports if the pool is off.
 _NO_TRANSIENT_STORE_POOL = (1 << 31) - 1
 _KIB = 1024
 
@@ -83,9 +83,9 @@ class RuntimeInfoProcessor:
         return info
 
     def _queue_info(self) -> dict[str, str]:
-        """Returns the thread pools' queues, which are always empty: requests do not wait for threads here."""
+        """Returns the queues of thread pools, always empty here, since requests do not wait for threads."""
         config = self._config()
-        # RocketMQ's defaults: dashboards divide by them
+        # RocketMQ's defaults, since dashboards divide by these numbers.
         capacities = {
             "sendThreadPoolQueueCapacity": config.get("sendThreadPoolQueueCapacity", "10000"),
             "pullThreadPoolQueueCapacity": config.get("pullThreadPoolQueueCapacity", "100000"),
@@ -98,7 +98,7 @@ class RuntimeInfoProcessor:
 
 
 def used_ratio(path: Path) -> float:
-    """Returns the used part of a path's disk in hundredths, rounded up; -1 where there is no such path."""
+    """Returns the used part of a path's disk, from 0 to 1, in hundredths rounded up; -1 if the path does not exist."""
     percent = used_percent(path)
     return -1.0 if percent is None else percent / 100
 
@@ -117,7 +117,7 @@ def readable_bytes(count: int) -> str:
 
 
 def _usage(path: Path) -> tuple[int, int, int] | None:
-    """Returns the disk's bytes: all, used, and available to an ordinary user."""
+    """Returns total, used and available bytes of the disk; None if the path cannot be examined."""
     try:
         return shutil.disk_usage(path)
     except OSError:

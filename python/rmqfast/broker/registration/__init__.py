@@ -1,1 +1,1 @@
-"""Registration at name servers."""
+"""Registration of brokers at name servers."""

@@ -24,18 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["NameServers"]
 
 _log = logger_of(__name__)
-#: Where name servers keep which topics are ordered (`NamesrvUtil.NAMESPACE_ORDER_TOPIC_CONFIG`).
+#: Namespace of the ordered topics in name servers (`NamesrvUtil.NAMESPACE_ORDER_TOPIC_CONFIG`).
 _ORDERED_TOPICS = "ORDER_TOPIC_CONFIG"
-#: Seconds that a broker waits at its end.
+#: Seconds to wait for the last request when the broker stops.
 _LEAVE_TIMEOUT = 1.0
 
 
 class NameServers:
-    """Registers at all name servers of a cluster; one that is down does not delay the others.
-
-    Raises:
-        ArgumentError: Its properties of TLS contradict each other.
-    """
+    """Registers at all name servers of a cluster; a name server that is down does not delay the others."""
 
     def __init__(self, addresses: Sequence[str], config: BrokerConfig, credentials: Signer | None = None) -> None:
         self._config = config
@@ -44,15 +40,11 @@ class NameServers:
 
     @property
     def all_know(self) -> bool:
-        """Whether each name server got all topics, and has answered since."""
+        """Whether each name server has all topics, and has answered since."""
         return all(link.knows_all for link in self._links)
 
     def register(self, topics: dict[str, Any]) -> list[dict[str, str]]:
-        """Registers the broker and its topics everywhere, and waits for the answers.
-
-        Returns:
-            What each one that answered says of ordered topics.
-        """
+        """Registers the broker and all its topics everywhere; returns the ordered topics in each answer."""
         if not self._links:
             return []
         fields, body, timeout = self._registration(), _body(topics), self._timeout()
@@ -60,7 +52,7 @@ class NameServers:
         return [_topics_in_answer(answer) for answer in answers]
 
     def retry(self, topics: dict[str, Any]) -> None:
-        """Registers all topics at the name servers that do not have them; does not wait."""
+        """Registers all topics at the name servers that lack some; does not wait."""
         fields, body, timeout = self._registration(), _body(topics), self._timeout()
         for link in self._links:
             if not link.knows_all:
@@ -69,14 +61,14 @@ class NameServers:
     def register_topics(self, topics: dict[str, Any], all_topics: Callable[[], dict[str, Any]]) -> None:
         """Registers some topics everywhere, and waits for the answers.
 
-        A name server that may not know the other topics is notified of them, too: it would take what it got for all.
+        A name server that may lack other topics gets all topics, since it would take a part for the whole.
         """
         fields, timeout = self._registration(), self._timeout()
         some = _body(topics)
         self._each(lambda link: link.register_topics(fields, some, all_topics, timeout), timeout)
 
     def are_current(self, version: dict[str, Any]) -> bool:
-        """Asks whether all name servers have this version of the topics; this keeps the broker alive there."""
+        """Whether all name servers have this version of the topics; the request also keeps the broker alive there."""
         fields, body, timeout = self._identity(), encode(version), self._timeout()
         answers = self._each(lambda link: link.request(RequestCode.QUERY_DATA_VERSION, fields, body, timeout), timeout)
         current = [answer for answer in answers if (answer.ext_fields or {}).get("changed") == "false"]
@@ -90,7 +82,7 @@ class NameServers:
         return [_topics_in_answer(answer) for answer in answers]
 
     def unregister(self) -> None:
-        """Unregisters everywhere; waits a second at most."""
+        """Unregisters everywhere; waits at most a second."""
         fields = self._identity()
         self._each(lambda link: link.leave(fields), _LEAVE_TIMEOUT)
 
@@ -100,7 +92,7 @@ class NameServers:
 
     def _registration(self) -> dict[str, str]:
         ha_address = f"{self._config.text('brokerIP2')}:{self._config.text('haListenPort')}"
-        # without an address RocketMQ refuses a registration; `compressedRegister` is off in 4.9.4, too, unless set
+        # RocketMQ refuses a registration without address; `compressedRegister` is off by default in 4.9.4, too.
         return self._identity() | {"haServerAddr": ha_address, "compressed": "false", "bodyCrc32": "0"}
 
     def _identity(self) -> dict[str, str]:
@@ -116,7 +108,7 @@ class NameServers:
         return self._config.number("registerBrokerTimeoutMills") / 1000
 
     def _each(self, request: Callable[[_Link], Response | None], timeout: float) -> list[Response]:
-        """Asks all at once; does not wait for those that did not answer the last time."""
+        """Sends requests to all name servers at once; waits only for those that answered last time."""
         answers: list[Response] = []
 
         def work(link: _Link) -> None:
@@ -124,7 +116,7 @@ class NameServers:
             if answer is not None:
                 answers.append(answer)
 
-        # in parallel, as `BrokerOuterAPI`: one that hangs would hold up the others by its timeout
+        # In parallel, as in `BrokerOuterAPI`, so that one that hangs does not delay the others.
         threads = [(link.is_answering, new_thread(work, link)) for link in self._links]
         for _, thread in threads:
             thread.start()
@@ -138,9 +130,8 @@ class NameServers:
 class _Link:
     """A connection to one name server.
 
-    Attributes:
-        knows_all: It got all topics, and all changes since.
-        is_answering: It answered the last time; at first it is taken to.
+    `knows_all` says that the server has all topics and all changes since, `is_answering` that it answered the last
+    request; initially assumed.
     """
 
     def __init__(self, client: RemotingClient, credentials: Signer | None) -> None:
@@ -172,18 +163,19 @@ class _Link:
         return self.request(RequestCode.UNREGISTER_BROKER, fields, b"", _LEAVE_TIMEOUT)
 
     def request(self, code: int, fields: Mapping[str, str], body: bytes, timeout: float) -> Response | None:
-        """Returns the answer; None for an error or none in time."""
+        """Returns the answer; None for an error or after the timeout."""
         signed = fields if self._credentials is None else self._credentials.signed_fields(fields, body)
         if not self._lock.acquire(timeout=timeout if self.is_answering else 0):
-            # it is asked already, with what was so then
+            # Another request with older topics is still waiting.
             self._has_missed, self.knows_all = True, False
             return None
         try:
             if self._has_left and code == RequestCode.REGISTER_BROKER:
-                return None  # it was on its way when the broker took its leave
+                return None  # a late registration must not follow the sign-off
             answer = self._client.request(code, signed, body, timeout=timeout)
         except RmqError as error:
-            level = logging.WARNING if self.is_answering else logging.DEBUG  # it is tried every few seconds
+            # the retry every few seconds must not fill the log
+            level = logging.WARNING if self.is_answering else logging.DEBUG
             _log.log(level, "the name server %s was not told of this broker: %s", self._client.address, error)
             self.knows_all = self.is_answering = False
             return None
@@ -191,7 +183,7 @@ class _Link:
             self._lock.release()
         self.is_answering = True
         if answer.code == ResponseCode.QUERY_NOT_FOUND:
-            return None  # as of ordered topics where there are none
+            return None  # the answer when no topic is ordered
         if answer.code:
             _log.warning("the name server %s refused: %d %s", self._client.address, answer.code, answer.remark)
             return None

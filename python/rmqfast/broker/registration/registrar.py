@@ -1,4 +1,4 @@
-"""Decides when a broker registers, and which topics it tells.
+"""Decides when a broker registers, and which topics it registers.
 
 Source: RocketMQ's `BrokerController`.
 """
@@ -21,18 +21,18 @@ __all__ = ["Registrar"]
 _log = logger_of(__name__)
 #: Seconds until a name server that did not answer is asked again.
 _RETRY_INTERVAL = 2.0
-#: Seconds that whoever made a topic waits, so that a client that asks for its route at once finds it.
+#: Seconds that the creator of a topic waits for the registration, so that clients find the route at once.
 _PATIENCE, _PATIENCE_WHILE_ONE_IS_DOWN = 3.0, 0.2
-#: More topics than this nobody waits for: they are of a client that has many groups.
+#: With more topics than this, the creator does not wait; these come from a client with many groups.
 _WAITED_FOR = 16
-#: Topics of one change in one request: several changes go together, and a small one is not behind a large one.
+#: Topics per change and request, so that small changes do not wait for a large one.
 _PIECE = 16
 
 
 class Registrar:
     """Registers all topics at the start, then changes; compares versions every 30 seconds.
 
-    One thread tells them, so that a request to a broker waits for it a moment only.
+    One thread sends the registrations, so that requests to the broker hardly wait for them.
     """
 
     def __init__(self, name_servers: NameServers, topics: TopicManager, config: Callable[[], BrokerConfig]) -> None:
@@ -43,7 +43,7 @@ class Registrar:
         self._changes: list[_Change] = []
         self._is_stopped = False
         self._versioning = QuietLock()
-        #: The version with which name servers got topics last: they take each only once.
+        #: Version of the last registration; name servers accept each version only once.
         self._last_version: Any = None
         self._thread = new_thread(self._run, name="rmqfast-register")
 
@@ -53,7 +53,7 @@ class Registrar:
         self._thread.start()
 
     def register_changes(self, topics: Sequence[TopicConfig] | None) -> None:
-        """Registers some topics, or all for None; waits a moment for a few."""
+        """Registers some topics, or all for None; with a few topics, waits for a moment."""
         change = _Change(None if topics is None else list(topics))
         with self._changed:
             self._changes.append(change)
@@ -63,7 +63,6 @@ class Registrar:
                 self._changed.wait_for(lambda: change.is_done or self._is_stopped, patience)
 
     def stop(self) -> None:
-        """Unregisters."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
@@ -88,7 +87,7 @@ class Registrar:
                 next_time = monotonic() + self._period()
 
     def _send(self, changes: Sequence[_Change]) -> None:
-        """Registers the next topics of each change, and drops changes that are done."""
+        """Registers the next topics of each change, and drops finished changes."""
         topics: list[TopicConfig] = []
         for change in changes:
             topics += change.take(_PIECE)
@@ -103,7 +102,7 @@ class Registrar:
             self._changed.notify_all()
 
     def _refresh(self) -> None:
-        """Registers all topics again, unless every name server has this version."""
+        """Registers all topics again, unless every name server has the current version."""
         if not self._name_servers.are_current(self._topics.data_version.to_json()):
             self._register()
             return
@@ -114,11 +113,11 @@ class Registrar:
         try:
             for ordered in self._name_servers.register(self._all_topics()):
                 self._topics.update_order_topics(ordered)
-        except Exception:  # noqa: BLE001 - the next time may do better
+        except Exception:  # noqa: BLE001  # the next attempt may succeed
             _log.exception("the name servers could not be told of this broker")
 
     def _period(self) -> float:
-        # RocketMQ's bounds: ten seconds to a minute, well below the 120 seconds after which a broker is forgotten
+        # RocketMQ's bounds, ten seconds to a minute; a broker is removed after 120 seconds.
         return min(max(self._config().number("registerNameServerPeriod"), 10_000), 60_000) / 1000
 
     def _all_topics(self) -> dict[str, Any]:
@@ -127,7 +126,7 @@ class Registrar:
     def _registration_of(self, topics: Iterable[TopicConfig] | None) -> dict[str, Any]:
         """Returns the registration of some topics, or of all, with a new version."""
         with self._versioning:
-            # a name server passes over topics whose version it has, though it may have missed some of them
+            # A name server ignores topics with a version that it already has, even if it missed some of them.
             if self._topics.data_version.to_json() == self._last_version:
                 self._topics.advance()
             registration = self._wrapper(topics)
@@ -142,10 +141,8 @@ class Registrar:
 class _Change:
     """Topics to register.
 
-    Attributes:
-        is_of_all: It is about all topics.
-        pending: Those that name servers do not have yet.
-        is_done: Name servers have all of them.
+    `is_of_all` stands for all topics. `pending` are the topics still to be sent. `is_done` says that name servers have
+    all of them.
     """
 
     def __init__(self, topics: list[TopicConfig] | None) -> None:

@@ -1,1 +1,1 @@
-"""Figures of the broker, its store, its groups."""
+"""Statistics of the broker, its store and its groups."""

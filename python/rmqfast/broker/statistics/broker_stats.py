@@ -1,4 +1,4 @@
-"""Computes the statistics of topics and groups out of counters that only grow.
+"""Computes the statistics of topics and groups from counters that only grow.
 
 Source: RocketMQ's `BrokerStatsManager`, `StatsItemSet`, `StatsItem`, `StatsSnapshot`, `CallSnapshot`,
 `BrokerStatsItem`.
@@ -27,13 +27,13 @@ class CallSnapshot(NamedTuple):
 
 
 class StatsSnapshot(NamedTuple):
-    """The difference between the first and the last sample.
+    """Difference between the first and the last sample.
 
     Attributes:
-        sum: What it added up to.
-        tps: That for each second.
-        times: How often something was counted.
-        avgpt: The sum for each time.
+        sum: Counted amount.
+        tps: Amount per second.
+        times: Number of counted events.
+        avgpt: Amount per event.
     """
 
     sum: int = 0
@@ -46,16 +46,9 @@ class StatsSnapshot(NamedTuple):
 
 
 class StatsItem:
-    """Three rows of samples: every ten seconds of a minute, ten minutes of an hour, hour of a day.
+    """Three series of samples: every ten seconds for a minute, every ten minutes for an hour, hourly for a day.
 
-    A row begins with a sample of nothing, one period before its first.
-
-    Example:
-        >>> item = StatsItem()
-        >>> item.count(times=3, value=30)
-        >>> item.sample(MINUTE_PERIOD, now=1_000_000)
-        >>> item.minute
-        StatsSnapshot(sum=30, tps=3.0, times=3, avgpt=10.0)
+    A series begins with a sample of zero, one period before the first real sample.
     """
 
     _ROW_LENGTHS: ClassVar = {MINUTE_PERIOD: 7, HOUR_PERIOD: 7, DAY_PERIOD: 25}
@@ -101,10 +94,10 @@ def between(samples: Sequence[CallSnapshot]) -> StatsSnapshot:
     return StatsSnapshot(total, tps, times, total / times if times > 0 else 0.0)
 
 
-#: Name of a statistic, its key, times and amount since the start.
+#: Name of a statistic, its key, number of events and amount since the start.
 Counter = tuple[str, str, int, int]
 
-#: What RocketMQ counts of what the data plane counts: messages and bytes, messages, or calls.
+#: Statistics of RocketMQ derived from the data plane's counters: messages and bytes, only messages, or calls.
 _WITH_SIZE = frozenset({"TOPIC_PUT", "STORE_PUT", "GROUP_GET", "QUEUE_PUT", "QUEUE_GET"})
 _WITHOUT_SIZE = frozenset({"BROKER_PUT", "BROKER_GET", "SNDBCK_PUT"})
 _CALLS = {"BROKER_PUT_FAILED": "STORE_PUT_FAILED", "BROKER_GET_MISS": "STORE_GET_MISS"}
@@ -141,12 +134,6 @@ class BrokerStats:
     """Statistics by name and key; thread-safe.
 
     Keys are a topic, `topic@group`, `topic@queue`, `topic@queue@group`, `queue@topic@group`, or the cluster's name.
-
-    Example:
-        >>> stats = BrokerStats(lambda: [("TOPIC_PUT_NUMS", "orders", 20, 20)])
-        >>> stats.run_once(now=1_000_000)
-        >>> stats.item("TOPIC_PUT_NUMS", "orders").minute.tps
-        2.0
     """
 
     def __init__(self, counters: Callable[[], Iterable[Counter]]) -> None:
@@ -159,7 +146,7 @@ class BrokerStats:
 
     def run_once(self, now: int) -> None:
         """Takes the samples that are due."""
-        # the second condition: the time of day was set back, and samples must not wait for the old time
+        # The second condition detects a clock that was set back, so that samples do not wait for the old time.
         periods = [period for period, due_at in self._due.items() if due_at <= now or due_at > now + period]
         if not periods:
             return
@@ -171,13 +158,13 @@ class BrokerStats:
                     item.sample(period, now=now)
 
     def item(self, name: str, key: str) -> StatsItem | None:
-        """Returns a statistic; None where nothing was counted."""
+        """Returns a statistic; None if nothing was counted."""
         if (name, key) not in self._items:
-            self._refresh()  # it may have been counted since the last sample; otherwise its samples say all
+            self._refresh()  # it may have been counted since the last sample
         return self._items.get((name, key))
 
     def tps_group_get_nums(self, group: str, topic: str) -> float:
-        """Returns the messages per second of a topic that a group got in the last minute."""
+        """Returns the messages per second of a topic that a group received in the last minute."""
         item = self._items.get(("GROUP_GET_NUMS", f"{topic}@{group}"))
         return 0.0 if item is None else item.minute.tps
 
@@ -192,7 +179,7 @@ class BrokerStats:
         with self._lock:
             for name, key in [place for place in self._items if is_gone(*place)]:
                 del self._items[name, key]
-                # the counters of the data plane only grow: what a deleted topic had is taken off from now on
+                # The data plane's counters only grow, so subtract the amount before the deletion from now on.
                 self._forgotten[name, key] = self._totals[name, key]
 
     def _refresh(self) -> None:
@@ -206,7 +193,7 @@ class BrokerStats:
         before = self._forgotten.get(place, (0, 0))
         if before == (times, value):
             return
-        if before[0] > times or before[1] > value:  # whoever counts has forgotten it, too
+        if before[0] > times or before[1] > value:  # the data plane has reset its counter, too
             before = (0, 0)
             del self._forgotten[place]
         if place not in self._items:
@@ -222,7 +209,7 @@ class BrokerStatsProcessor:
         return {RequestCode.VIEW_BROKER_STATS_DATA: self.view_broker_stats_data}
 
     def view_broker_stats_data(self, request: Request) -> Response:
-        """315: a statistic of the last minute, hour and day."""
+        """Answers request 315: a statistic of the last minute, hour and day."""
         header = Header(request.ext_fields)
         name, key = header.text("statsName"), header.text("statsKey")
         item = self._stats.item(name, key)

@@ -1,4 +1,4 @@
-"""Computes the figures of the store: how much was put and got, how fast, how long it took.
+"""Computes the statistics of the store: amounts, rates and durations of puts and gets.
 
 Source: RocketMQ's `StoreStatsService`, `BrokerStats`, `AdminBrokerProcessor`.
 """
@@ -14,7 +14,7 @@ from rmqfast.broker.statistics.broker_stats import Counter
 from rmqfast.remoting.fastjson import java_double
 from rmqfast.threads import new_lock
 
-#: Where the ranges of times end in which puts are counted, in milliseconds; the last has no end.
+#: Upper ends of the time ranges in which puts are counted, in milliseconds; the last range is open.
 PUT_TIME_RANGES = {
     "<=0ms": 0,
     "0~10ms": 10,
@@ -39,11 +39,11 @@ class StoreTotals(NamedTuple):
     """Sums of the counters since the start.
 
     Attributes:
-        put_size: Bytes of their records.
+        put_size: Bytes of the stored records.
         get_found: Pulls that found messages.
-        get_miss: Pulls that found none.
-        transferred: Messages that were got.
-        put_time_ranges: Puts by the range of time they took: see `PUT_TIME_RANGES`.
+        get_miss: Pulls that found no message.
+        transferred: Messages sent to consumers.
+        put_time_ranges: Number of puts by duration; see `PUT_TIME_RANGES`.
     """
 
     put_times: int = 0
@@ -60,19 +60,15 @@ class StoreTotals(NamedTuple):
     def from_counters(cls, counters: Iterable[Counter]) -> StoreTotals:
         """Sums up counters.
 
-        Those of topics and groups count, and `STORE_PUT_NUMS` and `STORE_PUT_SIZE` of messages that the broker itself
-        stored, which are no topic's statistics; beside them there may be `STORE_PUT_FAILED`, `STORE_GET_MISS`,
-        `STORE_PUT_TIME_MAX` and `STORE_GET_TIME_MAX`, whose amounts count whatever their key, and `STORE_PUT_TIME`,
-        whose key is a range.
-
-        Example:
-            >>> StoreTotals.from_counters([("TOPIC_PUT_NUMS", "a", 2, 2), ("GROUP_GET_NUMS", "a@g", 1, 2)])[:6]
-            (2, 0, 0, 1, 0, 2)
+        Counters of topics and groups count, and `STORE_PUT_NUMS` and `STORE_PUT_SIZE` of the broker's own messages,
+        which belong to no topic's statistics. The amounts of `STORE_PUT_FAILED`, `STORE_GET_MISS`,
+        `STORE_PUT_TIME_MAX` and `STORE_GET_TIME_MAX` count regardless of their key. The key of `STORE_PUT_TIME` is a
+        range.
         """
         times: dict[str, int] = {}
         values: dict[str, int] = {}
         ranges: dict[str, int] = {}
-        own = 0  # what the broker itself took out of the delay levels
+        own = 0  # deliveries from delay levels, which are not pulls
         for name, key, count, amount in counters:
             own += count if (name, key) == ("GROUP_GET_NUMS", _DELIVERED) else 0
             times[name] = times.get(name, 0) + count
@@ -93,7 +89,7 @@ class StoreTotals(NamedTuple):
 
 
 def percentile(put_times: Mapping[str, int], part: float) -> float:
-    """Returns the milliseconds within which this part of the puts was done.
+    """Returns the milliseconds within which this part of the puts was completed, interpolated in its range.
 
     Example:
         >>> percentile({"<=0ms": 50, "0~10ms": 50}, 0.99), percentile({}, 0.99)
@@ -111,12 +107,12 @@ def percentile(put_times: Mapping[str, int], part: float) -> float:
 
 SECOND, MINUTE = 1000, 60_000
 _WINDOWS = (10, 60, 600)
-#: One a second, and one more: ten minutes lie between the first and the last.
+#: One sample per second for ten minutes, with both ends.
 _SAMPLE_COUNT = 601
 
 
 class DailyCounters(NamedTuple):
-    """Messages put and got until the day began."""
+    """Messages put and got at the begin of yesterday and of today."""
 
     put_yesterday: int = 0
     put_today: int = 0
@@ -128,7 +124,7 @@ class DailyCounters(NamedTuple):
 
 
 class StoreStats:
-    """Samples of the totals, one a second; thread-safe."""
+    """Samples of the totals, one per second; thread-safe."""
 
     def __init__(self, counters: Callable[[], Iterable[Counter]], *, now: int) -> None:
         self._counters = counters
@@ -142,7 +138,7 @@ class StoreStats:
         self._put_times: Mapping[str, int] = {}
 
     def run_once(self, now: int) -> None:
-        """Takes the sample that is due, and the day's first totals."""
+        """Takes a due sample, and the totals at the begin of a day."""
         if self._samples and 0 <= now - self._samples[-1][0] < SECOND:
             return
         totals = StoreTotals.from_counters(self._counters())
@@ -155,13 +151,13 @@ class StoreStats:
                 self._roll(totals, now)
 
     def runtime_info(self, now: int) -> dict[str, str]:
-        """Returns the figures under RocketMQ's names."""
+        """Returns the statistics under RocketMQ's names."""
         totals = StoreTotals.from_counters(self._counters())
         with self._lock:
             return self._totals_info(totals, now) | self._tps_info() | self._daily_info(totals)
 
     def _totals_info(self, totals: StoreTotals, now: int) -> dict[str, str]:
-        times = totals.put_times or 1  # so does RocketMQ, also where it says how many there were
+        times = totals.put_times or 1  # 1 instead of 0, as in RocketMQ, even in the reported number
         return {
             "bootTimestamp": str(self._boot),
             "runtime": format_runtime(now - self._boot),
@@ -218,12 +214,7 @@ class StoreStats:
 
 
 def format_runtime(spent: int) -> str:
-    """Formats milliseconds as RocketMQ formats its uptime.
-
-    Example:
-        >>> format_runtime(90_061_000)
-        '[ 1 days, 1 hours, 1 minutes, 1 seconds ]'
-    """
+    """Formats milliseconds as RocketMQ formats its uptime, such as "[ 1 days, 1 hours, 1 minutes, 1 seconds ]"."""
     minutes, seconds = divmod(max(0, spent) // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)
@@ -231,4 +222,4 @@ def format_runtime(spent: int) -> str:
 
 
 def _day(now: int) -> int:
-    return datetime.fromtimestamp(now / 1000).toordinal()  # noqa: DTZ006 - RocketMQ's daily_counters are of the local time
+    return datetime.fromtimestamp(now / 1000).toordinal()  # noqa: DTZ006  # RocketMQ's days are in local time

@@ -1,1 +1,1 @@
-"""Topics and consumer groups, as they are configured."""
+"""Configured topics and consumer groups of a broker."""

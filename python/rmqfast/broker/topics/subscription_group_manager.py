@@ -1,4 +1,4 @@
-"""Keeps the consumer groups of a broker.
+"""Stores the consumer groups of a broker.
 
 Source: RocketMQ's `SubscriptionGroupManager`, `Validators`, `SlaveSynchronize`, `SubscriptionGroupWrapper`.
 """
@@ -48,21 +48,21 @@ class SubscriptionGroupManager:
             return list(self._table.values())
 
     def find(self, name: str, admit: Callable[[], object] = lambda: None) -> SubscriptionGroupConfig | None:
-        """Returns a group, making it where that is allowed; None otherwise.
+        """Returns a group, creating it if allowed; None otherwise.
 
-        Does not wait for the disk: a group that is lost is made again.
+        Does not wait for the disk, since a lost group is created again.
         """
         group = self.get(name)
         if group is not None:
             return group
         if not self._config().flag("autoCreateSubscriptionGroup") and not name.startswith(SYSTEM_GROUP_PREFIX):
             return None
-        # any client names groups: none is made whose name no client of RocketMQ would take
+        # Any client may name a group, so refuse names that RocketMQ clients refuse.
         if name_problem("group", name) is not None:
             return None
         admit()
         with self._lock:
-            # asked once more under the lock: another thread may have made it
+            # Look again under the lock, since another thread may have created the group.
             return self.get(name) or self._put(SubscriptionGroupConfig(group_name=name))
 
     def update(self, group: SubscriptionGroupConfig) -> None:
@@ -73,7 +73,7 @@ class SubscriptionGroupManager:
         self._metadata.flush_or_log()
 
     def take(self, table: SubscriptionGroupTable) -> None:
-        """Takes the groups and the version of a master in place of its own."""
+        """Replaces all groups and the version by those of a master."""
         with self._lock:
             for name in [name for name in self._table if name not in table]:
                 self._table.remove(name, now=self._now())
@@ -97,7 +97,7 @@ class SubscriptionGroupManager:
         self._metadata.flush_or_log()
 
     def wrapper(self) -> dict[str, Any]:
-        """Returns the groups as RocketMQ sends them."""
+        """Returns the groups in the form in which RocketMQ sends them."""
         with self._lock:
             groups, version = self.groups(), self.data_version
         table = {group.group_name: group.to_json() for group in groups}
@@ -119,7 +119,7 @@ class SubscriptionGroupManager:
 
 
 def validate_group(name: str) -> str:
-    """Returns a legal group name; refuses others with the remark of RocketMQ's clients."""
+    """Returns a legal group name; refuses other names with the remark of RocketMQ's clients."""
     problem = name_problem("group", name)
     if problem is not None:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, problem)

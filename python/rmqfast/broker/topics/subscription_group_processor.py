@@ -1,4 +1,4 @@
-"""Answers the requests that make, change, delete and list consumer groups.
+"""Answers the requests that create, change, delete and list consumer groups.
 
 Source: RocketMQ's `AdminBrokerProcessor`.
 """
@@ -19,7 +19,7 @@ from rmqfast.remoting.protocol.json_object import INT, JsonObject
 from rmqfast.store.config import SubscriptionGroupConfig
 
 _log = logger_of(__name__)
-#: mqadmin of 5.x asks it; 4.9.4 has no such code.
+#: Sent by mqadmin of 5.x; 4.9.4 does not know this code.
 GET_SUBSCRIPTIONGROUP_CONFIG = 352
 MAX_RETRY_QUEUES = 65_536
 
@@ -57,7 +57,7 @@ class SubscriptionGroupProcessor:
         return Response(body=encode(self._groups.wrapper()))
 
     def delete_subscription_group(self, request: Request) -> Response:
-        """207: deletes a group, and its offsets if asked to."""
+        """Answers request 207: deletes a group, and its offsets if requested."""
         header = Header(request.ext_fields)
         name = header.text("groupName")
         _log.info("%s deletes the consumer group %r", request.channel.remote_address, name[:300])
@@ -78,15 +78,7 @@ class SubscriptionGroupProcessor:
 
 
 def group_of(body: bytes) -> SubscriptionGroupConfig:
-    """Parses a group; missing and null members have their defaults.
-
-    Raises:
-        ResponseError: 1; says which member is of a wrong type or out of range.
-
-    Example:
-        >>> group_of(b'{"groupName":"g","retryMaxTimes":"7"}').retry_max_times
-        7
-    """
+    """Parses a group; missing and null members have their defaults. `ResponseError` 1 names a malformed member."""
     members = JsonObject.of_body(body)
     default = SubscriptionGroupConfig(group_name="")
     within_int = (-INT, INT - 1)

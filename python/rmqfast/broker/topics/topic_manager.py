@@ -1,4 +1,4 @@
-"""Keeps the topics of a broker: of clients, made by sends, and its own.
+"""Stores the topics of a broker: those of clients, those created by sends, and its own.
 
 Source: RocketMQ's `TopicConfigManager`, `BrokerController`, `SlaveSynchronize`, `AbstractSendMessageProcessor`,
 `TopicConfigSerializeWrapper`.
@@ -33,18 +33,18 @@ _INHERIT = 1
 
 
 def inherits(model: TopicConfig, *, auto_create: bool) -> bool:
-    """Returns whether sends may create topics after this one."""
+    """Whether sends may create topics with the settings of this one."""
     return model.is_inherited and (auto_create or model.topic_name != AUTO_CREATE_TOPIC_KEY_TOPIC)
 
 
 def created_after(model: TopicConfig, name: str, queue_nums: int, sys_flag: int) -> TopicConfig:
-    # a producer may want fewer queues than the default topic has, never more
+    # A producer may request fewer queues than the default topic has, but not more.
     queues = max(0, min(queue_nums, model.write_queue_nums))
     return TopicConfig(
         topic_name=name,
         read_queue_nums=queues,
         write_queue_nums=queues,
-        # TBW102 itself has the bit: a topic made after it must not be a model for others
+        # Drop the bit of TBW102 by which new topics inherit from a topic.
         perm=model.perm & ~_INHERIT,
         topic_filter_type=model.topic_filter_type,
         topic_sys_flag=sys_flag,
@@ -52,7 +52,7 @@ def created_after(model: TopicConfig, name: str, queue_nums: int, sys_flag: int)
 
 
 def mask_permission(topic: TopicConfig, broker_permission: int) -> TopicConfig:
-    """Returns the topic as a broker registers it that does not both read and write."""
+    """Returns the topic with the broker's permission, unless the broker allows both reads and writes."""
     if broker_permission & READ_WRITE == READ_WRITE:
         return topic
     return TopicConfig(
@@ -68,7 +68,7 @@ def trace_topic(config: BrokerConfig) -> str | None:
 
 
 def broker_topics(config: BrokerConfig) -> list[TopicConfig]:
-    """Returns the topics that a broker always has."""
+    """Returns the topics that every broker has."""
     return topics_of_every_broker(
         config.text("brokerClusterName"),
         config.text("brokerName"),
@@ -85,7 +85,7 @@ _UNIT, _UNIT_SUB = 1, 2
 class TopicManager:
     """Topics by name; changes are saved, then go to the data plane and to `on_change`. Thread-safe.
 
-    `on_change` gets the topics that are to be registered at the name servers, or None where all are.
+    `on_change` gets the topics to register at the name servers, or None for all.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class TopicManager:
             return list(self._table.values())
 
     def update(self, topic: TopicConfig) -> None:
-        """Adds or replaces a topic, and registers it alone."""
+        """Adds or replaces a topic, and registers it."""
         with self._lock:
             self._stage([topic])
         self._settle([topic])
@@ -141,7 +141,7 @@ class TopicManager:
         self._metadata.flush_or_log()
 
     def take(self, table: TopicConfigTable) -> None:
-        """Takes the topics and the version of a master in place of its own."""
+        """Replaces all topics and the version by those of a master."""
         with self._lock:
             gone = [name for name in self._table if name not in table]
             changed = [topic for topic in table.values() if self._table.get(topic.topic_name) != topic]
@@ -168,19 +168,19 @@ class TopicManager:
         unit_mode: bool = False,
         admit: Callable[[], object] = lambda: None,
     ) -> TopicConfig:
-        """Returns the topic of a send, creating it where that is allowed.
+        """Returns the topic of a send, creating it if allowed.
 
         Raises:
-            ResponseError: A name that no topic may have, a topic that nobody may send to, or none by this name (17);
-                more topics than the broker takes.
+            ResponseError: The name is illegal, sends to the topic are forbidden, it does not exist (17), or the broker
+                has too many topics.
         """
         refuse_not_allowed_send(validate_topic(name))
         topic = self.get(name)
         if topic is not None:
-            self._settle([topic])  # another thread may be about to
+            self._settle([topic])  # another thread may still be saving it
             return topic
         topic = self._create_after(name, default_topic, default_queue_nums, admit, unit_mode=unit_mode)
-        # consumers that cannot send a message back to its broker publish it here themselves
+        # Consumers that cannot send a message back to its broker send it here themselves.
         if topic is None and name.startswith(RETRY_PREFIX):
             topic = self.create_for_send_back(name, 1, sys_flag=_UNIT_SUB if unit_mode else 0)
         if topic is None:
@@ -192,16 +192,16 @@ class TopicManager:
     def create_for_send_back(
         self, name: str, queues: int, perm: int = READ_WRITE, sys_flag: int = 0
     ) -> TopicConfig | None:
-        """Returns a topic of retries or dead letters, creating it where needed; None for an illegal name."""
+        """Returns a retry or dead-letter topic, creating it if needed; None for an illegal name."""
         topic = TopicConfig(
             topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm, topic_sys_flag=sys_flag
         )
         return self._create(name, lambda: topic)
 
     def create_missing(self, topics: Collection[TopicConfig]) -> None:
-        """Creates those of the topics that do not exist, except illegal names.
+        """Creates the topics that do not exist, except for illegal names.
 
-        They are one change: one wait for the disk, and one for name servers.
+        All of them are one change: one wait for the disk, and one for name servers.
         """
         new_topics = self._missing(topics)
         if not new_topics:
@@ -213,7 +213,7 @@ class TopicManager:
         self._on_change(new_topics)
 
     def update_order_topics(self, names: Collection[str]) -> None:
-        """Makes these the ordered topics."""
+        """Marks exactly these topics as ordered."""
         with self._lock:
             misordered = [topic for topic in self._table.values() if topic.order != (topic.topic_name in names)]
             configs = [replace(topic, order=not topic.order) for topic in misordered]
@@ -221,7 +221,7 @@ class TopicManager:
         self._settle(configs)
 
     def next_version(self) -> None:
-        """Has name servers take all topics again, as after a change of the broker's permission."""
+        """Makes name servers accept all topics again, for instance after a change of the broker's permission."""
         self.advance()
         self._on_change(None)
 
@@ -231,7 +231,7 @@ class TopicManager:
             self._table.data_version = self._table.data_version.next(self._now())
 
     def hold(self, work: Callable[[Collection[str]], _T]) -> _T:
-        """Calls `work` with the names of all topics, while none is created or deleted."""
+        """Calls `work` with the names of all topics; meanwhile, no topic is created or deleted."""
         with self._lock:
             return work(frozenset(self._table))
 
@@ -240,7 +240,7 @@ class TopicManager:
         topics: Iterable[TopicConfig] | None = None,
         as_sent: Callable[[TopicConfig], TopicConfig] = lambda topic: topic,
     ) -> dict[str, Any]:
-        """Returns topics and their version as RocketMQ sends them to name servers and slaves."""
+        """Returns topics and their version in the form in which RocketMQ sends them to name servers and slaves."""
         with self._lock:
             selected, version = list(self._table.values() if topics is None else topics), self.data_version
         table = {topic.topic_name: topic.to_json() for topic in map(as_sent, selected)}
@@ -259,7 +259,7 @@ class TopicManager:
             return None
         in_unit = _UNIT_SUB if name.startswith(RETRY_PREFIX) else _UNIT
         sys_flag = in_unit if unit_mode else 0
-        # only whoever really makes a topic pays for it
+        # Only the thread that really creates the topic spends its budget.
         if self.get(name) is None:
             admit()
         return self._create(name, lambda: created_after(model, name, queue_nums, sys_flag))
@@ -280,16 +280,12 @@ class TopicManager:
         return topic
 
     def _stage(self, topics: Sequence[TopicConfig]) -> None:
-        """Changes topics without saving them.
-
-        Raises:
-            ResponseError: More topics than the broker takes.
-        """
+        """Changes topics without saving them; `ResponseError` if there are too many."""
         if not topics:
             return
         most = self._config().number("maxTopicCount")
         count = len(self._table) + sum(topic.topic_name not in self._table for topic in topics)
-        # a limit that was lowered below what is there refuses new topics, and changes of old ones still pass
+        # A limit below the current number refuses new topics, but not changes of existing ones.
         if count > max(most, len(self._table)):
             remark = f"[QUOTA] topics of a broker: expected at most {most}, got {count} (maxTopicCount)"
             raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
@@ -301,8 +297,8 @@ class TopicManager:
         self._put_version()
 
     def _settle(self, topics: Sequence[TopicConfig]) -> None:
-        """Waits until topics are saved, then gives them to the data plane."""
-        # Saved first: from then on messages are acknowledged, and after a kill nobody finds them without their topic.
+        """Waits until topics are saved, then passes them to the data plane."""
+        # Saved first: after a kill, acknowledged messages must not be without their topic.
         self._metadata.flush_or_log()
         with self._lock:
             for topic in topics:

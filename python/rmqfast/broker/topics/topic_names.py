@@ -1,4 +1,4 @@
-"""Validates topic names, and lists the topics that are the broker's own.
+"""Validates topic names, and lists the broker's own topics.
 
 Source: RocketMQ's `TopicValidator`.
 """
@@ -20,7 +20,7 @@ TRANS_CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-#: Topics whose messages are those of others that wait: a broker keeps their queues, whatever its topics are.
+#: Topics that hold waiting messages of other topics; their queues are kept even if no such topic is configured.
 WAITING_TOPICS = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})
 FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 
@@ -33,7 +33,7 @@ def system_topics(cluster_name: str, broker_name: str, trace_topic: str | None =
 
 
 def validate_topic(topic: str | None) -> str:
-    """Returns a legal topic name; refuses others with RocketMQ's remark."""
+    """Returns a legal topic name; refuses other names with RocketMQ's remark."""
     name = topic or ""
     problem = name_problem("new topic", name)
     if problem is not None:
@@ -42,12 +42,12 @@ def validate_topic(topic: str | None) -> str:
 
 
 def refuse_system_topic(topic: str, system: Collection[str]) -> None:
-    """Refuses to make, change or delete one of the broker's own topics."""
+    """Refuses to create, change or delete one of the broker's own topics."""
     if topic in system or topic.startswith(SYSTEM_TOPIC_PREFIX):
         raise ResponseError(ResponseCode.SYSTEM_ERROR, f"The topic[{topic}] is conflict with system topic.")
 
 
 def refuse_not_allowed_send(topic: str) -> None:
-    """Refuses sends to topics that the broker itself writes."""
+    """Refuses sends to topics that only the broker itself writes."""
     if topic in FORBIDDEN_TOPICS:
         raise ResponseError(ResponseCode.NO_PERMISSION, f"Sending message to topic[{topic}] is forbidden.")

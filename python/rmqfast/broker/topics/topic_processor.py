@@ -1,4 +1,4 @@
-"""Answers the requests that make, change, delete and list topics.
+"""Answers the requests that create, change, delete and list topics.
 
 Source: RocketMQ's `AdminBrokerProcessor`, `CreateTopicRequestHeader`.
 """
@@ -54,7 +54,7 @@ class TopicProcessor:
         }
 
     def update_and_create_topic(self, request: Request) -> Response:
-        """17: makes or changes a topic; name servers decide whether it is ordered."""
+        """Answers request 17: creates or changes a topic; name servers decide whether it is ordered."""
         header = Header(request.ext_fields)
         filter_type = _filter_type(header)
         name = self._client_topic(header)
@@ -68,17 +68,17 @@ class TopicProcessor:
         )
         _log.info("%s makes or changes %s", request.channel.remote_address, topic)
         self._topics.update(topic)
-        # a fresh response of RocketMQ has this remark, and the processor does not set another
+        # The processor of RocketMQ keeps this remark, which a new response has by default.
         return Response(ResponseCode.SUCCESS, _NO_CODE_SET)
 
     def delete_topic(self, request: Request) -> Response:
-        """215: deletes a topic, its queues and the groups' offsets in it.
+        """Answers request 215: deletes a topic, its queues and the groups' offsets in it.
 
-        4.9.4 keeps the offsets: a group then passes over the first messages of a topic that is made anew.
+        4.9.4 keeps the offsets, so that a group skips the first messages if the topic is created again.
         """
         name = self._client_topic(Header(request.ext_fields))
         _log.info("%s deletes the topic %s", request.channel.remote_address, name)
-        # first the topic: nobody can send to it while its queues go
+        # Delete the topic first, so that no send arrives while its queues are removed.
         self._topics.delete(name)
         self._topics.hold(self._store.clean_unused_topics)
         self._offsets.remove_topic(name)

@@ -1,1 +1,1 @@
-"""Half messages: how they end, and who is asked where they do not."""
+"""Half messages: their ends, and checks of transactions that did not end."""

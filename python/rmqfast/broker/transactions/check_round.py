@@ -1,4 +1,4 @@
-"""One round of transaction checks over a queue: which half messages are done, and the next step of each other.
+"""One round of transaction checks over a queue: finds ended half messages, and the next step for each other one.
 
 Source: RocketMQ's `TransactionalMessageServiceImpl`, `BrokerConfig`, `MessageStoreConfig`, `fillOpRemoveMap`,
 `checkPrepareQueueOffset`.
@@ -24,7 +24,7 @@ __all__ = ["CheckRound", "Step", "TransactionCheckOptions", "next_step"]
 _log = logger_of(__name__)
 
 _IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"
-#: As many as `TransactionalMessageServiceImpl.fillOpRemoveMap` pulls.
+#: Batch size of `TransactionalMessageServiceImpl.fillOpRemoveMap`.
 _OPERATIONS_AT_ONCE = 32
 
 
@@ -33,9 +33,9 @@ class TransactionCheckOptions:
     """Limits of transaction checks.
 
     Attributes:
-        timeout: How long a half message is left alone, in milliseconds (`transactionTimeOut`).
-        max_checks: How often its producer is asked (`transactionCheckMax`).
-        reserved_hours: How old it may get (`fileReservedTime`).
+        timeout: Milliseconds until the first check of a half message (`transactionTimeOut`).
+        max_checks: Number of checks after which a half message is given up (`transactionCheckMax`).
+        reserved_hours: Age at which a half message is given up (`fileReservedTime`).
     """
 
     timeout: int = 6_000
@@ -44,8 +44,6 @@ class TransactionCheckOptions:
 
 
 class Step(Enum):
-    """The next step for a half message."""
-
     GIVE_UP = "checked too often, or too old"
     WAIT = "so young that this one and all behind it are left alone"
     SPARE = "its producer asked for more time than others get"
@@ -54,14 +52,14 @@ class Step(Enum):
 
 
 def next_step(half: StoredMessage, last_operation: int | None, start: int, options: TransactionCheckOptions) -> Step:
-    """Chooses the step for a half message without an operation message.
+    """Chooses the step for a half message that no operation message ended.
 
-    `last_operation` is the born time of the last operation message that was read; None where there are no more.
+    `last_operation` is the born time of the last operation message read; None if there are no more.
     """
     age = start - half.born_timestamp
     if is_spent(half, options) or age > options.reserved_hours * 3_600_000:
         return Step.GIVE_UP
-    # put back or sent since the round began: the next round looks at it
+    # Stored since the round began, so the next round checks it.
     if half.store_timestamp >= start:
         return Step.WAIT
     own = half.properties.get(_IMMUNITY)
@@ -70,29 +68,30 @@ def next_step(half: StoredMessage, last_operation: int | None, start: int, optio
         return Step.WAIT
     if own is not None and age < immunity and _number(half.properties.get(PREPARED_QUEUE_OFFSET, "0")) != -1:
         return Step.SPARE
-    # 4.9.4: no operation is left and the half is old enough, or the last one is newer than the round by the timeout
+    # As in 4.9.4: no operation is left and the half message is old enough, or the last operation is newer than the
+    # round's start plus the timeout.
     is_over = age > immunity if last_operation is None else last_operation - start > options.timeout
     return Step.ASK if is_over or age < 0 else Step.MORE_OPERATIONS
 
 
 def is_spent(half: StoredMessage, options: TransactionCheckOptions) -> bool:
-    """Returns whether the producer of a half message was asked often enough."""
+    """Whether the producer of a half message was asked often enough."""
     times = half.properties.get(CHECK_TIMES)
     return times is not None and _number(times) >= options.max_checks
 
 
 def with_check_counted(half: StoredMessage) -> dict[str, str]:
-    """Returns the properties of a half message with one check more."""
+    """Returns the properties of a half message, with one more check counted."""
     times = half.properties.get(CHECK_TIMES)
     return dict(half.properties) | {CHECK_TIMES: "1" if times is None else str(_number(times) + 1)}
 
 
 class CheckRound:
-    """The state of one walk over a queue of half messages.
+    """State of one pass over a queue of half messages.
 
     Attributes:
-        last_operation: Born time of the last operation message of those read last; None where there were none.
-        op_offset: Where the next operation messages are read.
+        last_operation: Born time of the last operation message of the last batch; None if that was empty.
+        op_offset: Offset of the next operation messages.
     """
 
     def __init__(self, half: HalfMessages, queue_id: int, half_offset: int, op_offset: int) -> None:
@@ -106,10 +105,11 @@ class CheckRound:
         self.last_operation: int | None = None
 
     def read_operations(self) -> bool:
-        """Reads the next operation messages. Returns whether there were some."""
+        """Reads the next operation messages; returns whether there were any."""
         batch = self._read_operations_at(self.op_offset)
         if not batch.messages and not batch.is_at_end:
-            # what lay there is gone; a real broker asks at once, and finds the operations behind it in its next round
+            # The first operation messages have expired. RocketMQ asks at once and finds the later ones in its next
+            # round.
             if self.op_offset == self._op_start:
                 self._op_start = batch.next_offset
             batch = self._read_operations_at(batch.next_offset)
@@ -120,22 +120,22 @@ class CheckRound:
         return bool(batch.messages)
 
     def read_half(self, offset: int) -> QueueRead:
-        """Returns the half message at an offset, or the next one behind it."""
+        """Returns the half message at an offset, or the next one after it."""
         return self._half.read(HALF_TOPIC, self._queue_id, offset, 1)
 
     def take_removed(self, half_offset: int) -> bool:
-        """Returns whether an operation message ends the half message at an offset, and uses that up."""
+        """Whether an operation message ends the half message at an offset; marks the operation as used."""
         operation = self._removed.pop(half_offset, None)
         if operation is not None:
             self._done.append(operation)
         return operation is not None
 
     def take_removed_before(self, half: StoredMessage) -> bool:
-        """Returns whether the half message was ended at its place before it was put back."""
+        """Whether the half message was ended at its previous place, before it was put back."""
         return self.take_removed(_number(half.properties.get(PREPARED_QUEUE_OFFSET, "-1")))
 
     def operations_done(self) -> int:
-        """Returns the offset up to which all operation messages are used up."""
+        """Returns the offset before which all operation messages are used."""
         completed, offset = set(self._done), self._op_start
         while offset in completed:
             offset += 1

@@ -36,7 +36,7 @@ class EndTransactionProcessor:
         }
 
     def end_transaction(self, request: Request) -> Response | None:
-        """Commits a half message or rolls it back; an unknown state is not answered."""
+        """Commits a half message or rolls it back; an unknown state gets no answer."""
         header = Header(request.ext_fields)
         end = header.number("commitOrRollback")
         group, queue_offset = header.text("producerGroup"), header.number("tranStateTableOffset")
@@ -47,7 +47,7 @@ class EndTransactionProcessor:
         half = self._find_half(group, queue_offset, physical_offset)
         if end == TRANSACTION_COMMIT:
             self._commit(half)
-        # after the commit: a kill in between commits the message twice, and never loses it
+        # After the commit: a kill in between commits the message twice, but never loses it.
         self._half.remove(half)
         return Response()
 
@@ -62,7 +62,7 @@ class EndTransactionProcessor:
         return Response()
 
     def _find_half(self, group: str, queue_offset: int, physical_offset: int) -> StoredMessage:
-        """Returns the half message, if the request is about it."""
+        """Returns the half message of the request; `ResponseError` if group or offset do not match."""
         half = self._half.find(physical_offset)
         wrong = None
         if half is None:

@@ -30,14 +30,14 @@ __all__ = ["HalfMessages"]
 
 _log = limited(logger_of(__name__))
 
-#: The tag of an operation message: the half message whose queue offset is its body is done with.
+#: Tag of an operation message, whose body is the queue offset of the ended half message.
 REMOVE_TAG = "d"
 CHECK_TIMES = "TRANSACTION_CHECK_TIMES"
 PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
 
 
 class HalfMessages:
-    """The queues of half messages and of operation messages."""
+    """Queues of half messages and of operation messages."""
 
     def __init__(self, live: LiveStore, append: Append, *, store_host: str, now: Callable[[], int]) -> None:
         self._live = live
@@ -46,9 +46,9 @@ class HalfMessages:
         self._now = now
 
     def find(self, physical_offset: int) -> StoredMessage | None:
-        """Returns the half message at a physical offset; None where there is none."""
+        """Returns the half message at a physical offset; None if there is none."""
         message = message_at(self._live, physical_offset)
-        # a real broker takes any message for one; only half messages know where they belong
+        # RocketMQ accepts any message here, but only half messages have a target.
         return message if message is not None and message.topic == HALF_TOPIC and has_target(message) else None
 
     def read(self, topic: str, queue_id: int, offset: int, count: int) -> QueueRead:
@@ -58,7 +58,7 @@ class HalfMessages:
         return self._live.queue_bounds(topic, queue_id)[0]
 
     def commit(self, half: StoredMessage) -> None:
-        """Stores the message in its own topic. Its properties keep those of the half message."""
+        """Stores the message in its target topic, with the properties of the half message."""
         topic, queue_id = half.properties["REAL_TOPIC"], int(half.properties["REAL_QID"])
         self._append(
             half.message(topic, queue_id, in_map_order(half.properties)),
@@ -69,9 +69,9 @@ class HalfMessages:
         )
 
     def remove(self, half: StoredMessage) -> None:
-        """Ends a half message, by an operation message.
+        """Ends a half message by storing an operation message.
 
-        One that cannot be stored is no error, as for a real broker: the check comes back to the half message.
+        A failure is only logged, as in RocketMQ, since the next check returns to the half message.
         """
         properties = in_map_order({"TAGS": REMOVE_TAG, "WAIT": "true"})
         body = str(half.queue_offset).encode()
@@ -82,12 +82,10 @@ class HalfMessages:
             _log.error("no operation message for half message %d: %s", half.queue_offset, status_of(error))
 
     def put_back(self, half: StoredMessage, properties: Mapping[str, str]) -> AppendResult:
-        """Stores a half message again at the end of its queue.
-
-        The user's flag and the times it was consumed in vain are lost on the way, as a real broker loses them.
+        """Stores a half message again at the end of its queue; loses the user's flag and the attempts, as in RocketMQ.
 
         Raises:
-            RmqError: It is not stored, or, as a `FlushTimeoutError`, not on the disk in time.
+            RmqError: The message is not stored, or, for `FlushTimeoutError`, not on disk in time.
         """
         message = half.message(half.topic, half.queue_id, in_map_order(properties), flag=0)
         return self._append(message, born_host=half.born_host, sys_flag=half.sys_flag)
@@ -95,12 +93,12 @@ class HalfMessages:
     def give_up(self, half: StoredMessage, properties: Mapping[str, str]) -> bool:
         """Copies a half message that was checked too often, or is too old, to a topic for operators.
 
-        Says whether it is stored.
+        Returns whether the copy is stored.
         """
         return self._copy(half, TRANS_CHECK_MAX_TIME_TOPIC, properties)
 
     def resume(self, given_up: StoredMessage) -> bool:
-        """Stores a half message that was given up as an unchecked one. Returns whether it is stored."""
+        """Stores a given-up half message as an unchecked one; returns whether it is stored."""
         return self._copy(given_up, HALF_TOPIC, dict(given_up.properties) | {CHECK_TIMES: "0"})
 
     def _copy(self, message: StoredMessage, topic: str, properties: Mapping[str, str]) -> bool:

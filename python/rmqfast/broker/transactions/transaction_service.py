@@ -32,17 +32,16 @@ __all__ = ["TransactionService"]
 
 _log = limited(logger_of(__name__))
 
-#: RocketMQ's own: a broker of Java goes on where this one ended, and the other way round.
+#: RocketMQ's own group, so that a Java broker can continue from here and vice versa.
 CHECK_GROUP = "CID_RMQ_SYS_TRANS"
-#: `MAX_PROCESS_TIME_LIMIT` of RocketMQ.
+#: Time limit per queue, `MAX_PROCESS_TIME_LIMIT` of RocketMQ.
 _SECONDS_OF_A_QUEUE = 60
 
 
 class TransactionService:
-    """Asks producers; its owner calls `run_once` each 60 seconds (`transactionCheckInterval`).
+    """Asks producers. Call `run_once` every 60 seconds (`transactionCheckInterval`).
 
-    Attributes:
-        options: When producers are asked; what is set counts from the next run on.
+    Changed `options` count from the next run on.
     """
 
     def __init__(
@@ -63,7 +62,7 @@ class TransactionService:
         self._clock = clock
 
     def run_once(self, now: int) -> int:
-        """Walks over the half messages from the last position. Returns how many were put back."""
+        """Checks the half messages from the last position on; returns how many producers were asked."""
         topic = self._make_topic(HALF_TOPIC, 1, 6, 0)
         return 0 if topic is None else sum(self._check_queue(queue, now) for queue in range(topic.read_queue_nums))
 
@@ -78,7 +77,7 @@ class TransactionService:
         return ask_count
 
     def _walk(self, check_round: CheckRound, offset: int, now: int) -> tuple[int, int]:
-        """Walks over the half messages. Returns the last position, and how many were asked for."""
+        """Visits the half messages; returns the last position, and how many producers were asked."""
         deadline, ask_count = self._clock() + _SECONDS_OF_A_QUEUE, 0
         while self._clock() < deadline:
             if check_round.take_removed(offset):
@@ -88,7 +87,7 @@ class TransactionService:
             if next_half.is_at_end:
                 break
             if not next_half.messages or next_half.messages[0].queue_offset != offset:
-                # messages on the way are gone: what is there now may be done with
+                # Messages in between have expired, and the one found may have ended already.
                 offset = next_half.messages[0].queue_offset if next_half.messages else next_half.next_offset
                 continue
             step = self._take(next_half.messages[0], check_round, now)
@@ -100,7 +99,7 @@ class TransactionService:
         return offset, ask_count
 
     def _take(self, half: StoredMessage, check_round: CheckRound, now: int) -> Step:
-        """Handles a half message. Returns the step."""
+        """Handles a half message; returns the step."""
         step = next_step(half, check_round.last_operation, now, self.options)
         if step is Step.GIVE_UP:
             return step if self._give_up(half) else Step.WAIT
@@ -115,7 +114,7 @@ class TransactionService:
             return step if is_stored else Step.WAIT
         if step is Step.MORE_OPERATIONS:
             had_some = check_round.last_operation is not None
-            # nothing more to read, and not old enough: a real broker looks again and again until it is
+            # No more operations, and not old enough: RocketMQ polls until it is, here the next round checks again.
             return step if check_round.read_operations() or had_some else Step.WAIT
         return step
 
@@ -129,7 +128,7 @@ class TransactionService:
         try:
             return True, self._half.put_back(half, properties)
         except FlushTimeoutError:
-            # it is stored, but nobody says where: the next round asks
+            # Stored, but at an unknown place, so the next round asks.
             return True, None
         except RmqError as error:
             _log.error("half message %d is not put back: %s", half.queue_offset, status_of(error))
