@@ -45,13 +45,13 @@ class SendBack:
         return self._is_taken(message, lambda: self.send(message, delay_level, broker_name))
 
     def is_dead_letter(self, message: MessageView, *, reconsume_times: int) -> bool:
-        """Sends a message to the retry topic as a dead letter, so that the broker moves it; returns whether it was sent."""
+        """Sends a copy to the retry topic, which the broker makes a dead letter; returns whether it was sent."""
 
         def end() -> None:
             try:
                 self._send_anew(message, reconsume_times)
             except CorruptError:
-                # a body that does not decompress cannot be copied: only the broker can redeliver it
+                # a body that does not decompress cannot be copied: the broker moves the stored message
                 self._to_broker(message, _DEAD, None)
 
         return self._is_taken(message, end)

@@ -1,6 +1,6 @@
-"""Sends the requests of a client to brokers and name servers, and tells errors from answers.
+"""The requests of a client to brokers and name servers.
 
-Source: `MQClientAPIImpl`.
+Source: `MQClientAPIImpl`, `ClusterInfo`, `RemotingCommand`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
 
-# bounds of answers: names in a list, bytes of a body
+# limits of answers: names in a list, bytes of a body
 _MOST = 1_000_000
 _MOST_BYTES = 64 << 20
 
 
 class ClientApi:
-    """One method per request; the first argument is the broker's address, name servers are chosen.
+    """One method per request. The first argument is the broker's address; name servers are chosen automatically.
 
-    An error answer is a `ResponseError` with its code and remark; without an answer it is another `RemotingError`.
+    An error answer raises `ResponseError` with code and remark; a missing answer raises another `RemotingError`.
     """
 
     def __init__(self, connections: Connections, name_servers: NameServers, *, timeout: float = 3.0) -> None:
@@ -62,7 +62,7 @@ class ClientApi:
         *,
         timeout: float | None = None,
     ) -> Response:
-        """Asks as `ask` does, over the connection of oneway requests: the broker reads earlier ones first."""
+        """Sends a request like `ask`, but after earlier oneway requests, on the same connection."""
         fields, wait = as_fields(ext_fields or {}), self._wait(timeout)
         return checked(self.connections.control(address, code, fields, body, timeout=wait), address)
 
@@ -73,7 +73,7 @@ class ClientApi:
 
         Raises:
             ResponseError: The answer is an error.
-            ClientError: There is no name server.
+            ClientError: No name server is configured.
             RemotingError: There is no answer.
         """
         return checked(self.name_servers.request(code, as_fields(ext_fields or {}), timeout=self._wait(timeout)))
@@ -87,9 +87,9 @@ class ClientApi:
         """Returns the route of a topic.
 
         Raises:
-            ResponseError: 17, the topic does not exist.
-            ClientError: There is no name server.
-            RemotingError: None answers.
+            ResponseError: Code 17: the topic does not exist.
+            ClientError: No name server is configured.
+            RemotingError: No name server answers.
         """
         answer = self.ask_name_server(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic}, timeout=timeout)
         return TopicRouteData.of_body(answer.body)
@@ -105,12 +105,12 @@ class ClientApi:
         )
 
     def all_topics(self, *, timeout: float | None = None) -> tuple[str, ...]:
-        """Returns all topics, also system, retry and dead-letter topics."""
+        """Returns all topics, including system, retry and dead-letter topics."""
         body = self.ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, timeout=timeout).body
         return JsonObject.of_body(body, most=_MOST_BYTES).texts("topicList", most=_MOST)
 
     def topics_of_cluster(self, cluster: str, *, timeout: float | None = None) -> tuple[str, ...]:
-        """Returns the topics of a cluster; none if it is unknown."""
+        """Returns the topics of a cluster; empty if the cluster is unknown."""
         fields = {"cluster": cluster}
         body = self.ask_name_server(RequestCode.GET_TOPICS_BY_CLUSTER, fields, timeout=timeout).body
         return JsonObject.of_body(body, most=_MOST_BYTES).texts("topicList", most=_MOST)
@@ -120,14 +120,14 @@ class ClientApi:
     def query_consumer_offset(
         self, address: str, group: str, queue: MessageQueue, *, timeout: float | None = None
     ) -> int | None:
-        """Returns the committed offset of a group; `None` if the broker has none (22).
+        """Returns the committed offset of a group; None if the broker has no offset (code 22).
 
         Raises:
             ResponseError: Any other error of the broker.
         """
         fields = {"consumerGroup": group, **_queue(queue)}
         try:
-            # behind this client's oneway commits, so that it sees them
+            # after this client's oneway commits, so that the broker has them
             answer = self.ask_behind(address, RequestCode.QUERY_CONSUMER_OFFSET, fields, timeout=timeout)
         except ResponseError as error:
             if error.code == ResponseCode.QUERY_NOT_FOUND:
@@ -145,7 +145,7 @@ class ClientApi:
         oneway: bool = True,
         timeout: float | None = None,
     ) -> None:
-        """Commits the offset of a group's next message; `oneway` does not wait for an answer."""
+        """Commits the offset of a group's next message; with `oneway`, does not wait for an answer."""
         fields = {"consumerGroup": group, **_queue(queue), "commitOffset": offset}
         if oneway:
             self.connections.send_oneway(address, RequestCode.UPDATE_CONSUMER_OFFSET, as_fields(fields))
@@ -153,27 +153,24 @@ class ClientApi:
             self.ask_behind(address, RequestCode.UPDATE_CONSUMER_OFFSET, fields, timeout=timeout)
 
     def max_offset(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
-        """Returns the offset behind the last message."""
+        """Returns the offset after the last message."""
         return _number(self.ask(address, RequestCode.GET_MAX_OFFSET, _queue(queue), timeout=timeout), "offset")
 
     def min_offset(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
-        """Returns the offset of the first message that the broker still has."""
+        """Returns the offset of the first message."""
         return _number(self.ask(address, RequestCode.GET_MIN_OFFSET, _queue(queue), timeout=timeout), "offset")
 
     def search_offset(self, address: str, queue: MessageQueue, timestamp: int, *, timeout: float | None = None) -> int:
-        """Returns the offset of the message stored nearest to a time, in milliseconds since 1970.
-
-        Brokers of 5.x return the first message at or after that time.
-        """
+        """Returns the offset of the message stored nearest to a time (4.9), or of the first one stored later (5.x)."""
         fields = {**_queue(queue), "timestamp": timestamp}
         return _number(self.ask(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, fields, timeout=timeout), "offset")
 
     def earliest_store_time(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
-        """Returns the store time of the first message, in milliseconds since 1970; -1 for an empty queue."""
+        """Returns the store time of the first message in milliseconds since 1970; -1 if the queue is empty."""
         code = RequestCode.GET_EARLIEST_MSG_STORETIME
         return _number(self.ask(address, code, _queue(queue), timeout=timeout), "timestamp")
 
-    # Groups and their members: the broker remembers the connection, so these share one.
+    # Groups and their members: these share one connection, because the broker ties a client to its connection.
 
     def send_heartbeat(self, address: str, heartbeat: HeartbeatData, *, timeout: float | None = None) -> int:
         """Registers this client's producers and consumers at a broker; returns the ordinal of the broker's release."""
@@ -204,10 +201,10 @@ class ClientApi:
         namespace: str = "",
         timeout: float | None = None,
     ) -> None:
-        """Has a broker compile an expression.
+        """Asks a broker to compile an SQL92 expression.
 
         Raises:
-            ResponseError: 1, it has no such filters; 23, the expression does not parse.
+            ResponseError: Code 1: SQL92 is disabled. Code 23: the expression is invalid.
         """
         members = {
             "clientId": client_id,
@@ -221,7 +218,7 @@ class ClientApi:
         """Returns the ids of a group's clients.
 
         Raises:
-            ResponseError: 1, there are none.
+            ResponseError: Code 1: the group has no clients.
         """
         fields = {"consumerGroup": group}
         body = self.ask(address, RequestCode.GET_CONSUMER_LIST_BY_GROUP, fields, timeout=timeout).body
@@ -236,9 +233,9 @@ class ClientApi:
         *,
         timeout: float | None = None,
     ) -> set[MessageQueue]:
-        """Locks queues for this client, or renews the locks; returns the queues that it holds now."""
+        """Locks queues for this client, or renews their locks; returns the queues that it holds now."""
         body = _lock_body(group, client_id, queues)
-        # behind this client's oneway unlocks, so that none of them undoes this lock
+        # after this client's oneway unlocks, so that none of them undoes this lock
         answer = self.ask_behind(address, RequestCode.LOCK_BATCH_MQ, None, body, timeout=timeout)
         return set(JsonObject.of_body(answer.body).queues("lockOKMQSet", most=_MOST))
 
@@ -252,15 +249,15 @@ class ClientApi:
         oneway: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Unlocks queues that this client has locked; `oneway` does not wait for an answer."""
+        """Unlocks queues of this client; with `oneway`, does not wait for an answer."""
         body = _lock_body(group, client_id, queues)
         if oneway:
             self.connections.send_oneway(address, RequestCode.UNLOCK_BATCH_MQ, None, body)
         else:
-            # behind this client's oneway commits: the next owner begins at these offsets
+            # after this client's oneway commits: the next owner starts at these offsets
             self.ask_behind(address, RequestCode.UNLOCK_BATCH_MQ, None, body, timeout=timeout)
 
-    # Single messages: records come as they are in the log.
+    # Single messages: answers hold records of the commit log.
 
     def consumer_send_back(
         self,
@@ -275,7 +272,7 @@ class ClientApi:
         unit_mode: bool = False,
         timeout: float = 5.0,
     ) -> None:
-        """Asks the broker to deliver a message to a group once more, later: see `SendBack.send`."""
+        """Asks the broker to redeliver a message to a group later: see `SendBack.send`."""
         fields = {
             "offset": physical_offset,
             "group": group,
@@ -301,7 +298,7 @@ class ClientApi:
         oneway: bool = True,
         timeout: float | None = None,
     ) -> None:
-        """Tells a broker how a transaction ended: 8 commits it, 12 rolls it back, after 0 the broker asks again."""
+        """Reports the end of a transaction: 8 commits, 12 rolls back; after 0 the broker asks again later."""
         fields = {
             "producerGroup": group,
             "tranStateTableOffset": queue_offset,
@@ -317,10 +314,10 @@ class ClientApi:
             self.ask(address, RequestCode.END_TRANSACTION, fields, timeout=timeout)
 
     def view_message(self, address: str, physical_offset: int, *, timeout: float | None = None) -> bytes:
-        """Returns the record of the message at an offset.
+        """Returns the record of the message at a physical offset.
 
         Raises:
-            ResponseError: 1, there is none.
+            ResponseError: Code 1: there is no message.
         """
         return self.ask(address, RequestCode.VIEW_MESSAGE_BY_ID, {"offset": physical_offset}, timeout=timeout).body
 
@@ -336,20 +333,20 @@ class ClientApi:
         is_unique_key: bool = False,
         timeout: float | None = None,
     ) -> Response:
-        """Returns the records of messages that may have a key: different keys can share a hash, so compare.
+        """Returns the records of messages that may have a key; callers must compare, because keys can share a hash.
 
         Args:
             address: The broker.
             topic: The topic.
-            key: One of the keys, or the producer's id of the message.
-            max_messages: How many at most.
-            begin_timestamp: Stored at this time or later, in milliseconds since 1970.
-            end_timestamp: Stored at this time or earlier.
-            is_unique_key: Whether the key is the id of a message.
-            timeout: How long to wait, in seconds.
+            key: One of the message's keys, or the producer's message id.
+            max_messages: Maximum number of messages.
+            begin_timestamp: Earliest store time, in milliseconds since 1970.
+            end_timestamp: Latest store time.
+            is_unique_key: Whether the key is a message id.
+            timeout: Seconds to wait.
 
         Raises:
-            ResponseError: 22, there is none.
+            ResponseError: Code 22: no message was found.
         """
         fields = {
             "topic": topic,
@@ -364,19 +361,17 @@ class ClientApi:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """All clusters and brokers."""
-
     brokers: Mapping[str, BrokerData]
     clusters: Mapping[str, tuple[str, ...]]
 
 
 def as_fields(values: Mapping[str, object]) -> dict[str, str]:
-    """Header fields as texts; what is `None` is left out."""
+    """Converts header fields to strings; omits None."""
     return {name: _text(value) for name, value in values.items() if value is not None}
 
 
 def checked(response: Response, address: str | None = None) -> Response:
-    """An answer that is SUCCESS."""
+    """Returns a response with the code SUCCESS; raises `ResponseError` for any other code."""
     if response.code == ResponseCode.SUCCESS:
         return response
     raise ResponseError(response.code, response.remark or "", address)

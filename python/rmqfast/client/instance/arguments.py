@@ -9,14 +9,14 @@ from rmqfast.client.instance.config import ClientConfig
 
 
 class ClientArguments(TypedDict, total=False):
-    """Keyword arguments of every client.
+    """Keyword arguments of all clients.
 
     Attributes:
-        name_server: `host:port`, several separated by `;` or as a sequence; by default that of `config`, else the
-            environment's `NAMESRV_ADDR`.
-        instance_name: Tells clients of one process apart.
-        namespace: Prefixes topics and groups.
-        config: Everything else about the cluster: TLS, accounts, timers.
+        name_server: `host:port`; several as a sequence or separated by `;`. Default: that of `config`, else the
+            environment variable `NAMESRV_ADDR`.
+        instance_name: Distinguishes clients of one process.
+        namespace: Prefix of topics and groups.
+        config: All other settings: TLS, accounts, intervals.
 
     Example:
         >>> from rmqfast import PullConsumer
@@ -36,8 +36,8 @@ class TracedClientArguments(ClientArguments, total=False):
     """Keyword arguments of clients that can send traces.
 
     Attributes:
-        enable_msg_trace: Whether to send traces of its messages; `Admin.messages.trace` reads them.
-        customized_trace_topic: The topic of traces; by default `RMQ_SYS_TRACE_TOPIC`.
+        enable_msg_trace: Whether to send message traces, which `Admin.messages.trace` reads.
+        customized_trace_topic: The topic of traces. Default: `RMQ_SYS_TRACE_TOPIC`.
     """
 
     enable_msg_trace: bool

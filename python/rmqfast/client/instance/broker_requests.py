@@ -1,6 +1,6 @@
-"""Answers the requests of brokers to a client.
+"""Answers the requests that brokers send to a client.
 
-Source: `ClientRemotingProcessor`.
+Source: `ClientRemotingProcessor`, `MQClientInstance`, `UtilAll`, `MessageDecoder`, `MQClientAPIImpl`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,6 @@ class BrokerRequests:
         self._lock = new_lock()
 
     def processors(self) -> dict[int, Processor]:
-        """The processors by request code."""
         return {
             RequestCode.CHECK_TRANSACTION_STATE: self.check_transaction_state,
             RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: self.consumer_ids_changed,
@@ -52,13 +51,13 @@ class BrokerRequests:
         }
 
     def consumer_ids_changed(self, request: Request) -> None:
-        """Rebalances all groups of this client, as members came or left."""
+        """Rebalances all groups of this client, because members joined or left."""
         group = request.ext_fields.get("consumerGroup")
         _log.info("broker %s says that members of group %s came or left", request.channel.remote_address, group)
         self._rebalance()
 
     def check_transaction_state(self, request: Request) -> None:
-        """Asks the producer of a transaction how it ended."""
+        """Asks the producer of a transaction for its state."""
         message = self._decode(request.body, None)
         group = message.properties.get(_PRODUCER_GROUP)
         producer = None if group is None else self._members.producers().get(group)
@@ -68,7 +67,7 @@ class BrokerRequests:
         producer.check_transaction_state(request.channel.remote_address, message, request.ext_fields)
 
     def reset_offset(self, request: Request) -> None:
-        """Moves a consumer to other offsets, on a thread: it takes ten seconds."""
+        """Moves a consumer to other offsets, on a thread because it takes ten seconds."""
         header = Header(request.ext_fields)
         topic, group = header.text("topic"), header.text("group")
         offsets = JsonObject.of_body(request.body).numbers_by_queue("offsetTable", most=_MOST_QUEUES)
@@ -95,14 +94,14 @@ class BrokerRequests:
         new_thread(reset, name="rmqfast-reset-offset").start()
 
     def consumer_status(self, request: Request) -> Response:
-        """Returns the offsets that a consumer has in memory; none if there is no such consumer."""
+        """Returns the offsets that a consumer has in memory; empty if there is no such consumer."""
         header = Header(request.ext_fields)
         consumer = self._members.consumers().get(header.text("group"))
         offsets = {} if consumer is None else dict(consumer.consumer_status(header.text("topic")))
         return Response(body=fastjson.encode({"consumerTable": {}, "messageQueueTable": offsets}))
 
     def running_info(self, request: Request) -> Response:
-        """Returns the state of a consumer, with the stacks of all threads on request."""
+        """Returns the state of a consumer, on request with the stacks of all threads."""
         header = Header(request.ext_fields)
         consumer = self._consumer(header)
         info = dict(consumer.running_info())
@@ -117,7 +116,7 @@ class BrokerRequests:
         return Response(body=fastjson.encode(info))
 
     def consume_directly(self, request: Request) -> Response:
-        """Consumes one message now, by a consumer's listener."""
+        """Passes one message to a consumer's listener now."""
         header = Header(request.ext_fields)
         consumer, broker_name = self._consumer(header), header.optional_text("brokerName")
         result = consumer.consume_message_directly(self._decode(request.body, broker_name), broker_name)
@@ -133,7 +132,7 @@ class BrokerRequests:
 
 
 def stacks() -> str:
-    """The stacks of all threads of this process, as text."""
+    """Returns the stacks of all threads of this process as a string."""
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     parts = [
         f"{names.get(ident, '?')} TID: {ident}\n{''.join(traceback.format_stack(frame))}"
@@ -143,12 +142,11 @@ def stacks() -> str:
 
 
 def decode_messages(records: bytes, broker_name: str | None) -> list[MessageView]:
-    """The messages of an answer: records of the commit log, one behind the other."""
+    """Returns the messages of an answer, which is a sequence of commit-log records."""
     return decode_pull(records, broker_name=broker_name)
 
 
 def decode_message(record: bytes, broker_name: str | None) -> MessageView:
-    """The message that a record of the commit log is."""
     messages = decode_messages(record, broker_name)
     if len(messages) != 1:
         raise RemotingProtocolError(f"expected a record of one message, got {len(messages)} in {len(record)} bytes")
@@ -156,7 +154,7 @@ def decode_message(record: bytes, broker_name: str | None) -> MessageView:
 
 
 def decode_viewed(record: bytes, physical_offset: int, broker_name: str | None) -> MessageView:
-    """The message that a broker's answer to a look-up by offset is."""
+    """Decodes the answer to a query by physical offset; raises if the record is of another offset."""
     message = decode_message(record, broker_name)
     if message.physical_offset != physical_offset:
         raise RemotingProtocolError(

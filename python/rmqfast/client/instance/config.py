@@ -1,6 +1,6 @@
-"""Holds the configuration of a client.
+"""The configuration of a client.
 
-Source: `ClientConfig`.
+Source: `ClientConfig`, `LocalFileOffsetStore`, `AclClientRPCHook`, `StreamTypeRPCHook`.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ NAME_SERVER_VARIABLE = "NAMESRV_ADDR"
 class ClientConfig:
     """Addresses, accounts, intervals and timeouts of a client.
 
-    Intervals and timeouts are seconds, or timedeltas. Name servers are never looked up by HTTP.
+    Intervals and timeouts are seconds or timedeltas. Unlike Java's clients, it never looks up name servers by HTTP.
 
     Attributes:
         name_server: `host:port`; several as a sequence or separated by `;`. Default: the environment variable
             `NAMESRV_ADDR`.
-        instance_name: Distinguishes clients of one process; most kinds of clients replace `DEFAULT` by a unique name.
+        instance_name: Distinguishes clients of one process; most clients replace `DEFAULT` by a unique name.
         client_ip: The address in client ids. Default: the address of a network interface.
-        unit_name: The unit, a part of client ids.
+        unit_name: Name of the unit, a part of client ids.
         namespace: Prefix of topics and groups. Default: the namespace of an endpoint `http://MQ_INST_...`.
         tls: TLS options; None for plain connections.
-        access_key: The account, if brokers require one.
-        secret_key: The secret that signs the account's requests.
+        access_key: Account name, if brokers require an account.
+        secret_key: The account's secret, which signs requests.
         security_token: A token that is sent with the signature.
         heartbeat_interval: Time between heartbeats.
         poll_name_server_interval: Time between updates of routes.
-        missing_route_interval: Time between lookups of subscribed topics that do not exist yet; ten times longer after
+        missing_route_interval: Time between lookups of subscribed topics that do not exist yet; ten times as long after
             a minute.
         persist_offset_interval: Time between commits of consumers' offsets.
         rebalance_interval: Time between regular rebalances.
         request_timeout: Longest wait for an answer.
         connect_timeout: Longest wait for a connection.
-        start_timeout: Longest wait of `start` for a name server's first answer, after which it fails. None: start in
-            any case, and warn if no name server answers.
-        translate_address: Maps a broker's address in a route to one that is reachable from here.
+        start_timeout: Longest wait of `start` for a name server's first answer before it fails. None: start anyway,
+            and warn if no name server answers.
+        translate_address: Maps a broker's address in a route to an address that is reachable from here.
         local_offset_dir: Directory of broadcasting consumers' offsets.
         callback_threads: Threads that run the callbacks of asynchronous requests.
         is_unit_mode: Whether the client belongs to a unit.
-        verify_crc: Whether consumers check each body's CRC; brokers and Java's consumers do not. A body that differs
+        verify_crc: Whether consumers check each body's CRC; brokers and Java's consumers do not. A damaged body
             raises `CorruptError` on access, and is null in Arrow.
 
     Raises:
-        ArgumentError: An address without a port, an interval that is not positive, or half of an account.
+        ArgumentError: An address has no port, an interval is not positive, or an account is incomplete.
 
     Example:
         >>> config = ClientConfig(name_server="10.0.0.1:9876;10.0.0.2:9876", access_key="a", secret_key="hidden")
@@ -125,7 +125,7 @@ class ClientConfig:
         instance_name: str = DEFAULT_INSTANCE_NAME,
         namespace: str = "",
     ) -> ClientConfig:
-        """The configuration of a client: its own arguments, and otherwise those of `config`."""
+        """Returns the configuration of a client: its own arguments override those of `config`."""
         arguments = {"name_server": name_server, "namespace": namespace or None}
         changed: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
         if instance_name != DEFAULT_INSTANCE_NAME:
@@ -138,32 +138,27 @@ class ClientConfig:
         return tuple(str(self.name_server).split(";")) if self.name_server else ()
 
     def client_id(self, *, is_stream: bool = False) -> str:
-        """The client id, its name at brokers.
+        """Returns the client id, by which brokers know the client.
 
         Args:
-            is_stream: Whether it is a pull or lite pull consumer.
-
-        Example:
-            >>> ClientConfig(client_ip="10.0.0.1", instance_name="a", unit_name="u").client_id(is_stream=True)
-            '10.0.0.1@a@u@STREAM'
+            is_stream: Whether the client is a pull or lite pull consumer.
         """
         return build_client_id(self.client_ip, self.instance_name, self.unit_name, is_stream=is_stream)
 
     def with_pid_instance_name(self) -> ClientConfig:
-        """A copy with a unique instance name, unless one is set.
+        """Returns a copy with a unique instance name, unless a name is set.
 
-        Producers, clustering consumers and administrators use it; broadcasting consumers do not, as their offset files
-        are named by client id.
+        Broadcasting consumers do not use it, because their offset files are named by client id.
         """
         if self.instance_name != DEFAULT_INSTANCE_NAME:
             return self
         return replace(self, instance_name=pid_instance_name())
 
     def offset_dir(self) -> Path:
-        """The directory of broadcasting consumers' offsets.
+        """Returns the directory of broadcasting consumers' offsets.
 
         Raises:
-            ArgumentError: None is given, and the account has no home directory.
+            ArgumentError: No directory is configured, and the account has no home directory.
         """
         if self.local_offset_dir:
             return Path(self.local_offset_dir)
@@ -173,7 +168,7 @@ class ClientConfig:
         return home / ".rocketmq_offsets"
 
     def signer(self, *, is_stream: bool = False) -> Sign | None:
-        """The function that adds the account, the signature and a pull consumer's fields to a request's header."""
+        """Returns the function that adds account, signature and a pull consumer's fields to a request's header."""
         stream = STREAM_FIELDS if is_stream else {}
         if self.access_key is None or self.secret_key is None:
             return (lambda _code, _fields, _body: stream) if stream else None
@@ -185,7 +180,7 @@ class ClientConfig:
         return sign
 
     def translated(self, address: str) -> str:
-        """Maps an address from a route or a message id to the one that is reachable from here."""
+        """Maps an address from a route or a message id to an address that is reachable from here."""
         return address if self.translate_address is None else self.translate_address(address)
 
 
@@ -198,5 +193,5 @@ _INTERVALS = (
     "request_timeout",
     "connect_timeout",
 )
-#: A year: more would not fit where others add it up.
+#: One year in seconds: the sum of larger times could overflow.
 _LONGEST = 366 * 86_400.0

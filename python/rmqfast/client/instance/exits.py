@@ -1,6 +1,8 @@
-"""Shuts clients down when the interpreter ends: the youngest first, and within a few seconds.
+"""Shuts clients down when the interpreter ends: the newest first, within a few seconds.
 
-Threads that come back from waiting while the interpreter is being taken down would take the process with them.
+Otherwise threads that wake up while the interpreter is finalized would crash the process.
+
+Source: `ServiceState`.
 """
 
 from __future__ import annotations
@@ -16,12 +18,12 @@ from rmqfast.threads import new_lock
 
 _log = logger_of(__name__)
 
-#: Seconds that all of them may take together.
+#: Seconds that all objects may take together.
 LONGEST = 5.0
 
 
 class ServiceState(StrEnum):
-    """The lifecycle of a client: it starts once, and ends once."""
+    """The lifecycle of a client, which starts once and ends once."""
 
     CREATE_JUST = "CREATE_JUST"
     RUNNING = "RUNNING"
@@ -30,14 +32,14 @@ class ServiceState(StrEnum):
 
 
 class EndsAtExit(Protocol):
-    """Has threads or connections that must end before the interpreter does."""
+    """An object with threads or connections that must end before the interpreter does."""
 
     def end_at_exit(self, deadline: float) -> None:
-        """Ends it, at the end of the interpreter."""
+        """Called at the end of the interpreter; must return by `deadline`, a time of `time.monotonic`."""
 
 
 class Exits:
-    """The objects to end at exit, by weak references."""
+    """The objects to end at exit, held by weak references."""
 
     _living: list[weakref.ref[EndsAtExit]]
 
@@ -47,22 +49,21 @@ class Exits:
         after_fork(self._clear)
 
     def add(self, living: EndsAtExit) -> None:
-        """Ends it when the interpreter ends, unless it is removed before."""
+        """Registers an object to be ended with the interpreter."""
         with self._lock:
             self._living = [ref for ref in self._living if ref() is not None]
             self._living.append(weakref.ref(living))
             if not self._is_registered:
-                # what is registered last is called first: connections, which are there already, end behind this
+                # atexit calls the last registered function first: connections, registered earlier, end after clients
                 atexit.register(self.end_all)
                 self._is_registered = True
 
     def remove(self, living: EndsAtExit) -> None:
-        """Removes an object that has ended."""
         with self._lock:
             self._living = [ref for ref in self._living if ref() not in {None, living}]
 
     def end_all(self) -> None:
-        """Ends all of them, within `LONGEST` seconds."""
+        """Ends all objects, within `LONGEST` seconds."""
         deadline = monotonic() + LONGEST
         with self._lock:
             living = [each for ref in reversed(self._living) if (each := ref()) is not None]
@@ -74,10 +75,10 @@ class Exits:
                 _log.exception("%r could not be ended", each)
 
     def _clear(self) -> None:
-        """In a fork nothing of its parent's runs, and its parent's threads own none of its locks."""
+        """Forgets all objects in a fork, which has none of the threads, and replaces locks that the parent may hold."""
         self._lock = new_lock()
         self._living = []
 
 
-#: Of this process.
+#: The objects of this process.
 EXITS = Exits()

@@ -20,14 +20,12 @@ from rmqfast.threads import new_lock
 
 _log = logger_of(__name__)
 
-#: Java's: a broker that does not answer must not hold up a shutdown for longer.
+#: Java's timeout, so that a broker that does not answer does not delay a shutdown for longer.
 UNREGISTER_TIMEOUT = 3.0
 FIRST_DELAY = 0.5
 
 
 class Heartbeats:
-    """Sends the heartbeats of a client instance, one at a time."""
-
     def __init__(
         self,
         client_id: str,
@@ -43,13 +41,14 @@ class Heartbeats:
         self._is_wanted_again = False
 
     def send(self, only: str | None = None) -> bool:
-        """Sends a heartbeat. If another thread is sending one, that thread sends another one after it.
+        """Sends heartbeats; returns whether all brokers accepted. If another thread is sending, it will send again.
 
-        Java drops the second one: a broker that was found meanwhile would not know the group for half a minute.
+        Java skips the second heartbeat, so a broker that was found meanwhile would not know the group for half a
+        minute.
         """
         if not self._lock.acquire(blocking=False):
             self._is_wanted_again = True
-            # the other thread may have read the flag just before it was set
+            # again, because the other thread may have read the flag just before it was set
             if not self._lock.acquire(blocking=False):
                 return False
         try:
@@ -61,10 +60,10 @@ class Heartbeats:
 
     def _send(self, only: str | None) -> bool:
         heartbeat = heartbeat_of(self._client_id, self._members)
-        # as Java: a broker is told of groups, and there is none
+        # as in Java: without groups there is no heartbeat
         if not heartbeat.consumers and not heartbeat.producers:
             return True
-        # slaves only serve pulls: whoever only sends tells masters alone
+        # slaves only serve pulls, so producers only register at masters
         targets = targets_of(self._routes.brokers(), is_consumer=bool(heartbeat.consumers))
         taken = [self._send_to(*target, heartbeat) for target in targets if only in {None, target[1]}]
         return all(taken)
@@ -83,23 +82,22 @@ class Heartbeats:
             version = self._api.send_heartbeat(address, heartbeat)
         except RemotingError as error:
             _log.warning("no heartbeat to broker %s at %s: %s", broker_name, address, error)
-            # a broker that refuses is there; only one that cannot be reached is tried again soon
+            # a broker that refuses is running; only unreachable brokers are retried soon
             if not isinstance(error, ResponseError):
                 self._on_failed(address)
             return False
-        # SQL92 is pulled only from brokers whose release is known to filter by it
+        # the release decides whether SQL92 subscriptions can be pulled from the broker
         self._routes.set_version(broker_name, address, version)
         return True
 
 
 def heartbeat_of(client_id: str, members: Members) -> HeartbeatData:
-    """Builds the heartbeat of a client instance."""
     consumers = tuple(_consumer_data(group, consumer) for group, consumer in members.consumers().items())
     return HeartbeatData(client_id=client_id, consumers=consumers, producers=tuple(members.producers()))
 
 
 def targets_of(brokers: Mapping[str, Mapping[int, str]], *, is_consumer: bool) -> list[tuple[str, str]]:
-    """The brokers that get a heartbeat: all addresses, or only masters if there is no consumer."""
+    """Returns the brokers that get a heartbeat: all addresses, or only masters if there is no consumer."""
     return [
         (name, address)
         for name, addresses in brokers.items()
@@ -120,9 +118,9 @@ def _consumer_data(group: str, consumer: ConsumerInner) -> ConsumerData:
 
 
 class Reconnects:
-    """Sends heartbeats to addresses whose connection was lost, with growing delays, until one is taken.
+    """Sends heartbeats to addresses whose connection was lost, with growing delays, until a heartbeat is accepted.
 
-    A broker that restarts knows no client; until the next regular heartbeat, up to 30 s later, it would refuse pulls.
+    A restarted broker knows no clients: until the next regular heartbeat, after up to 30 s, it would refuse pulls.
     """
 
     def __init__(
@@ -138,7 +136,7 @@ class Reconnects:
         self._waiting: set[str] = set()
 
     def lost(self, address: str) -> None:
-        """Notes that the connection to an address was lost."""
+        """Called when the connection to an address was lost."""
         with self._lock:
             if address in self._waiting:
                 return

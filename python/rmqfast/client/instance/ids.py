@@ -1,4 +1,4 @@
-"""Makes the ids of clients and messages.
+"""Generates ids of clients and messages.
 
 Source: `ClientConfig.buildMQClientId`, `RemotingUtil.getLocalAddress`, `MessageClientIDSetter`.
 """
@@ -20,7 +20,7 @@ from rmqfast.system import local_addresses
 def build_client_id(
     client_ip: str | None, instance_name: str, unit_name: str | None = None, *, is_stream: bool = False
 ) -> str:
-    """Builds a client id, the name of a client at brokers."""
+    """Returns a client id: address, instance name, unit and the mark of pull consumers, joined by `@`."""
     parts = [local_address() if client_ip is None else client_ip, instance_name]
     if unit_name and unit_name.strip():
         parts.append(unit_name)
@@ -30,12 +30,12 @@ def build_client_id(
 
 
 def pid_instance_name() -> str:
-    """A unique instance name: process id and monotonic nanoseconds."""
+    """Returns a unique instance name: process id and monotonic nanoseconds."""
     return f"{os.getpid()}#{time.monotonic_ns()}"
 
 
 def chosen_address(addresses: Iterable[str]) -> str:
-    """The address for client ids: the first IPv4 address outside 192.168, else the last IPv4, else the first IPv6."""
+    """Returns the address for client ids: the first IPv4 outside 192.168, else the last IPv4, else the first IPv6."""
     listed = list(addresses)
     ipv4 = [address for address in listed if ":" not in address]
     reached = [address for address in ipv4 if not address.startswith(("127.0", "192.168"))]
@@ -44,12 +44,11 @@ def chosen_address(addresses: Iterable[str]) -> str:
 
 @lru_cache(maxsize=1)
 def local_address() -> str:
-    """The address of this machine in client ids."""
     return chosen_address(address for address in local_addresses() if not ip_address(address).is_loopback)
 
 
 def create_unique_id() -> str:
-    """An id for a message: 32 digits, 56 where this machine has IPv6 only.
+    """Returns a new message id: 32 hexadecimal digits, 56 if this machine only has IPv6.
 
     Example:
         >>> len(create_unique_id()) in {32, 56}
@@ -59,12 +58,12 @@ def create_unique_id() -> str:
 
 
 def unique_ids() -> UniqueIds:
-    """The generator of this process; a fork gets its own."""
+    """Returns the generator of this process; a fork gets its own."""
     return _of_process(os.getpid())
 
 
 def month_bounds(now_ms: int) -> tuple[int, int]:
-    """The start of a time's month and of the next one in local time; all in milliseconds since 1970."""
+    """Returns the start of a time's month and of the next month in local time, in milliseconds since 1970."""
     now = time.localtime(now_ms / 1000)
     begins = (time.mktime((now.tm_year, now.tm_mon + more, 1, 0, 0, 0, 0, 1, -1)) for more in (0, 1))
     start, following = begins

@@ -1,6 +1,6 @@
 """Shares connections, routes and timers among the clients of a process that have the same client id.
 
-Source: `MQClientInstance`, `MQClientManager`.
+Source: `MQClientInstance`, `MQClientManager`, `RebalanceService`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 class ClientInstance:
-    """Connections, routes and timers of all clients with one id."""
+    """Connections, routes and timers of all clients with the same client id."""
 
     def __init__(self, config: ClientConfig, client_id: str) -> None:
         self.client_id: Final = client_id
@@ -41,7 +41,7 @@ class ClientInstance:
         self.pid: Final = os.getpid()
         self.routes: Final = RouteTable(config.translated)
         self.scheduler: Final = Scheduler()
-        # a thread of its own: brokers that do not answer a rebalance must not hold up heartbeats
+        # a separate thread, so that brokers that do not answer a rebalance do not delay heartbeats
         self._rebalancing, self._is_rebalance_due = Scheduler("rmqfast-rebalance"), False
         names = config.name_servers
         requests = BrokerRequests(self._members, self.rebalance_immediately, decode_message, names)
@@ -52,7 +52,7 @@ class ClientInstance:
         }
         self.connections: Final = Connections(
             tls=config.tls,
-            # pull and lite pull consumers mark each request with `ReqT`, as Java's do; their client ids end so
+            # as in Java, pull and lite pull consumers mark each request with `ReqT`; their client ids end alike
             sign=config.signer(is_stream=client_id.endswith("@STREAM")),
             processors=dict.fromkeys(self._processors, self._answer),
             on_closed=self._connection_lost,
@@ -71,21 +71,21 @@ class ClientInstance:
 
     @classmethod
     def of(cls, config: ClientConfig, client_id: str) -> ClientInstance:
-        """Returns the instance of a client id in this process; each call needs one `release`."""
+        """Returns the instance of a client id in this process. Each call must be paired with a `release`."""
         return _INSTANCES.take(client_id, lambda: cls(config, client_id))
 
     def release(self) -> None:
-        """Gives it back; the last user shuts it down."""
+        """Releases the instance; the last user shuts it was shut down."""
         if os.getpid() == self.pid and _INSTANCES.give_back(self.client_id):
             self.shutdown()
 
     def start(self) -> None:
-        """Starts timers and rebalance; nothing if they run.
+        """Starts timers and rebalance; does nothing if they are running.
 
         Raises:
-            ClientError: No name server is configured (10004), none answers in `start_timeout` (10001), or it was shut
-                down.
-            ForkError: It belongs to the parent process.
+            ClientError: No name server is configured (10004) or answers within `start_timeout` (10001), or the instance
+                was shut down.
+            ForkError: The instance belongs to the parent process.
         """
         self._check_process()
         with self._lock:
@@ -105,20 +105,20 @@ class ClientInstance:
         _log.info("the client instance %s is started", self.client_id)
 
     def shutdown(self) -> None:
-        """Ends all threads and connections; nothing while it has members, or in a fork."""
+        """Ends all threads and connections; does nothing while the instance has members, or in a fork."""
         if os.getpid() != self.pid or self._members.consumers() or self._members.producers():
             return
         self._end(None)
 
     def end_at_exit(self, deadline: float) -> None:
-        """Ends it with its members, as the interpreter ends.
+        """Shuts the instance and its members down at the end of the interpreter.
 
-        Offsets are committed; brokers see the connections close, and the other members take the queues over.
+        Offsets are committed. Brokers see the connections close, and other members take over the queues.
         """
         if self._members.consumers():
             storing = new_thread(self.persist_consumer_offsets)
             storing.start()
-            # half of the time: threads and connections have to end in the other half
+            # half of the time is left for threads and connections
             storing.join(max(0.0, (deadline - monotonic()) / 2))
         self._end(deadline)
 
@@ -126,7 +126,7 @@ class ClientInstance:
         """Adds a consumer.
 
         Raises:
-            ClientError: The group has one in this instance.
+            ClientError: The group already has a member of this kind here.
         """
         self._check_process()
         self._members.add_consumer(group, consumer)
@@ -140,7 +140,7 @@ class ClientInstance:
         """Adds a producer.
 
         Raises:
-            ClientError: The group has one in this instance.
+            ClientError: The group already has a member of this kind here.
         """
         self._check_process()
         self._members.add_producer(group, producer)
@@ -151,24 +151,24 @@ class ClientInstance:
             self._leave(producer_group=group)
 
     def consumer(self, group: str) -> ConsumerInner | None:
-        """The consumer of a group."""
+        """Returns the consumer of a group; None if there is none."""
         return self._members.consumers().get(group)
 
     def producer(self, group: str) -> ProducerInner | None:
-        """The producer of a group."""
+        """Returns the producer of a group; None if there is none."""
         return self._members.producers().get(group)
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was shut down, or the interpreter is ending."""
+        """Whether the instance was shut down, or the interpreter is ending."""
         return self._is_closed
 
     @property
     def inner_producer(self) -> Any:
-        """The producer that resends what brokers did not take back; made on first use.
+        """Returns the producer that resends messages which brokers did not take back; created at first use.
 
         Raises:
-            ClientError: `rmqfast.client.producer` is not imported.
+            ClientError: `rmqfast.client.producer` was not imported.
         """
         return self._inner_producer.get(self)
 
@@ -176,21 +176,21 @@ class ClientInstance:
         """Fetches the route of a topic from a name server.
 
         Returns:
-            Whether the route is new. An unknown topic is logged, and its old route stays.
+            Whether the route changed. An unknown topic is logged, and its old route stays.
 
         Raises:
-            ClientError: No name server is configured (10004), or none answers (10001).
-            ForkError: It belongs to the parent process.
+            ClientError: No name server is configured (10004) or answers (10001).
+            ForkError: The instance belongs to the parent process.
         """
         self._check_process()
         return self._updater.update(topic, default_topic=default_topic, default_queue_nums=default_queue_nums)
 
     def no_route_error(self, topic: str) -> ClientError:
-        """The error for a topic without a route: 10005, with the name server's answer."""
+        """Returns the error for a topic without a route: code 10005, with the name server's answer."""
         return self._updater.no_route(topic)
 
     def send_heartbeats(self) -> bool:
-        """Sends heartbeats to all brokers; returns whether all took them."""
+        """Sends heartbeats to all brokers; returns whether all accepted."""
         self._check_process()
         return self._heartbeats.send()
 
@@ -203,7 +203,7 @@ class ClientInstance:
                 _log.exception("offsets of group %s could not be stored", group)
 
     def rebalance_immediately(self) -> None:
-        """Has all consumers rebalanced soon; several calls at once become one rebalance."""
+        """Requests a rebalance of all consumers; requests at the same time cause one rebalance."""
         if self._is_started and not self._is_rebalance_due:
             self._is_rebalance_due = True
             self._rebalancing.later(0.0, self._rebalance_now)
@@ -218,7 +218,7 @@ class ClientInstance:
                 _log.exception("group %s could not be rebalanced", group)
 
     def find_consumer_ids(self, topic: str, group: str) -> list[str] | None:
-        """Asks one of the topic's brokers for the clients of a group; `None` if that fails."""
+        """Asks a broker of the topic for the clients of a group; returns None if that fails."""
         address = self.routes.any_address(topic)
         try:
             if address is None:
@@ -226,27 +226,27 @@ class ClientInstance:
                 address = self.routes.any_address(topic)
             return None if address is None else list(self.api.consumer_ids(address, group))
         except (RemotingError, ClientError) as error:
-            # None, no empty list: nothing is shared out then, and everybody keeps what they have
+            # None instead of an empty list: the rebalance is skipped and all members keep their queues
             _log.warning("the members of group %s are not known: %s", group, error)
             return None
 
     def publish_address(self, broker_name: str) -> str | None:
-        """The address of a broker's master; `None` if unknown."""
+        """Returns the address of a broker's master; None if unknown."""
         return self.routes.publish_address(broker_name)
 
     def subscribe_address(self, broker_name: str, broker_id: int = 0, *, only_this: bool = False) -> FoundBroker | None:
-        """The address that a consumer reads from: see `RouteTable.subscribe_address`."""
+        """Returns the address to read from: see `RouteTable.subscribe_address`."""
         return self.routes.subscribe_address(broker_name, broker_id, only_this=only_this)
 
     def check_client_in_broker(self) -> None:
-        """Has one broker of each topic compile the consumers' SQL92 expressions.
+        """Asks one broker of each topic to compile the consumers' SQL92 expressions.
 
         Raises:
             ClientError: A broker rejects an expression, or does not answer.
         """
         self._check_process()
         for group, consumer in self._members.consumers().items():
-            # Java stops at the first consumer that subscribes to nothing; here the others are checked, too
+            # Java stops at the first consumer without subscriptions; here the others are checked, too
             for subscription in consumer.subscriptions():
                 address = None if subscription.is_tag_type else self.routes.any_address(subscription.topic)
                 if address is None:
@@ -263,7 +263,7 @@ class ClientInstance:
             raise ForkError(f"the client {self.client_id} is that of a parent process: make another one in this one")
 
     def _wait_for_answer(self, timeout: float) -> None:
-        """Asks name servers until one answers, whatever it says."""
+        """Asks name servers until one answers, even with an error."""
         until = monotonic() + timeout
         while True:
             try:
@@ -279,9 +279,9 @@ class ClientInstance:
 
     def _start_timers(self) -> None:
         config, every = self.config, self.scheduler.every
-        # first runs as in Java: after 10 ms, 1 s and 10 s
+        # initial delays as in Java: 10 ms, 1 s and 10 s
         every(0.01, config.poll_name_server_interval, self._updater.update_all)
-        # Java has no such timer: it finds a topic that is made later with the next refresh, up to 30 s after
+        # Java has no such timer: it finds a topic that is created later only at the next refresh, after up to 30 s
         every(config.missing_route_interval, config.missing_route_interval, self._look_for_missing_routes)
         self._rebalancing.every(config.rebalance_interval, config.rebalance_interval, self._rebalance_now)
         every(min(1.0, config.heartbeat_interval), config.heartbeat_interval, self._heartbeat_round)
@@ -290,7 +290,7 @@ class ClientInstance:
         )
 
     def _rebalance_now(self) -> None:
-        # before it begins: what somebody has changed from now on may have been looked at already
+        # before the rebalance: it may miss changes from now on, which then request another one
         self._is_rebalance_due = False
         self.rebalance()
 
@@ -322,7 +322,7 @@ class ClientInstance:
                 return
             self._is_closed = True
         EXITS.remove(self)
-        # closing the connections wakes the threads that wait for answers: only then are they joined
+        # closing connections wakes threads that wait for answers, so threads are joined afterwards
         self._updater.close()
         self.scheduler.stop(0)
         self._rebalancing.stop(0)
@@ -353,14 +353,14 @@ class Registry(Generic[_T]):
         after_fork(self._clear)
 
     def take(self, name: str, make: Callable[[], _T]) -> _T:
-        """Returns the object of a name, made if there is none, and counts one more user."""
+        """Returns the object of a name, created if missing, and counts one more user."""
         with self._lock:
             thing, users = self._things.get(name) or (make(), 0)
             self._things[name] = (thing, users + 1)
             return thing
 
     def give_back(self, name: str) -> bool:
-        """Counts one user less; returns whether it was the last, which removes the object."""
+        """Counts one user less; returns whether it was the last user, and then removes the object."""
         with self._lock:
             counted = self._things.get(name)
             if counted is None:
@@ -373,7 +373,7 @@ class Registry(Generic[_T]):
             return users <= 1
 
     def _clear(self) -> None:
-        """Starts empty in a fork, which has none of its parent's threads, but its locks."""
+        """Empties the registry in a fork, which has none of the threads, but may have inherited held locks."""
         self._lock = QuietLock()
         self._things: dict[str, tuple[_T, int]] = {}
 
@@ -382,5 +382,5 @@ class Registry(Generic[_T]):
 _INSTANCES: Registry[ClientInstance] = Registry()
 #: Seconds that a shutdown waits for a rebalance in flight.
 _LONGEST_STOP = 5.0
-#: Seconds between two questions at the start.
+#: Seconds between two attempts to reach a name server at the start.
 _AGAIN = 0.1

@@ -11,15 +11,15 @@ RETRY_PREFIX = "%RETRY%"
 
 
 def wrap(namespace: str, resource: str) -> str:
-    """The name of a topic or group as brokers know it."""
+    """Adds the namespace to a topic or group; an empty namespace, or one that is already there, changes nothing."""
     return _native.wrap_namespace(namespace, resource)
 
 
 def unwrap(namespace: str, resource: str) -> str:
-    """The name of a topic or group as its user knows it."""
+    """Removes this namespace from a topic or group."""
     return _native.unwrap_namespace(namespace, resource)
 
 
 def without_namespace(resource: str) -> str:
-    """The name of a topic or group without its namespace, whichever that is."""
+    """Removes any namespace from a topic or group."""
     return _native.without_namespace(resource)

@@ -1,6 +1,7 @@
-"""Matches replies, which brokers push as messages, with the requests that wait for them.
+"""Matches replies, which brokers push, with the requests that wait for them.
 
-Source: `RequestFutureHolder`, `RequestResponseFuture`, `ClientRemotingProcessor.processReplyMessage`.
+Source: `RequestFutureHolder`, `RequestResponseFuture`, `ClientRemotingProcessor.processReplyMessage`,
+`CorrelationIdUtil`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rmqfast.remoting import Header, Request, Response, ResponseCode
 
 _log = logger_of(__name__)
 
-#: Called once, with the reply or the error.
+#: Called once with the reply or the error.
 OnReply: TypeAlias = Callable[[MessageView | RmqError], object]
 
 CORRELATION_ID = "CORRELATION_ID"
@@ -37,7 +38,7 @@ _IS, _END = "\x01", "\x02"
 class RequestFutures:
     """The pending requests of a client instance, by correlation id.
 
-    Each completes once: with its reply, a timeout, or the error of its send.
+    Each request completes once: with its reply, a timeout, or the error of its send.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,7 @@ class RequestFutures:
         return len(self._waiting)
 
     def open(self, on_reply: OnReply, *, timeout: float | None = None) -> str:
-        """Adds a request; returns its correlation id."""
+        """Adds a request and returns its correlation id; after `timeout` seconds the request fails."""
         correlation_id = str(uuid.uuid4())
         if timeout is None:
             self._waiting[correlation_id] = on_reply
@@ -73,7 +74,7 @@ class RequestFutures:
         return self._waiting.pop(correlation_id, None) is not None
 
     def receive(self, request: Request) -> Response:
-        """Takes a reply that a broker pushes; the broker gets an answer even if no request matches."""
+        """Processes a reply that a broker pushes; acknowledges it even if no request matches."""
         try:
             reply = reply_of(request.ext_fields, request.body, now=time.time_ns() // 1_000_000)
         except RmqError:
@@ -89,12 +90,12 @@ class RequestFutures:
         return Response()
 
     def close(self) -> None:
-        """Fails all pending requests, as their client is closed."""
+        """Fails all pending requests, because their client is closed."""
         self._is_closed = True
         for correlation_id in list(self._waiting):
             self.end(correlation_id, _closed())
         if self._is_told_later:
-            self._own.later(0.0, lambda: self._own.stop(0))  # after the callbacks that are queued
+            self._own.later(0.0, lambda: self._own.stop(0))  # after the queued callbacks
 
     def _expire(self, correlation_id: str) -> None:
         self.end(correlation_id, RequestTimeoutError("request timeout, no reply message."))
@@ -105,9 +106,9 @@ def _closed() -> RmqError:
 
 
 def reply_of(ext_fields: Mapping[str, str], body: bytes, *, now: int) -> MessageView:
-    """Decodes a pushed reply; the time of its arrival becomes a property.
+    """Decodes a pushed reply, and sets its arrival time as a property.
 
-    A pushed reply is no record, but a header and a body. The record is built first:
+    A pushed reply consists of header and body. For the decoder it is first converted to a record:
 
     ```text
     4 total size   4 magic        4 body CRC     4 queue id      4 flag
@@ -151,7 +152,7 @@ class _Host(NamedTuple):
 
     @classmethod
     def of(cls, text: str) -> _Host:
-        """That of a text; Java's have a name or nothing before a slash."""
+        """Parses an address; Java's addresses have a name, or nothing, before a slash."""
         host, _, port = text.rpartition("/")[2].rpartition(":")
         try:
             address = ip_address(host.strip("[]"))

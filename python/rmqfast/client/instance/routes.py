@@ -1,6 +1,6 @@
-"""Keeps routes fresh, and passes them on to consumers and producers.
+"""Updates routes, and passes them to consumers and producers.
 
-Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`.
+Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`, `DefaultMQProducerImpl`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _log = logger_of(__name__)
 
 AUTO_CREATE_TOPIC = "TBW102"
 _WAIT_FOR_LOCK = 3.0
-#: Seconds for which a missing topic is asked for at each look; then at each tenth.
+#: Seconds for which every check asks for a missing topic; later only every tenth check does.
 SOON = 60.0
 LATER = 10
 
 
 class ClientErrorCode(IntEnum):
-    """The codes of errors that no server answered with."""
+    """The codes of errors that occur in the client, without an answer of a server."""
 
     CONNECT_BROKER_EXCEPTION = 10001
     ACCESS_BROKER_TIMEOUT = 10002
@@ -39,12 +39,12 @@ class ClientErrorCode(IntEnum):
 
 
 class FoundBroker(NamedTuple):
-    """A broker that may be read from.
+    """A broker that a consumer can read from.
 
     Attributes:
         address: `host:port`.
-        is_slave: Whether it is no master.
-        version: The ordinal of its release, 0 until a heartbeat was answered.
+        is_slave: Whether the broker is a slave.
+        version: Ordinal of the broker's release; 0 before the first answer to a heartbeat.
     """
 
     address: str
@@ -53,8 +53,6 @@ class FoundBroker(NamedTuple):
 
 
 class RouteUpdater:
-    """Fetches routes, one at a time."""
-
     def __init__(
         self,
         routes: RouteTable,
@@ -69,11 +67,11 @@ class RouteUpdater:
         self._is_out = self._is_closed = False
 
     def close(self) -> None:
-        """Stops warnings about name servers: the connections are about to close."""
+        """Stops warnings about name servers, because the connections are about to close."""
         self._is_closed = True
 
     def update(self, topic: str, *, default_topic: str | None = None, default_queue_nums: int = 4) -> bool:
-        """Fetches the route of a topic."""
+        """Fetches the route of a topic; returns whether it changed. If the topic is unknown, the old route stays."""
         if not self._lock.acquire(timeout=self._timeout):
             _log.warning("the route of topic %s is not updated: another one is still waited for", topic)
             return False
@@ -81,7 +79,7 @@ class RouteUpdater:
             route = self._fetched(topic, default_topic)
             if route is None:
                 return False
-            # the broker makes a topic that is not there, with so many queues, when the first message arrives
+            # the broker will create the missing topic with this number of queues at the first message
             return self._take(topic, route, None if default_topic is None else default_queue_nums)
         finally:
             self._lock.release()
@@ -92,7 +90,7 @@ class RouteUpdater:
             try:
                 self.update(topic)
             except ClientError as error:
-                # one warning for an outage, not one for each round
+                # one warning per outage, not per round
                 (_log.debug if self._is_out or self._is_closed else _log.warning)("routes are not updated: %s", error)
                 self._is_out = True
                 return
@@ -101,7 +99,7 @@ class RouteUpdater:
         self._is_out = False
 
     def no_route(self, topic: str) -> ClientError:
-        """Builds the error for a topic without a route."""
+        """Returns the error for a topic without a route."""
         failure = self._failures.get(topic)
         return no_route_error(topic, None if failure is None else (failure.code, failure.remark))
 
@@ -109,9 +107,9 @@ class RouteUpdater:
         try:
             route = self._fetch(topic if default_topic is None else default_topic)
         except ResponseError as error:
-            # what it was raised through has the clients that asked, which nobody else may have any more
+            # its traceback refers to clients, which would otherwise be kept alive
             error = error.with_traceback(None)
-            # neither has to be there: brokers make the one for a heartbeat, the other only if they create topics
+            # both may be missing: brokers create a retry topic at a heartbeat, the default topic only if configured
             if not topic.startswith(RETRY_PREFIX) and topic != AUTO_CREATE_TOPIC:
                 _log.info("no route of topic %s: %s", topic, error)
             self._failures[topic] = error
@@ -124,7 +122,7 @@ class RouteUpdater:
     def _take(self, topic: str, route: TopicRouteData, new_topic_queues: int | None) -> bool:
         was_known = self._routes.get(topic) is not None
         is_new = self._routes.put(topic, route, new_topic_queues=new_topic_queues)
-        # a consumer that came after the last fetch lacks the queues of a route that has not changed
+        # a consumer that was added after the last fetch lacks the queues, although the route has not changed
         if not is_new and not self._members.lacks_queues(topic):
             return False
         _log.info("the route of topic %s is %s", topic, "another one" if was_known else "known")
@@ -138,7 +136,7 @@ class RouteUpdater:
 
 
 def unreachable(error: RemotingError) -> ClientError:
-    """The error for name servers of which none answers."""
+    """Returns the error that no name server answers."""
     return ClientError(
         str(error),
         response_code=ClientErrorCode.CONNECT_BROKER_EXCEPTION,
@@ -149,7 +147,7 @@ def unreachable(error: RemotingError) -> ClientError:
 class MissingRoutes:
     """Fetches missing routes of subscribed topics often, so that the first messages are pulled soon.
 
-    Java's clients ask every 30 seconds.
+    Java's clients only ask every 30 seconds.
     """
 
     def __init__(
@@ -160,9 +158,9 @@ class MissingRoutes:
         self._looks = 0
 
     def look(self) -> bool:
-        """Fetches the missing routes; returns whether one was found.
+        """Fetches the missing routes; returns whether a route was found.
 
-        Stops if no name server answers: `RouteUpdater.update_all` warns of that.
+        Stops if no name server answers, which `RouteUpdater.update_all` logs.
         """
         now, is_one_new = self._clock(), False
         self._looks += 1
@@ -177,7 +175,7 @@ class MissingRoutes:
         return is_one_new
 
     def _lacking(self) -> list[str]:
-        """Topics without queues, except retry topics, which brokers create on a heartbeat."""
+        """Returns topics without queues, except retry topics, which brokers create at a heartbeat."""
         return [
             topic
             for topic in self._members.subscribed_topics()

@@ -22,10 +22,10 @@ class Handle:
     """A scheduled task.
 
     Attributes:
-        at: When it is due, by the scheduler's clock.
+        at: Due time, by the scheduler's clock.
         work: The function to call.
-        period: Seconds after which it is due again; `None` for once.
-        is_cancelled: Whether it is cancelled.
+        period: Seconds between runs; None for a single run.
+        is_cancelled: Whether `cancel` was called.
     """
 
     at: float
@@ -40,26 +40,26 @@ class Handle:
 
 
 class TimerTable:
-    """Tasks by due time, without a clock or a thread."""
+    """Tasks by due time, without a clock or thread of its own."""
 
     def __init__(self) -> None:
         self._heap: list[Handle] = []
         self._numbers = itertools.count()
 
     def add(self, at: float, work: Callable[[], object], *, period: float | None = None) -> Handle:
-        """Adds a task that is due `at` a time, and again each `period` seconds."""
+        """Adds a task that is due at time `at`, and then every `period` seconds."""
         handle = Handle(at, next(self._numbers), work, period)
         heapq.heappush(self._heap, handle)
         return handle
 
     def wait(self, now: float) -> float | None:
-        """Seconds until the next task is due; `None` if there is none."""
+        """Returns the seconds until the next task is due; None if there are no tasks."""
         while self._heap and self._heap[0].is_cancelled:
             heapq.heappop(self._heap)
         return max(0.0, self._heap[0].at - now) if self._heap else None
 
     def take_due(self, now: float) -> Callable[[], object] | None:
-        """Returns the task that is due first, and reschedules it; missed runs are skipped."""
+        """Returns the first due task, and reschedules it; missed runs are skipped."""
         if self.wait(now) != 0.0:
             return None
         handle = heapq.heappop(self._heap)
@@ -71,11 +71,11 @@ class TimerTable:
 
 
 class Scheduler:
-    """Daemon threads that run due tasks, as many at a time as are needed; the first starts with the first task.
+    """Daemon threads that run due tasks. Threads are started as needed, the first with the first task.
 
     Args:
-        name: Of the threads.
-        threads: How many at most.
+        name: Name of the threads.
+        threads: Maximum number of threads.
     """
 
     def __init__(self, name: str = "rmqfast-timer", threads: int = 1) -> None:
@@ -87,7 +87,7 @@ class Scheduler:
         self._is_stopped = False
 
     def later(self, delay_seconds: float, work: Callable[[], object]) -> Handle:
-        """Runs a task once, after some seconds."""
+        """Runs a task once, after `delay_seconds`."""
         return self._add(delay_seconds, work, None)
 
     def every(self, initial: float, period: float, work: Callable[[], object]) -> Handle:
@@ -95,17 +95,13 @@ class Scheduler:
 
         Args:
             initial: Seconds until the first run.
-            period: Seconds between runs; runs that a slow one misses are skipped.
-            work: The task; exceptions are logged, and it runs again.
+            period: Seconds between runs; runs that a slow run misses are skipped.
+            work: The task; exceptions are logged, and the task continues.
         """
         return self._add(initial, work, period)
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Ends the threads: waits so many seconds for the running tasks, and drops the others.
-
-        Returns:
-            Whether they have ended.
-        """
+        """Drops queued tasks and waits up to `timeout` seconds for running tasks; returns whether all have ended."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
@@ -122,14 +118,14 @@ class Scheduler:
         return handle
 
     def _have_one_wait(self) -> None:
-        """Has a thread wait for what is due next, whatever the others are busy with."""
-        # one is enough: whoever wakes waits for what is due first
+        """Ensures that a thread waits for the next due task while others are busy."""
+        # one thread is enough: any thread that wakes waits for the first due task
         if self._idle or self._is_stopped:
             self._changed.notify()
         elif len(self._threads) < self._most:
             name = self._name if self._most == 1 else f"{self._name}-{len(self._threads)}"
             thread = new_thread(self._run, name=name)
-            # counted before it runs, or a task that comes meanwhile would start one more
+            # counted before it runs, or a task added meanwhile would start another thread
             self._threads.append(thread)
             self._idle += 1
             thread.start()
@@ -140,18 +136,18 @@ class Scheduler:
                 work()
             except Exception:  # noqa: BLE001 - whatever it is, the next work is due
                 _log.exception("%s: %s failed", self._name, getattr(work, "__qualname__", work))
-            del work  # it may hold the client, which must not live until something else is due
+            del work  # the task may refer to the client, which must not be kept alive until the next task is due
             with self._changed:
                 self._idle += 1
 
     def _next(self) -> Callable[[], object] | None:
-        """Waits for the next due call."""
+        """Waits for the next due task."""
         with self._changed:
             while not self._is_stopped:
                 now = monotonic()
                 if (work := self._table.take_due(now)) is not None:
                     self._idle -= 1
-                    # this thread is busy from here on: another one has to wait for what is due next
+                    # this thread is busy from now on: another thread must wait for the next due task
                     if self._table.wait(now) is not None:
                         self._have_one_wait()
                     return work

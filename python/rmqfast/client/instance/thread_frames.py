@@ -1,4 +1,7 @@
-"""Stacks of the threads of this process."""
+"""The stacks of the threads of this process.
+
+Source: `UtilAll`.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ __all__ = ["thread_frames"]
 
 
 def thread_frames() -> dict[int, FrameType]:
-    """The frame in which each thread is, by its ident."""
+    """Returns the current frame of each thread, by thread id."""
     was_enabled = gc.isenabled()
-    # The call makes objects while it holds the lock of all threads' states. Before Python 3.11.9 a collection may begin
-    # then, and hand the interpreter to a thread that waits for that lock: both stand still, and so does everybody else.
+    # The call allocates objects while it holds the lock of all thread states. Before Python 3.11.9 this may start a
+    # garbage collection, which may switch to a thread that waits for the same lock: a deadlock of the whole process.
     # https://github.com/python/cpython/issues/106883
     gc.disable()
     try:

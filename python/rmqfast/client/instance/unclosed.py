@@ -12,12 +12,12 @@ _OWNED = "_is_owned"
 
 
 def warn_unclosed(client: object, pid: int, named: str, step: str = "shutdown()") -> None:
-    """Warns of a client that was dropped while running, but not at the end of the interpreter nor in a fork."""
+    """Called by `__del__`: warns of a client that still runs, but not at the end of the interpreter nor in a fork."""
     if os.getpid() == pid and not sys.is_finalizing() and _OWNED not in vars(client):
         text = f"{named} was dropped and runs on: call {step}, or use it as a context manager"
         warnings.warn(text, ResourceWarning, source=client, stacklevel=2)
 
 
 def leave_warning_to_owner(client: object) -> None:
-    """Has nobody warned of a client of which another one is made, that warns itself."""
+    """Suppresses the warning for a client that belongs to another one, which warns itself."""
     vars(client)[_OWNED] = True

@@ -1,6 +1,6 @@
 """Checks names and messages before they are sent to brokers.
 
-Source: `Validators`, `TopicValidator`.
+Source: `Validators`, `TopicValidator`, `DefaultMQProducerImpl`, `DefaultMQPushConsumerImpl`.
 """
 
 from __future__ import annotations
@@ -25,36 +25,29 @@ class HasTopicAndBody(Protocol):
     """A message to check."""
 
     @property
-    def topic(self) -> str:
-        """The topic."""
+    def topic(self) -> str: ...
 
     @property
-    def body(self) -> bytes | None:
-        """The body."""
+    def body(self) -> bytes | None: ...
 
 
 def check_group(group: str) -> None:
-    """Checks the name of a group."""
     _check("group", group)
 
 
 def check_producer_group(group: str) -> None:
-    """Checks the group of a producer."""
     _check("producer group", group)
 
 
 def check_consumer_group(group: str) -> None:
-    """Checks the group of a consumer."""
     _check("consumer group", group)
 
 
 def check_topic(topic: str) -> None:
-    """Checks the name of a topic."""
     _check("topic", topic)
 
 
 def check_message(message: HasTopicAndBody | None, *, max_message_size: int) -> None:
-    """Checks a message before it is sent."""
     if message is None:
         raise _illegal("the message is null")
     _check("sent topic", message.topic)

@@ -45,12 +45,12 @@ __all__ = [
     "select_by_random",
 ]
 
-#: The group of the producer that an instance has for its consumers.
+#: The group of the producer that an instance runs for its consumers.
 _INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
 
 
 def _inner_producer(instance: ClientInstance) -> Producer:
-    """The producer that an instance has for its consumers, where brokers do not take messages back."""
+    """Creates the producer of an instance that resends messages which brokers did not take back."""
     producer = Producer(_INNER_PRODUCER_GROUP, config=instance.config)
     producer.start_inside(instance)
     return producer

@@ -1,4 +1,4 @@
-"""Calls an application's hooks at each attempt to send, and where transactions end.
+"""Hooks of producers: around each attempt to send, and at the end of each transaction.
 
 Source: `SendMessageHook`, `SendMessageContext`, `EndTransactionHook`, `EndTransactionContext`.
 """
@@ -27,7 +27,7 @@ _DELAYING = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", 
 
 
 class CommunicationMode(StrEnum):
-    """The caller of a send: it waits, is called back, or never knows."""
+    """Whether the caller of a send waits, is called back, or gets no answer."""
 
     SYNC = "SYNC"
     ASYNC = "ASYNC"
@@ -36,21 +36,21 @@ class CommunicationMode(StrEnum):
 
 @dataclass(slots=True)
 class SendContext:
-    """One attempt to send.
+    """One attempt to send, passed to hooks.
 
     Attributes:
         producer_group: The producer's group.
-        messages: What is sent; a hook may put others in their place before, as many, for instance with more properties.
-            None of rows of an Arrow table.
-        queue: Where it goes, as the broker knows it.
-        broker_address: The broker.
-        mode: Who waits for the answer.
-        message_type: What kind of message it is.
-        unique_id: The id of the message; of a batch all of them, separated by commas.
-        body_length: Bytes of the body as it is sent.
-        result: How it ended; `None` before, for a one-way send and where it failed.
-        error: Why it failed.
-        notes: What a hook wants to remember until after.
+        messages: The messages; in `before`, a hook may replace them by as many others, such as with more properties.
+            Empty for rows of an Arrow table.
+        queue: The target queue, with the namespace in its topic.
+        broker_address: Address of the broker.
+        mode: Whether the caller waits for the answer.
+        message_type: The kind of the message.
+        unique_id: The message id; for a batch all ids, separated by commas.
+        body_length: Bytes of the body as sent, after compression.
+        result: The result; None in `before`, for a oneway send and after a failure.
+        error: The error of a failed attempt.
+        notes: Values that a hook stores in `before` for `after`.
     """
 
     producer_group: str
@@ -67,7 +67,7 @@ class SendContext:
 
 
 class SendHook(Protocol):
-    """Is notified of each attempt to send, on the thread that makes it; what it raises is logged.
+    """Called before and after each attempt to send, on the sending thread. Exceptions are logged.
 
     Example:
         >>> from rmqfast import EmbeddedCluster, Message, Producer
@@ -90,24 +90,24 @@ class SendHook(Protocol):
         """The name in logs."""
 
     def before(self, context: SendContext) -> None:
-        """A message is about to be sent."""
+        """Called before a message is sent."""
 
     def after(self, context: SendContext) -> None:
-        """It was sent, or not."""
+        """Called after an attempt, successful or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndTransactionContext:
-    """The end of a transaction.
+    """The end of a transaction, passed to hooks.
 
     Attributes:
         producer_group: The group, with its namespace.
-        message: What was sent, a `Message`; where a broker asked, as the broker has it, a `MessageView`.
-        broker_address: The broker that is told.
-        message_id: The id that the producer gave.
-        transaction_id: The same; `None` where the transaction was not carried out.
-        state: How it ended.
-        is_from_check: Whether a broker asked.
+        message: The `Message` that was sent; after a broker's check, the broker's `MessageView`.
+        broker_address: Address of the broker that gets the result.
+        message_id: The producer's message id.
+        transaction_id: The same id; None if the transaction was not executed.
+        state: The state of the transaction.
+        is_from_check: Whether a broker checked the transaction.
     """
 
     producer_group: str
@@ -120,14 +120,14 @@ class EndTransactionContext:
 
 
 class EndTransactionHook(Protocol):
-    """Is notified of each transaction before the broker is; what it raises is logged."""
+    """Called before the result of a transaction is sent to the broker. Exceptions are logged."""
 
     @property
     def name(self) -> str:
         """The name in logs."""
 
     def end_transaction(self, context: EndTransactionContext) -> None:
-        """A transaction has ended, or nobody knows how."""
+        """Called when a transaction has ended; its state may be unknown."""
 
 
 class _HasName(Protocol):
@@ -139,22 +139,21 @@ H = TypeVar("H", bound=_HasName)
 
 
 class Hooks(Generic[H]):
-    """All hooks of one kind; what one raises is logged, and keeps no message from being sent."""
+    """The registered hooks of one kind. An exception of a hook is logged and does not affect the send."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
         self._hooks: tuple[H, ...] = ()
-        #: Whether there are some; an attribute, as each send asks.
+        #: Whether hooks are registered; an attribute, because each send reads it.
         self.are_there: bool = False
 
     def add(self, hook: H) -> None:
-        """Adds one; it is told last."""
         self._hooks = (*self._hooks, hook)
         self.are_there = True
         _log.info("register %s Hook, %s", self._kind, hook.name)
 
     def tell(self, call: Callable[[H], None]) -> None:
-        """Tells all of them, in their order."""
+        """Calls a function with each hook, in the order of registration."""
         for hook in self._hooks:
             try:
                 call(hook)
@@ -163,7 +162,7 @@ class Hooks(Generic[H]):
 
 
 class HookedSends:
-    """Tells hooks of the attempts of a producer's sends; called from Rust, only where hooks are registered."""
+    """Calls hooks around a producer's attempts to send. Called from Rust, only if hooks are registered."""
 
     def __init__(self, hooks: Hooks[SendHook], encoder: MessageEncoder, group: str, most_bytes: int) -> None:
         self._hooks, self._encoder, self._group, self._most_bytes = hooks, encoder, group, most_bytes
@@ -171,7 +170,7 @@ class HookedSends:
     def before(
         self, messages: Sequence[Message], made: Outgoing, queue: MessageQueue, address: str, mode: str
     ) -> tuple[SendContext, Outgoing]:
-        """Tells the hooks that messages are about to be sent; the request that goes out then."""
+        """Calls the hooks before an attempt; returns the request to send, as the hooks changed it."""
         if queue.topic != made.topic:
             queue = MessageQueue(made.topic, queue.broker_name, queue.queue_id)
         kind = _message_type(messages, made)
@@ -182,7 +181,7 @@ class HookedSends:
         return context, made if context.messages is messages else self._replace(context.messages, made)
 
     def after(self, context: SendContext, end: SendResult | RmqError | None) -> None:
-        """Tells the hooks how an attempt ended; `None` of a one-way send."""
+        """Calls the hooks with the result or error of an attempt; `end` is None for a oneway send."""
         if isinstance(end, SendResult):
             context.result = end
         else:
@@ -190,7 +189,7 @@ class HookedSends:
         self._hooks.tell(lambda hook: hook.after(context))
 
     def _replace(self, messages: Sequence[Message], made: Outgoing) -> Outgoing:
-        """The request of what hooks put in a message's place, with the same ids; as it was, where that cannot be."""
+        """Encodes the messages that hooks replaced, with the same ids; if that fails, keeps the request."""
         ids = made.unique_id.split(",")
         try:
             kept = [_with_id(message, unique_id) for message, unique_id in zip(messages, ids, strict=True)]
@@ -206,7 +205,7 @@ class HookedSends:
 
 
 def transaction_properties(group: str) -> list[tuple[str, str]]:
-    """The properties that mark a half message."""
+    """Returns the properties that mark a half message."""
     return [("TRAN_MSG", "true"), ("PGROUP", group)]
 
 

@@ -1,4 +1,4 @@
-"""The local transactions of a producer: its listener carries them out, and brokers are told how they ended.
+"""Local transactions of a producer: calls its listener, and reports the results to brokers.
 
 Source: `DefaultMQProducerImpl.sendMessageInTransaction`, `checkTransactionState`, `endTransaction`.
 """
@@ -25,11 +25,11 @@ _UNIQUE_ID = "UNIQ_KEY"
 
 
 class LocalTransactions:
-    """The local transactions of a member of a producer group, also those that brokers ask for.
+    """Executes and checks the local transactions of a producer.
 
     Attributes:
-        listener: Carries them out.
-        hooks: Are told of each end.
+        listener: Executes and checks transactions.
+        hooks: Called at the end of each transaction.
     """
 
     def __init__(self, member: ProducerMember, listener: TransactionListener) -> None:
@@ -38,13 +38,13 @@ class LocalTransactions:
         self.hooks: Final[Hooks[EndTransactionHook]] = Hooks("endTransaction")
 
     def carry_out(self, message: Message, argument: Any, sent: SendResult) -> LocalTransactionState:
-        """Has the listener carry a transaction out, and tells the broker how it ended."""
+        """Calls the listener to execute a transaction, and sends the resulting state to the broker."""
         state, remark = self._execute(message, argument, sent)
         self._end_own(message, sent, state, remark)
         return state
 
     def check_back(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
-        """Has the listener say how a transaction ended that a broker asks for, and tells that broker."""
+        """Asks the listener for the state of a transaction, and sends the state to the broker that asked."""
         header = Header(ext_fields)
         remark, namespace = None, self._member.config.namespace
         if namespace:
@@ -68,7 +68,7 @@ class LocalTransactions:
         )
 
     def _execute(self, message: Message, argument: Any, sent: SendResult) -> tuple[LocalTransactionState, str | None]:
-        # as Java: what is stored less safely than asked for is not carried out
+        # as in Java, a transaction is not executed if its message is not stored as durably as requested
         if sent.status is not SendStatus.SEND_OK:
             return LocalTransactionState.ROLLBACK_MESSAGE, None
         shown = replace(message, properties={**message.properties, _UNIQUE_ID: sent.msg_id})
@@ -79,7 +79,7 @@ class LocalTransactions:
             return LocalTransactionState.UNKNOWN, f"executeLocalTransactionBranch exception: {error!r}"
 
     def _end_own(self, message: Message, sent: SendResult, state: LocalTransactionState, remark: str | None) -> None:
-        """Tells the broker; where that fails, it asks by itself."""
+        """Sends the state to the broker; a failure is only logged, because the broker will ask again."""
         try:
             topic = wrap(self._member.config.namespace, message.topic)
             address = self._member.sender.address_of(topic, sent.queue.broker_name)
@@ -89,7 +89,7 @@ class LocalTransactions:
                 address,
                 state,
                 queue_offset=sent.queue_offset,
-                # the last 16 digits of the broker's id: the offset of the half message in the commit log
+                # the last 16 digits of the broker's id are the physical offset of the half message
                 physical_offset=int(sent.offset_msg_id[-16:], 16),
                 message_id=sent.msg_id,
                 remark=remark,

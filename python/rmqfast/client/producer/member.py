@@ -1,6 +1,6 @@
-"""A producer as a member of its group: its life in a client instance, and the parts that it is made of.
+"""The running part of a producer, which its client instance calls.
 
-Source: `DefaultMQProducerImpl`, `MQProducerInner`, `MQAdminImpl`.
+Source: `DefaultMQProducerImpl`, `MQProducerInner`, `MQAdminImpl`, `MQClientInstance`.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from rmqfast.remoting.protocol.broker_data import MASTER_ID
 
 _log = logger_of(__name__)
 
-#: A send whose attempts an event loop makes one by one.
+#: A send whose attempts are driven by an event loop.
 LoopSend: TypeAlias = Send
-#: Answers a broker, at an address, that asks how the transaction of a message ended.
+#: Answers a transaction check: called with the broker's address, the half message and the header.
 CheckBack: TypeAlias = Callable[[str, Any, Mapping[str, str]], None]
-#: How long an end waits for what is on its way, and for an answer to a broker, in seconds.
+#: Seconds that a shutdown waits for sends in flight, and for an answer to a broker.
 _LONGEST_DRAIN = _LONGEST_CHECK = 3.0
 _CREATE_TIMEOUT = 5.0
 _READ_WRITE = 6
 
 
 class ProducerMember:
-    """A member of a producer group; its instance knows it as a `ProducerInner`."""
+    """The running part of a producer: a `ProducerInner` of its client instance."""
 
     instance: ClientInstance
     encoder: MessageEncoder
@@ -57,22 +57,20 @@ class ProducerMember:
 
     @property
     def group(self) -> str:
-        """The producer group, with its namespace."""
         return wrap(self.config.namespace, self._bare_group)
 
     def answer_with(self, check_back: CheckBack) -> None:
-        """Has brokers that ask for transactions answered, on a thread of its own."""
+        """Sets the function that answers brokers' transaction checks, on a thread of its own."""
         self._check_back = check_back
 
     def start(self) -> None:
-        """Starts it: from now on brokers know it, and it may send."""
         with self._lock:
             if self.state is not ServiceState.CREATE_JUST:
                 raise _not_ok(f"maybe started once, {self.state}")
             check_producer_group(self._bare_group)
             config = self.config.with_pid_instance_name()
             instance = ClientInstance.of(config, config.client_id())
-            # before timers ask for its topics
+            # before the instance's timers ask for its topics
             self._send_by(instance, is_registered=True)
             try:
                 instance.register_producer(self.group, self)
@@ -91,13 +89,13 @@ class ProducerMember:
         _log.info("the producer [%s] start OK", self.group)
 
     def run_on(self, instance: ClientInstance) -> None:
-        """Sends by way of an instance; one that does not know it ends with its other users."""
+        """Sends by an existing instance without registering there; the producer ends with the instance."""
         self._send_by(instance, is_registered=False)
         self.state = ServiceState.RUNNING
 
     def _send_by(self, instance: ClientInstance, *, is_registered: bool) -> None:
         self.instance, options, namespace = instance, self.options, self.config.namespace
-        # not before: ids have the number of the process, which may be a fork
+        # not in the constructor: ids contain the process id, and a fork may happen in between
         self.encoder = MessageEncoder(
             self.group,
             unique_ids(),
@@ -121,7 +119,7 @@ class ProducerMember:
         )
 
     def shutdown(self) -> None:
-        """Waits briefly for sends in flight, unregisters and closes. Idempotent."""
+        """Waits briefly for sends in flight, unregisters and closes; a second call does nothing."""
         with self._lock:
             if self.state is not ServiceState.RUNNING:
                 return
@@ -129,7 +127,7 @@ class ProducerMember:
         if not self.in_flight.wait_until_empty(_LONGEST_DRAIN):
             _log.warning("the producer [%s] ends while %d sends are on their way", self.group, self.in_flight.count)
         self._checks.close(_LONGEST_CHECK)
-        # the producer inside an instance ends with that
+        # the inner producer of an instance ends with the instance
         if self._is_registered:
             self.instance.unregister_producer(self.group)
             self.instance.release()
@@ -137,20 +135,18 @@ class ProducerMember:
 
     @property
     def is_registered(self) -> bool:
-        """Whether it runs, and brokers know it."""
+        """Whether the producer is running and registered at its instance."""
         return self.state is ServiceState.RUNNING and self._is_registered and not self.instance.is_closed
 
     def check_running(self) -> None:
-        """Whether it may send."""
+        """Raises unless the producer is running."""
         if self.state is not ServiceState.RUNNING:
             raise _not_ok(str(self.state))
 
     def publish_topics(self) -> Sequence[str]:
-        """The topics that it sends to."""
         return self.sender.topics()
 
     def fetch_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that may be written to, as a name server has them now."""
         check_topic(topic)
         wrapped = wrap(self.config.namespace, topic)
         self.instance.update_route(wrapped)
@@ -160,7 +156,7 @@ class ProducerMember:
         return list(queues.queues)
 
     def create_topic(self, topic: str, queues: int, key: str | None, attributes: Mapping[str, str] | None) -> None:
-        """Makes a topic at all brokers that have `key`, or the topic that new ones are made after."""
+        """Creates a topic at all brokers that have the topic `key`, by default the default topic."""
         check_topic(topic)
         source = key or self.options.create_topic_key
         self.instance.update_route(source)
@@ -190,7 +186,7 @@ class ProducerMember:
             raise ClientError(f"no broker makes the topic: {error}") from error
 
     def check_transaction_state(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
-        """Has somebody who knows answer a broker that asks how a transaction ended."""
+        """Answers a broker's transaction check on another thread."""
         if self._check_back is None:
             _log.warning(
                 "broker %s asks for the transaction %s of group %s, which is no TransactionProducer",

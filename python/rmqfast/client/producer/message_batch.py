@@ -1,6 +1,6 @@
-"""Several messages, or rows of Arrow, in one request.
+"""Encodes several messages, or rows of Arrow batches, as one request.
 
-Source: `MessageBatch.generateFromList`, `DefaultMQProducer.batch`.
+Source: `MessageBatch.generateFromList`, `DefaultMQProducer.batch`, `Validators`.
 """
 
 from __future__ import annotations
@@ -17,21 +17,19 @@ from rmqfast.message import Message
 from rmqfast.remoting import ResponseCode
 from rmqfast.store.frames import Frame, arrow_rows, index_explained, messages_of
 
-#: Messages of a batch, unless said otherwise.
+#: Default number of messages per batch.
 BATCH_SIZE = 256
-#: Bytes of a message in a batch besides its body and its own properties, or more.
+#: Upper bound of the bytes of a message in a batch besides its body and its own properties.
 _GUESSED = 128
 _RETRY_PREFIX = "%RETRY%"
 
 
 class Batches:
-    """Makes the batches of a producer."""
-
     def __init__(self, encoder: MessageEncoder, namespace: str, options: ProducerOptions) -> None:
         self._encoder, self._namespace, self._options = encoder, namespace, options
 
     def one(self, messages: Sequence[Message] | Frame, topic: str | None) -> Outgoing:
-        """All messages, or rows, as one batch."""
+        """Encodes all messages or rows as one batch."""
         if not isinstance(messages, Sequence):
             return one_batch_of(self.of_rows(messages, topic, sys.maxsize))
         self._check(messages)
@@ -42,7 +40,7 @@ class Batches:
     def many(
         self, messages: Sequence[Message] | Frame, topic: str | None, batch_size: int
     ) -> list[tuple[Outgoing, Sequence[Message]]]:
-        """All messages, or rows, in batches of so many; each with its messages, which rows have none of."""
+        """Encodes messages or rows as batches of up to `batch_size`; each comes with its messages, empty for rows."""
         if not isinstance(messages, Sequence):
             return [(rows, ()) for rows in self.of_rows(messages, topic, batch_size)]
         self._check(messages)
@@ -50,11 +48,11 @@ class Batches:
         return [(self._encode(part), part) for part in parts]
 
     def of_rows(self, rows: Frame, topic: str | None, batch_size: int) -> list[Outgoing]:
-        """All rows, in batches of one topic and of so many messages each, or as many as one may have bytes."""
+        """Encodes rows as batches of one topic and up to `batch_size` messages, within the maximum message size."""
         most = self._options.max_message_size
         batches = arrow_rows(rows)
         if batches is None:
-            messages_of(rows)  # which says what it is, unless these are messages
+            messages_of(rows)  # raises for anything but messages
             got = type(rows).__name__
             raise ArgumentTypeError(f"messages: expected a sequence or a frame, got a {got}: write list(messages)")
         with index_explained(rows):
@@ -71,7 +69,7 @@ class Batches:
         check_batch(messages)
         most = self._options.max_message_size
         for index, message in enumerate(messages):
-            # the topic of all is that of the first
+            # all messages have the topic of the first
             if index == 0 or not 0 < len(message.body or b"") <= most:
                 check_message(message, max_message_size=most)
 
@@ -81,14 +79,14 @@ class Batches:
 
 
 def check_batch(messages: Sequence[Message]) -> None:
-    """Whether messages may be sent together: of one topic, none of them delayed."""
+    """Raises unless all messages have the same topic and none is delayed."""
     if not messages:
         raise _batch_error("expected messages, got none")
     first = messages[0]
     for message in messages:
         if message.delay_level > 0 or "DELAY" in message.properties:
             raise _batch_error("TimeDelayLevel is not supported for batching")
-        if is_timed(message):  # Java sends it, and the broker delivers it at once
+        if is_timed(message):  # Java sends such a batch, and the broker delivers it without the delay
             raise _batch_error("a delay is not supported for batching, send each message by itself")
         if message.topic.startswith(_RETRY_PREFIX):
             raise _batch_error("Retry Group is not supported for batching")
@@ -99,7 +97,7 @@ def check_batch(messages: Sequence[Message]) -> None:
 
 
 def check_batch_size(size: int, most: int) -> None:
-    """Whether a batch is small enough."""
+    """Raises if a batch is too large."""
     if size > most:
         raise ClientError(
             f"the message body size over max value, MAX: {most}",
@@ -109,14 +107,14 @@ def check_batch_size(size: int, most: int) -> None:
 
 
 def check_sendable_topic(topic: str) -> None:
-    """Whether a batch may go to a topic."""
+    """Raises if the topic does not accept batches."""
     problem = name_problem("batch topic", topic)
     if problem is not None:
         raise ClientError(problem)
 
 
 def one_batch_of(batches: Sequence[Outgoing]) -> Outgoing:
-    """The batch that rows are, where they are one."""
+    """Returns the only batch; raises if there are none or several."""
     if not batches:
         raise _batch_error("expected messages, got none")
     if len({each.topic for each in batches}) > 1:
@@ -131,7 +129,7 @@ def one_batch_of(batches: Sequence[Outgoing]) -> Outgoing:
 
 
 def parts_of(messages: Sequence[Message], most_bytes: int, most_count: int) -> list[list[Message]]:
-    """Messages as lists that are small enough for a batch each, in their order."""
+    """Splits messages into lists, in order, of up to `most_count` messages and about `most_bytes` bytes."""
     parts: list[list[Message]] = []
     size = most_bytes
     for message in messages:

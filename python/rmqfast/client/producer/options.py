@@ -12,7 +12,7 @@ from rmqfast.client.instance.routes import AUTO_CREATE_TOPIC
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting import ResponseCode
 
-#: Answers after which another broker is tried: SYSTEM_BUSY is none of them.
+#: Response codes that cause a retry at another broker; SYSTEM_BUSY does not.
 RETRY_RESPONSE_CODES = frozenset(
     {
         int(ResponseCode.TOPIC_NOT_EXIST),
@@ -45,7 +45,7 @@ class ProducerOptions:
         max_in_flight_bytes: Most body bytes of asynchronous sends in flight.
 
     Raises:
-        ArgumentError: A number that is too small.
+        ArgumentError: A number is too small.
 
     Example:
         >>> from rmqfast import EmbeddedCluster, Message, Producer

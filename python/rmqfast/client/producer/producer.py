@@ -1,6 +1,7 @@
-"""Sends messages.
+"""The producer.
 
-Source: `DefaultMQProducer`, `DefaultMQProducerImpl`.
+Source: `DefaultMQProducer`, `DefaultMQProducerImpl`, `MQClientInstance`, `SelectMessageQueueByHash`, `SendCallback`,
+`RequestCallback`, `MessageBatch`, `MQAdminImpl`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from rmqfast.pickling import not_picklable
 from rmqfast.store.frames import Frame
 from rmqfast.threads import new_future
 
-#: How long a send may take with all its attempts, in seconds: Java's `sendMsgTimeout`.
+#: Default timeout of a send with all its attempts, in seconds: Java's `sendMsgTimeout`.
 SEND_TIMEOUT = 3.0
 _RUNNING = ServiceState.RUNNING
 
@@ -42,12 +43,12 @@ class Producer:
     """Sends messages; threads may share it.
 
     Args:
-        group: The producer group: transactions are checked back by group.
-        options: How to send: retries, compression, limits.
-        arguments: How to reach the cluster, and traces: `TracedClientArguments`.
+        group: The producer group; brokers send transaction checks to any producer of the group.
+        options: Retries, compression, limits.
+        arguments: Addresses, configuration and traces: see `TracedClientArguments`.
 
     Raises:
-        ArgumentError: An address without a port.
+        ArgumentError: An address has no port.
 
     Example:
         >>> import rmqfast
@@ -61,14 +62,14 @@ class Producer:
         self, group: str, *, options: ProducerOptions | None = None, **arguments: Unpack[TracedClientArguments]
     ) -> None:
         config, self._trace = config_and_trace(group, "PRODUCE", arguments)
-        #: What it is made of: for the producers of asyncio, and of transactions.
+        #: The running part, which the asyncio and transaction producers also use.
         self.member: Final = ProducerMember(group, config, options or ProducerOptions())
         if self._trace is not None:
             self.register_send_hook(SendTraceHook(self._trace))
 
     @property
     def options(self) -> ProducerOptions:
-        """Its retries, compression and limits."""
+        """The retries, compression and limits."""
         return self.member.options
 
     @property
@@ -78,36 +79,36 @@ class Producer:
 
     @property
     def client_id(self) -> str:
-        """The name of this client at brokers.
+        """The id by which brokers know this client.
 
         Raises:
-            ClientError: It is not started.
+            ClientError: The producer is not running.
         """
         self.member.check_running()
         return self.member.instance.client_id
 
     @property
     def in_flight(self) -> int:
-        """Asynchronous sends that have no answer yet; `max_in_flight` of the options at most."""
+        """Number of asynchronous sends without an answer yet; at most `max_in_flight` of the options."""
         return self.member.in_flight.count
 
     def start(self) -> None:
-        """Starts it: from now on brokers know it, and it may send.
+        """Starts the producer and registers it at brokers.
 
         Raises:
-            ClientError: It was started before, the group is not allowed or has a producer in this instance, or no name
-                server is known.
+            ClientError: The producer was started before, the group is invalid or already has a producer here, or no
+                name server is configured.
         """
         self.member.start()
         if self._trace is not None:
             self._trace.start(Producer, self.member.instance.config)
 
     def start_inside(self, instance: ClientInstance) -> None:
-        """Starts it as a part of an instance, which does not know it and ends with its other users."""
+        """Starts the producer as the inner producer of an instance, with which it ends."""
         self.member.run_on(instance)
 
     def shutdown(self) -> None:
-        """Waits briefly for sends in flight, unregisters and closes. Idempotent."""
+        """Waits briefly for sends in flight, unregisters and closes; a second call does nothing."""
         self.member.shutdown()
         if self._trace is not None:
             self._trace.shutdown()
@@ -132,24 +133,24 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> SendResult:
-        """Sends a message and waits until a broker has it.
+        """Sends a message and waits until a broker has stored it.
 
-        Without a queue a thread's messages go from queue to queue, and where a broker does not take one, to another
-        broker. With a queue or a selector there is one attempt.
+        Without a queue, messages rotate over the topic's queues, and a failed attempt is retried at another broker.
+        With a queue or selector there is one attempt.
 
         Args:
-            message: What to send.
-            queue: Where it goes, of the message's topic.
-            timeout: For all attempts together: seconds, or a timedelta.
-            selector: Chooses the queue, called with the topic's queues, the message and `argument`.
-            argument: What the selector goes by.
+            message: The message.
+            queue: The target queue, of the message's topic.
+            timeout: Seconds, or a timedelta, for all attempts together.
+            selector: Chooses the queue; called with the topic's queues, the message and `argument`.
+            argument: Passed to the selector.
 
         Raises:
-            ClientError: The message is not such as brokers take (13), nobody has the topic (10005), or all attempts
-                failed: the code says how the last one did, its cause is the error.
-            ResponseError: The broker refused the message, and none else was asked.
-            RemotingTimeoutError: No answer in time; the message may be stored.
-            RemotingError: As above, of a connection that ended; only where the queue was chosen.
+            ClientError: The message is invalid (13), the topic does not exist (10005), or all attempts failed; then the
+                code is that of the last attempt, whose error is the cause.
+            ResponseError: The broker refused the message, and there was no retry.
+            RemotingTimeoutError: There was no answer in time; the message may be stored.
+            RemotingError: The connection was lost, with a chosen queue only; the message may be stored.
         """
         member = self.member
         if member.state is not _RUNNING:
@@ -157,12 +158,12 @@ class Producer:
         return member.sender.send(message, queue, seconds("timeout", timeout), selector, argument)
 
     def send_ordered(self, message: Message, key: str | int, timeout: Duration = SEND_TIMEOUT) -> SendResult:
-        """Sends a message to the queue of all messages with that key; as `send` with a selector.
+        """Sends a message to the queue of its key, as `send` does with a selector.
 
         Args:
-            message: What to send.
-            key: As of an order: what has one key stays in one queue while the topic's queues are the same.
-            timeout: In seconds.
+            message: The message.
+            key: Messages with the same key, such as an order's id, go to the same queue while the queues do not change.
+            timeout: Seconds to wait.
         """
         return self.send(message, timeout=timeout, selector=select_by_hash, argument=key)
 
@@ -202,20 +203,20 @@ class Producer:
     ) -> Future[SendResult] | None:
         """Sends a message without waiting for the broker.
 
-        While `max_in_flight` sends are on their way, or `max_in_flight_bytes` bytes, a further one waits.
+        While `max_in_flight` sends or `max_in_flight_bytes` bytes are in flight, a further send waits.
 
         Args:
-            message: What to send.
-            callback: Is called once with the `SendResult` or the error, on one of the client's threads; it should be
-                short. Without one, a `Future` is returned, which costs more.
-            queue: Where it goes, of the message's topic.
-            timeout: For waiting, and for all attempts, in seconds.
-            selector: Chooses the queue, as in `send`.
-            argument: What the selector goes by.
+            message: The message.
+            callback: Called once with the `SendResult` or the error, on a thread of the client; it should be short.
+                Without a callback, a `Future` is returned, which is slower.
+            queue: The target queue, of the message's topic.
+            timeout: Seconds for waiting and all attempts together.
+            selector: Chooses the queue: see `send`.
+            argument: Passed to the selector.
 
         Raises:
-            ClientError: The message is not such as brokers take, or nobody has the topic; there will be no call.
-            RemotingTimeoutError: Too much was on its way until the time was over; there will be no call.
+            ClientError: The message is invalid or the topic does not exist; the callback is not called.
+            RemotingTimeoutError: Too much was in flight for the whole timeout; the callback is not called.
         """
         member, timeout = self.member, seconds("timeout", timeout)
         if member.state is not _RUNNING:
@@ -236,16 +237,16 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> None:
-        """Sends a message, once, and never knows what became of it.
+        """Sends a message once, without an answer: failures at the broker stay unknown.
 
         Args:
-            message: What to send.
-            queue: Where it goes, of the message's topic.
-            selector: Chooses the queue, as in `send`.
-            argument: What the selector goes by.
+            message: The message.
+            queue: The target queue, of the message's topic.
+            selector: Chooses the queue: see `send`.
+            argument: Passed to the selector.
 
         Raises:
-            ClientError: The message is not such as brokers take, or nobody has the topic.
+            ClientError: The message is invalid or the topic does not exist.
             RemotingError: The broker cannot be reached.
         """
         self.member.check_running()
@@ -262,19 +263,21 @@ class Producer:
     ) -> MessageView:
         """Sends a message and waits until a consumer has replied to it.
 
+        Unlike 4.9.4's without a queue, which returns the request itself, it always waits for the reply.
+
         Args:
-            message: What to send; whoever consumes it replies with `create_reply_message`.
-            queue: Where it goes, of the message's topic.
-            timeout: For the message and the reply together, in seconds.
-            selector: Chooses the queue, as in `send`.
-            argument: What the selector goes by.
+            message: The message, to which its consumer replies with `create_reply_message`.
+            queue: The target queue, of the message's topic.
+            timeout: Seconds for the send and the reply together.
+            selector: Chooses the queue: see `send`.
+            argument: Passed to the selector.
 
         Returns:
-            The reply; broker and offsets of it are not known.
+            The reply; its broker and offsets are unknown.
 
         Raises:
-            RequestTimeoutError: It was sent, and nobody replied in time.
-            ClientError: It was not sent: says why; and as `send_async`.
+            RequestTimeoutError: The message was sent, but there was no reply in time.
+            ClientError: The message was not sent; see `send_async`.
 
         Example:
             >>> import rmqfast
@@ -293,9 +296,6 @@ class Producer:
             ...         producer.request(rmqfast.Message("prices", b"how much?"), timeout=20).body
             b'42 EUR'
             >>> cluster.stop()
-
-        Source: `DefaultMQProducer.request`. That of 4.9.4 without a queue gives back the request itself as soon as it
-            is sent; this one waits for the reply.
         """
         sending, wait = self._send_request(message, queue, selector, argument), seconds("timeout", timeout)
         return request(sending, self.member.instance.requests, self.client_id, message.topic, wait)
@@ -310,13 +310,13 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> None:
-        """Sends a request without waiting.
+        """Sends a request without waiting; `on_done` is called once with the reply or the error.
 
-        `on_done` is called once with the reply or the error, on a thread that only such calls are made on.
+        The callbacks of requests run on a thread of their own.
 
         Raises:
-            ClientError: The message is not such as brokers take, or nobody has the topic; there will be no call.
-            RemotingTimeoutError: Too much was on its way until the time was over; there will be no call.
+            ClientError: The message is invalid or the topic does not exist; the callback is not called.
+            RemotingTimeoutError: Too much was in flight for the whole timeout; the callback is not called.
         """
         sending, wait = self._send_request(message, queue, selector, argument), seconds("timeout", timeout)
         request_async(sending, self.member.instance.requests, self.client_id, message.topic, wait, on_done)
@@ -329,30 +329,22 @@ class Producer:
         *,
         topic: str | None = None,
     ) -> SendResult:
-        """Sends several messages in one request to one queue: all of them are stored, or none.
+        """Sends several messages as one request to one queue: all are stored, or none.
 
         Args:
-            messages: `Message` objects, or anything that gives Arrow record batches, with columns as in `send_many`: of
-                one topic, not delayed; together at most `max_message_size` bytes. `send_many` cuts what is larger.
-            queue: Where they go.
-            timeout: In seconds.
-            topic: Of rows without a column `topic`.
+            messages: `Message` objects, or anything that yields Arrow record batches with the columns of `send_many`.
+                They must have one topic, no delay, and together at most `max_message_size` bytes.
+            queue: The target queue.
+            timeout: Seconds to wait.
+            topic: Topic of rows without a column `topic`.
 
         Returns:
-            One result: its ids are those of all messages, separated by commas, its offset that of the first.
+            One result with the ids of all messages, separated by commas, and the offset of the first.
 
         Raises:
-            ArgumentError: A row that cannot be sent.
-            ClientError: They cannot be sent together; and as `send`.
-            RemotingError: As `send`.
-
-        Example:
-            >>> import pyarrow as pa, rmqfast
-            >>> table = pa.table({"body": [b"a", b"b", b"c"], "tags": ["x", "y", None]})
-            >>> with rmqfast.EmbeddedCluster() as cluster:
-            ...     with Producer("shop", name_server=cluster.name_server) as producer:
-            ...         len(producer.send_batch(table, topic="orders").msg_id.split(","))
-            3
+            ArgumentError: A row cannot be sent.
+            ClientError: The messages cannot be sent together; see also `send`.
+            RemotingError: See `send`.
         """
         member, wait = self.member, seconds("timeout", timeout)
         member.check_running()
@@ -369,24 +361,24 @@ class Producer:
         batch_size: int = BATCH_SIZE,
         in_flight: int = 4,
     ) -> list[SendResult]:
-        """Sends many messages as batches, several of them on their way at once; queue after queue.
+        """Sends many messages as batches, several in flight at once, to one queue after the other.
 
         Args:
-            messages: `Message` objects that may be sent together, or anything that gives Arrow record batches, as
-                `WritableStore.append_many` takes it: its columns are `body`, and as wanted `topic`, `tags`, `keys`,
-                `properties`, `flag`.
-            timeout: For each batch, in seconds.
-            topic: Of rows without a column `topic`.
-            batch_size: Messages of a batch at most; its bytes are at most `max_message_size`.
-            in_flight: Batches on their way at once.
+            messages: `Message` objects of one topic without delay, or anything that yields Arrow record batches, as for
+                `WritableStore.append_many`, with columns `body`, optionally `topic`, `tags`, `keys`, `properties`,
+                `flag`.
+            timeout: Seconds for each batch.
+            topic: Topic of rows without a column `topic`.
+            batch_size: Maximum messages per batch; its bytes are limited by `max_message_size`.
+            in_flight: Maximum batches in flight.
 
         Returns:
-            A result for each batch, in order.
+            The results of the batches, in order.
 
         Raises:
-            ArgumentError: A row that cannot be sent; nothing was sent.
-            ClientError: Messages that cannot be sent; and as `send_batch`: those of other batches may be stored.
-            RemotingError: As `send_batch`.
+            ArgumentError: A row cannot be sent; nothing was sent.
+            ClientError: Messages cannot be sent; other batches may be stored. See also `send_batch`.
+            RemotingError: See `send_batch`.
 
         Example:
             >>> import pyarrow as pa, rmqfast
@@ -400,7 +392,7 @@ class Producer:
         batch_size, in_flight = integer("batch_size", batch_size, 1), integer("in_flight", in_flight, 1)
         member.check_running()
         batches = member.batches.many(messages, topic, batch_size)
-        # before the first is sent: of a topic that nobody has, none is
+        # before the first send: raises if the topic does not exist
         for name in {outgoing.topic: None for outgoing, _ in batches}:
             member.sender.queues_of(name)
         results: list[SendResult] = []
@@ -414,10 +406,10 @@ class Producer:
         return results + [future.result() for future in waiting]
 
     def fetch_publish_message_queues(self, topic: str) -> list[MessageQueue]:
-        """The queues of a topic that may be written to, as a name server has them now.
+        """Returns the writable queues of a topic from a name server.
 
         Raises:
-            ClientError: Nobody has the topic, or no name server answers.
+            ClientError: The topic does not exist, or no name server answers.
         """
         self.member.check_running()
         return self.member.fetch_queues(topic)
@@ -430,28 +422,28 @@ class Producer:
         key: str | None = None,
         attributes: Mapping[str, str] | None = None,
     ) -> None:
-        """Makes a topic at all brokers that have another one.
+        """Creates a topic at all brokers that have another topic.
 
         Args:
-            topic: Its name.
-            queues: How many it gets at each broker, to read from and to write to.
-            key: The topic whose brokers get it; the one that new topics are made after unless given.
-            attributes: Further header fields, as `topicSysFlag`.
+            topic: Name of the new topic.
+            queues: Number of readable and writable queues at each broker.
+            key: The topic whose brokers create the new topic. Default: the default topic of brokers.
+            attributes: Further header fields, such as `topicSysFlag`.
 
         Raises:
-            ClientError: Nobody has `key`, or a broker does not make the topic.
+            ClientError: The topic `key` does not exist, or a broker refused.
         """
         self.member.check_running()
         self.member.create_topic(topic, queues, key, attributes)
 
     def register_send_hook(self, hook: SendHook) -> None:
-        """Has a hook told of each attempt to send from now on."""
+        """Registers a hook that is called at each attempt to send."""
         self.member.hooks.add(hook)
 
     def _send_request(
         self, message: Message, queue: MessageQueue | None, selector: QueueSelector | None, argument: Any
     ) -> SendRequest:
-        """Checks a request; returns a function that sends it with the properties that name the client."""
+        """Checks a request; returns a function that sends it with the properties that identify the client."""
         member = self.member
         member.check_running()
         topic = member.sender.queues_for(message).topic

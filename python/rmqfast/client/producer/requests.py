@@ -1,4 +1,4 @@
-"""Requests: messages that somebody replies to, the replies, and waiting for them.
+"""Requests that wait for a consumer's reply, and the replies.
 
 Source: `DefaultMQProducerImpl.request`, `prepareSendRequest`, `waitResponse`, `MessageUtil`, `MixAll.getReplyTopic`.
 """
@@ -20,16 +20,16 @@ from rmqfast.system import monotonic
 from rmqfast.threads import new_future
 
 REPLY_TO_CLIENT = "REPLY_TO_CLIENT"
-#: Milliseconds that who asked waits.
+#: Property with the requester's timeout in milliseconds.
 TTL = "TTL"
-#: By this property the native encoder knows replies, which go out by a request code of their own.
+#: Property that marks a reply for the native encoder, which sends replies with another request code.
 _MESSAGE_TYPE, _REPLY = "MSG_TYPE", "reply"
 _CLUSTER = "CLUSTER"
 _REPLY_TOPIC = "REPLY_TOPIC"
 
-#: Properties that a message gets on its way, by name.
+#: An object with the properties of a received message.
 Added: TypeAlias = list[tuple[str, str]]
-#: Sends with further properties, within so many seconds, and calls back with how that ended.
+#: Sends a message with further properties and a timeout in seconds; calls back with the result or error.
 SendRequest: TypeAlias = Callable[[Added, SendCallback, float], None]
 
 
@@ -48,11 +48,11 @@ def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: s
         with suppress(TimeoutError):
             ended.result(max(0.0, deadline - monotonic()))
     finally:
-        # whoever takes it out of the table ends the request: the reply or this thread, never both
+        # removing the request from the table decides who ends it: the reply or this thread, never both
         was_open = futures.forget(correlation_id)
     if was_open:
         raise not_replied(topic, timeout)
-    outcome = ended.result()  # who took it out of the table is about to tell
+    outcome = ended.result()  # the thread that removed the request is about to set the outcome
     if isinstance(outcome, RmqError):
         raise outcome
     return outcome
@@ -61,7 +61,7 @@ def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: s
 def request_async(  # noqa: PLR0917 - as above, and who is told
     send: SendRequest, futures: RequestFutures, client_id: str, topic: str, timeout: float, on_done: OnReply
 ) -> None:
-    """Sends a request and calls back with the reply or the error; not where this raises."""
+    """Sends a request; `on_done` is called with the reply or the error, but not if this function raises."""
     correlation_id = futures.open(on_done, timeout=timeout)
     try:
         send(_request_properties(correlation_id, client_id, timeout), _on_sent(futures, correlation_id, topic), timeout)
@@ -71,7 +71,7 @@ def request_async(  # noqa: PLR0917 - as above, and who is told
 
 
 def not_replied(topic: str, timeout: float) -> RequestTimeoutError:
-    """The error of a request that nobody replied to within so many seconds."""
+    """Returns the error of a request that got no reply within `timeout` seconds."""
     return RequestTimeoutError(
         f"send request message to <{topic}> OK, but wait reply message timeout, {timeout * 1000:.0f} ms.",
         next_step="see that a consumer of the topic replies with create_reply_message, or wait for longer",
@@ -79,14 +79,14 @@ def not_replied(topic: str, timeout: float) -> RequestTimeoutError:
 
 
 def create_reply_message(request: _HasProperties, body: bytes) -> Message:
-    """The reply to a message that was sent by `Producer.request`; it is sent as any other message.
+    """Creates the reply to a message sent by `Producer.request`; send it like any other message.
 
     Args:
-        request: As a consumer got it.
-        body: What is replied.
+        request: The request as the consumer got it.
+        body: Body of the reply.
 
     Raises:
-        ClientError: 10007: no broker says of the request which cluster it is of, as 4.6 and later do.
+        ClientError: 10007: the request has no property CLUSTER, which brokers set since 4.6.
 
     Example:
         >>> from types import SimpleNamespace
@@ -100,7 +100,7 @@ def create_reply_message(request: _HasProperties, body: bytes) -> Message:
     cluster = asked.get(_CLUSTER)
     if cluster is None:
         raise _no_reply(f"requestMessage error, property[{_CLUSTER}] is null.")
-    # by these the broker finds the client that asked, and that client its request
+    # the broker finds the requesting client by these properties, and the client its request
     taken = {name: asked[name] for name in (CORRELATION_ID, REPLY_TO_CLIENT, TTL) if name in asked}
     return Message(f"{cluster}_{_REPLY_TOPIC}", body, properties={_MESSAGE_TYPE: _REPLY, **taken})
 

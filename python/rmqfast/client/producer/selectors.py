@@ -1,4 +1,4 @@
-"""Chooses the queue of a message, for an application.
+"""Selectors that choose the queue of a message.
 
 Source: `MessageQueueSelector`, `SelectMessageQueueByHash`, `SelectMessageQueueByRandom`.
 """
@@ -12,18 +12,18 @@ from typing import Any, TypeAlias
 from rmqfast.message import Message, MessageQueue
 from rmqfast.remoting.hash_map import java_hash
 
-#: Chooses one of the queues for a message, by an argument of the application's.
+#: Chooses a queue; called with the queues, the message and the application's argument.
 QueueSelector: TypeAlias = Callable[[Sequence[MessageQueue], Message, Any], MessageQueue | None]
 
 _SIGN = 1 << 31
 
 
 def select_by_hash(queues: Sequence[MessageQueue], _message: Message, key: str | int) -> MessageQueue:
-    """The queue of all messages with that key, the same one that a Java producer chooses.
+    """Returns the queue of all messages with this key, the same queue that a Java producer chooses.
 
     Args:
         queues: The queues of the topic, in their order.
-        key: A text, or a number: up to 32 bits as Java's `Integer`, beyond as its `Long`.
+        key: A string or a number, hashed as Java's `Integer` up to 32 bits, otherwise as `Long`.
 
     Example:
         >>> queues = [MessageQueue("t", "b", n) for n in range(4)]
@@ -34,16 +34,7 @@ def select_by_hash(queues: Sequence[MessageQueue], _message: Message, key: str |
 
 
 def select_by_random(queues: Sequence[MessageQueue], _message: Message, _argument: object = None) -> MessageQueue:
-    """Any queue.
-
-    Example:
-        >>> from rmqfast import EmbeddedCluster, Message, Producer
-        >>> from rmqfast.client.producer import select_by_random
-        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
-        ...     sent = producer.send(Message("orders", b"paid"), selector=select_by_random)
-        >>> 0 <= sent.queue.queue_id < 4
-        True
-    """
+    """Returns a random queue."""
     return random.choice(queues)  # noqa: S311 - no secret
 
 

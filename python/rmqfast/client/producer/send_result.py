@@ -16,14 +16,7 @@ DEFAULT_REGION = "DefaultRegion"
 
 
 class SendStatus(StrEnum):
-    """The safety of a stored message.
-
-    Example:
-        >>> from rmqfast import EmbeddedCluster, Message, Producer, SendStatus
-        >>> with EmbeddedCluster() as cluster, Producer("shop", name_server=cluster.name_server) as producer:
-        ...     producer.send(Message("orders", b"paid")).status is SendStatus.SEND_OK
-        True
-    """
+    """How durably a message is stored: `SEND_OK` as requested, otherwise without the flush or the slave's copy."""
 
     SEND_OK = "SEND_OK"
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
@@ -32,23 +25,22 @@ class SendStatus(StrEnum):
 
 
 class SendResult(NamedTuple):
-    """A stored message.
+    """The location and status of a stored message.
 
     Attributes:
-        status: How safe the message is.
-        msg_id: The id that the producer gave; of a batch those of all messages, separated by commas.
-        offset_msg_id: Where the broker has it; of a batch as above.
-        queue: The queue that it is in.
-        queue_offset: Its place in the queue; of a batch that of the first message.
-        transaction_id: Of a message in a transaction.
+        status: How durably the message is stored.
+        msg_id: The producer's message id; for a batch all ids, separated by commas.
+        offset_msg_id: The broker's message id; for a batch all ids, separated by commas.
+        queue: The queue.
+        queue_offset: Offset in the queue; for a batch the offset of the first message.
+        transaction_id: The transaction id; None without a transaction.
         region_id: The broker's region.
-        is_traced: Whether the broker wants sends to be traced.
+        is_traced: Whether the broker allows traces of the send.
 
     Example:
         >>> queue = MessageQueue("orders", "broker-a", 1)
         >>> str(SendResult(SendStatus.SEND_OK, "A", "B", queue, 7))[:50]
         'SendResult [sendStatus=SEND_OK, msgId=A, offsetMsg'
-
     """
 
     status: SendStatus
@@ -69,5 +61,5 @@ class SendResult(NamedTuple):
         )
 
 
-#: Takes how a send ended; is called once, on a thread of the client's.
+#: Called once with the result or the error of a send, on a thread of the client.
 SendCallback: TypeAlias = Callable[[SendResult | RmqError], object]

@@ -1,4 +1,4 @@
-"""Traces of messages that are sent, and of transactions that end.
+"""Hooks that trace sent messages and transactions.
 
 Source: `SendMessageTraceHookImpl`, `EndTransactionTraceHookImpl`.
 """
@@ -16,7 +16,7 @@ _NOTE = "trace"
 
 
 class SendTraceHook:
-    """Has a dispatcher send traces of what is stored; a `SendHook`."""
+    """A `SendHook` that traces stored messages."""
 
     name = "SendMessageTraceHook"
 
@@ -24,11 +24,10 @@ class SendTraceHook:
         self._dispatcher = dispatcher
 
     def before(self, context: SendContext) -> None:
-        """A message is about to be sent."""
         topic = without_namespace(context.queue.topic)
         if topic == self._dispatcher.topic:
             return
-        # a batch has neither tag nor keys, as Java's
+        # as in Java, a batch has neither tag nor keys
         message = context.messages[0] if len(context.messages) == 1 else None
         bean = TraceBean(
             topic=topic,
@@ -46,7 +45,7 @@ class SendTraceHook:
         )
 
     def after(self, context: SendContext) -> None:
-        """It was sent; a send without a result is not traced, as in Java."""
+        """Traces a send; a send without a result is not traced, as in Java."""
         trace, result = context.notes.get(_NOTE), context.result
         if trace is None or result is None or not result.is_traced:
             return
@@ -59,7 +58,7 @@ class SendTraceHook:
 
 
 class EndTransactionTraceHook:
-    """Has a dispatcher send traces of transactions; an `EndTransactionHook`."""
+    """An `EndTransactionHook` that traces transactions."""
 
     name = "EndTransactionTraceHook"
 
@@ -67,7 +66,6 @@ class EndTransactionTraceHook:
         self._dispatcher = dispatcher
 
     def end_transaction(self, context: EndTransactionContext) -> None:
-        """A transaction has ended, or nobody knows how."""
         message = context.message
         bean = TraceBean(
             topic=without_namespace(message.topic),

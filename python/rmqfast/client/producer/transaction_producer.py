@@ -1,4 +1,4 @@
-"""Sends messages that nobody sees before a transaction has ended well.
+"""The producer of messages that consumers see only after a transaction was committed.
 
 Source: `TransactionMQProducer`, `DefaultMQProducerImpl.sendMessageInTransaction`.
 """
@@ -20,18 +20,18 @@ from rmqfast.errors import ClientError, RmqError
 from rmqfast.message import Message
 from rmqfast.pickling import not_picklable
 
-#: The bits of a half message's system flag.
+#: The system flag of a half message.
 _PREPARED = 4
 
 
 @suggests_names
 @not_picklable("make one in each process")
 class TransactionProducer(Producer):
-    """Sends messages that consumers see once a transaction was committed.
+    """Sends messages that consumers see only after a transaction was committed.
 
-    A message is stored, the listener carries the transaction out, the broker is told how it ended. Where that does not
-    arrive, or was UNKNOWN, the broker asks again, some seconds later, any producer of the group. It is made as a
-    `Producer` is, and with a listener; traces tell how transactions end, too.
+    The message is stored, the listener executes the transaction, and its state is sent to the broker. If the state is
+    UNKNOWN or gets lost, the broker asks any producer of the group again some seconds later. The constructor takes a
+    listener and the arguments of `Producer`.
 
     Example:
         >>> import rmqfast
@@ -64,7 +64,7 @@ class TransactionProducer(Producer):
 
     @property
     def listener(self) -> TransactionListener:
-        """Carries transactions out, and says what became of them."""
+        """The listener that executes and checks transactions."""
         return self._transactions.listener
 
     @listener.setter
@@ -74,17 +74,17 @@ class TransactionProducer(Producer):
     def send_in_transaction(
         self, message: Message, argument: Any = None, timeout: Duration = SEND_TIMEOUT
     ) -> TransactionSendResult:
-        """Stores a message, carries the transaction out on this thread, and tells the broker how it ended.
+        """Stores a message, executes the transaction on this thread, and sends its state to the broker.
 
-        A delay level is left out, as in Java.
+        A delay level is ignored, as in Java.
 
         Args:
-            message: What to send.
-            argument: Is given to the listener.
-            timeout: For the send, in seconds.
+            message: The message.
+            argument: Passed to the listener.
+            timeout: Seconds for the send.
 
         Raises:
-            ClientError: The message could not be stored: the transaction was not carried out.
+            ClientError: The message was not stored, and the transaction not executed.
         """
         if self.listener is None:
             raise ClientError("tranExecutor is null")
@@ -104,7 +104,7 @@ class TransactionProducer(Producer):
         return TransactionSendResult(sent, self._transactions.carry_out(message, argument, sent))
 
     def register_end_transaction_hook(self, hook: EndTransactionHook) -> None:
-        """Has a hook told of how each transaction ends from now on."""
+        """Registers a hook that is called at the end of each transaction."""
         self._transactions.hooks.add(hook)
 
 

@@ -1,6 +1,7 @@
-"""Transactions: their states, who carries them out, and the thread on which brokers' questions are answered.
+"""Transactions: their states, their listener, and the thread that answers brokers' checks.
 
-Source: `TransactionListener`, `LocalTransactionState`, `TransactionMQProducer.checkThreadPoolMinSize`.
+Source: `TransactionListener`, `LocalTransactionState`, `TransactionMQProducer.checkThreadPoolMinSize`,
+`TransactionSendResult`.
 """
 
 from __future__ import annotations
@@ -16,30 +17,13 @@ from rmqfast.threads import Empty, SimpleQueue, Thread, is_current, new_lock, ne
 
 _log = logger_of(__name__)
 
-#: Questions that may wait: `checkRequestHoldMax`.
+#: Maximum number of queued checks: `checkRequestHoldMax`.
 MAX_WAITING = 2000
 _END = None
 
 
 class LocalTransactionState(StrEnum):
-    """The end of a transaction.
-
-    Example:
-        >>> from rmqfast import EmbeddedCluster, LocalTransactionState, Message, TransactionProducer
-        >>> class Booking:
-        ...     def execute_local_transaction(self, message, argument):
-        ...         is_paid = message.body == b"paid"
-        ...         return LocalTransactionState.COMMIT_MESSAGE if is_paid else LocalTransactionState.ROLLBACK_MESSAGE
-        ...
-        ...     def check_local_transaction(self, message):
-        ...         return LocalTransactionState.UNKNOWN  # the broker asks again
-        >>> with EmbeddedCluster() as cluster:
-        ...     with TransactionProducer("shop", Booking(), name_server=cluster.name_server) as producer:
-        ...         for body in (b"paid", b"refused"):
-        ...             producer.send_in_transaction(Message("orders", body)).local_state.value
-        'COMMIT_MESSAGE'
-        'ROLLBACK_MESSAGE'
-    """
+    """The state of a transaction: committed, rolled back or unknown."""
 
     COMMIT_MESSAGE = "COMMIT_MESSAGE"
     ROLLBACK_MESSAGE = "ROLLBACK_MESSAGE"
@@ -47,7 +31,7 @@ class LocalTransactionState(StrEnum):
 
     @property
     def end(self) -> int:
-        """The bits of the system flag that say so."""
+        """The bits of the system flag for this state."""
         return _ENDS[self]
 
 
@@ -59,9 +43,9 @@ _ENDS = {
 
 
 class TransactionListener(Protocol):
-    """Carries a transaction out, and says later what became of it.
+    """Executes transactions, and later answers checks of their state.
 
-    What is returned is a `LocalTransactionState`; anything else, or an error, is UNKNOWN: the broker asks again.
+    Any return value but a `LocalTransactionState`, and any exception, counts as UNKNOWN: the broker asks again.
 
     Example:
         >>> from rmqfast import EmbeddedCluster, LocalTransactionState, Message, TransactionProducer
@@ -82,20 +66,18 @@ class TransactionListener(Protocol):
     """
 
     def execute_local_transaction(self, message: Message, argument: Any) -> LocalTransactionState | None:
-        """Carries the transaction out; the message is stored, and nobody sees it yet.
+        """Executes the transaction; the message is stored, but not visible to consumers yet.
 
         Args:
-            message: As it was given to `send_in_transaction`, with `UNIQ_KEY` among its properties.
-            argument: The second argument of `send_in_transaction`.
+            message: The message passed to `send_in_transaction`, with a property `UNIQ_KEY`.
+            argument: The argument passed to `send_in_transaction`.
         """
 
     def check_local_transaction(self, message: Any) -> LocalTransactionState | None:
-        """Says what became of a transaction, of this producer or another one of the group.
-
-        It is called on a thread of its own.
+        """Returns the state of a transaction of this or another producer of the group; called on a thread of its own.
 
         Args:
-            message: As the broker has it: a `MessageExt`, its `transaction_id` is the id that the producer gave.
+            message: The half message, a `MessageExt` whose `transaction_id` is the producer's message id.
         """
 
 
@@ -103,22 +85,8 @@ class TransactionSendResult(NamedTuple):
     """The result of a send in a transaction.
 
     Attributes:
-        send_result: How the send ended; its `transaction_id` is the id that the producer gave.
-        local_state: How the transaction ended.
-
-    Example:
-        >>> from rmqfast import EmbeddedCluster, LocalTransactionState, Message, TransactionProducer
-        >>> class Refusal:
-        ...     def execute_local_transaction(self, message, argument):
-        ...         return LocalTransactionState.ROLLBACK_MESSAGE
-        ...
-        ...     def check_local_transaction(self, message):
-        ...         return LocalTransactionState.ROLLBACK_MESSAGE
-        >>> with EmbeddedCluster() as cluster:
-        ...     with TransactionProducer("shop", Refusal(), name_server=cluster.name_server) as producer:
-        ...         result = producer.send_in_transaction(Message("orders", b"paid"))
-        >>> result.send_result.status.value, result.local_state.value  # stored, and no consumer will see it
-        ('SEND_OK', 'ROLLBACK_MESSAGE')
+        send_result: The result of the send; its `transaction_id` is the producer's message id.
+        local_state: The state of the transaction.
     """
 
     send_result: SendResult
@@ -126,7 +94,7 @@ class TransactionSendResult(NamedTuple):
 
 
 class TransactionChecks:
-    """A daemon thread that does one thing after the other; it starts with the first."""
+    """A daemon thread that runs tasks in order; it starts with the first task."""
 
     def __init__(self, name: str, max_waiting: int = MAX_WAITING) -> None:
         self._name, self._most = name, max_waiting
@@ -136,7 +104,7 @@ class TransactionChecks:
         self._is_closed = False
 
     def submit(self, work: Callable[[], object]) -> bool:
-        """Has something done soon; whether there was room for it."""
+        """Queues a task; returns whether the queue had room."""
         with self._lock:
             if self._is_closed:
                 return False
@@ -149,7 +117,7 @@ class TransactionChecks:
         return True
 
     def close(self, timeout: float) -> None:
-        """Ends the thread; what waits is dropped."""
+        """Ends the thread; queued tasks are dropped."""
         with self._lock:
             self._is_closed = True
             thread = self._thread
