@@ -27,7 +27,7 @@ _MESSAGE_TYPE, _REPLY = "MSG_TYPE", "reply"
 _CLUSTER = "CLUSTER"
 _REPLY_TOPIC = "REPLY_TOPIC"
 
-#: An object with the properties of a received message.
+#: Properties to add to a message before it is sent, by name.
 Added: TypeAlias = list[tuple[str, str]]
 #: Sends a message with further properties and a timeout in seconds; calls back with the result or error.
 SendRequest: TypeAlias = Callable[[Added, SendCallback, float], None]
