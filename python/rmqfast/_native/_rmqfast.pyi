@@ -1638,7 +1638,8 @@ class Puller:
     ) -> int:
         """Pulls a queue from `offset` on, up to `end` or forever. Returns the epoch.
 
-        Earlier items of the queue are dropped. If `paused`, the queue is not pulled before `resume`. `commit_offset` is the group's last known offset.
+        Earlier items of the queue are dropped. If `paused`, the queue is not pulled before `resume`. `commit_offset`
+        is the group's last known offset.
 
         Raises:
             ChannelClosedError: The puller is closed.
