@@ -123,6 +123,7 @@ impl Task for TopicTask {
         let mut position = self.position.clone().unwrap_or_default();
         let mut offsets: StreamOffsets = self.reader.next_offsets().map(|(queue, at)| (queue.clone(), at)).collect();
         let of_answers: usize = self.answers.iter().map(|answer| answer.rows.len()).sum();
+        // consumed are all rows of the answers, except rows that are not yet in a batch or not yet returned from it
         let mut consumed = of_answers.saturating_sub(self.filled.saturating_sub(rows) + self.rows_left());
         let mut halted = BTreeSet::new();
         for answer in &self.answers {

@@ -23,6 +23,7 @@ macro_rules! classes {
     };
 }
 
+// the base class, used for class names that are not in the list
 import_exception!(rmqfast.errors, RmqError);
 classes! {
     ArgumentError,

@@ -41,6 +41,7 @@ impl Follower {
         tls: Option<PyTlsOptions>,
         topics: Option<Vec<String>>,
     ) -> PyResult<Self> {
+        // rate 0 stands for no limit
         let cold = (cold_rate > 0).then_some(ColdRead { rate: cold_rate, before: cold_before });
         let tls = tls.map(PyTlsOptions::into_client).transpose()?;
         let topics = topics.unwrap_or_default();

@@ -23,6 +23,7 @@ pub fn check_opened_here(process: u32, what: &str) -> PyResult<()> {
 }
 
 #[pyfunction]
+/// Clears the cached process id; runs in each fork.
 fn forget() {
     rmqfast_remoting::process::forget();
 }

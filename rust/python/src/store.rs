@@ -97,6 +97,7 @@ impl Store {
         threads: usize,
         fails_on_damage: bool,
     ) -> PyResult<Scan> {
+        // bytes of a piece; smaller pieces share the work more evenly among threads
         const CUT: u64 = 64 << 20;
         let request = Arc::new(request.into_request()?);
         let way = way.map(to_way).transpose()?;

@@ -99,6 +99,7 @@ impl Tail {
     /// Returns the next batch. `None` at the end, after closing, and if `wait` is false and there are no messages.
     fn next(&self, wait: bool, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         loop {
+            // a closed tail ends without an error, also if its store was closed
             if !*self.lock_closed() {
                 self.store.check()?;
             }

@@ -34,6 +34,7 @@ impl Batch {
     pub fn new(request: &ScanRequest) -> Self {
         let slot = |column: &_| vector(*column, request).map_or(Slot::Body, Slot::Plain);
         let slots: Vec<Slot> = request.columns.iter().map(slot).collect();
+        // memory for decompressed bodies only if the body is read
         let with_body = slots.iter().any(|slot| matches!(slot, Slot::Body));
         let cap = request.max_body_bytes.min(ScanRequest::MAX_MAX_BODY_BYTES);
         Self {

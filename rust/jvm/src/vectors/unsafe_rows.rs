@@ -44,6 +44,7 @@ impl UnsafeRows {
         self.ends.clear();
         let mut end = 0;
         for &size in &*sizes {
+            // the first row is always taken, however large it is
             if end > 0 && end + size > BYTES {
                 break;
             }
@@ -60,6 +61,7 @@ impl UnsafeRows {
             self.bytes.resize(end, 0);
         }
         for &start in &self.starts {
+            // only the null bits need zeros, since all other words are written
             self.bytes[start..start + null_bytes(fields)].fill(0);
         }
         self.starts.len()

@@ -57,6 +57,7 @@ impl NameServers {
         };
         let mut warnings = Vec::new();
         let asked = self.core.ask(request, |text| warnings.push(text));
+        // logged before an error is raised, since the warnings may explain it
         warnings.into_iter().try_for_each(|text| self.warn.call1(py, (text,)).map(drop))?;
         asked?.map_err(|failures| RemotingConnectError::new_err(failures.join("; ")))
     }

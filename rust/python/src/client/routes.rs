@@ -69,6 +69,7 @@ impl RouteTable {
     }
 
     fn any_address(&self, topic: &str) -> Option<String> {
+        // a random broker, so that clients spread their requests
         let chance = RandomState::new();
         let address = self.core.any_address(topic, |count| chance.hash_one(count) as usize % count);
         address.map(|address| address.to_string())

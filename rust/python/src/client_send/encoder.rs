@@ -85,6 +85,7 @@ impl MessageEncoder {
     ) -> PyResult<Outgoing> {
         let now_ms = now_ms();
         let (mut body, mut properties) = (Vec::new(), String::with_capacity(128));
+        // an id has 32 characters, and a comma follows
         let mut unique_ids = String::with_capacity(33 * messages.len());
         for (index, message) in messages.iter().enumerate() {
             let fields = MessageFields::of(message)?;

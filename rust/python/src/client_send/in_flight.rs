@@ -112,6 +112,7 @@ impl InFlight {
     fn wait(&self, timeout: f64, is_ready: impl Fn(&State) -> bool, then: impl FnOnce(&mut State)) -> PyResult<bool> {
         let until = Instant::now() + seconds(timeout);
         let mut state = self.lock();
+        // while a thread waits, `try_take` refuses, so that no waiting thread is overtaken
         state.waiting += 1;
         let ready = loop {
             if is_ready(&state) {

@@ -57,6 +57,7 @@ impl Progress {
             }
             Err(over) => {
                 let error = RemotingTimeoutError::new_err(over.0);
+                // the failure of the last attempt explains the timeout
                 error.set_cause(py, self.failure.as_ref().map(|failure| PyErr::from_value(failure.bind(py).clone())));
                 Err(error)
             }

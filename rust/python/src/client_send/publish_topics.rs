@@ -140,6 +140,7 @@ impl PublishTopics {
         }
         let topic: PyBackedStr = message.getattr(intern!(py, "topic"))?.extract()?;
         let size = message.getattr(intern!(py, "body"))?.len().unwrap_or(0);
+        // an empty or large body needs the full validation, which reports it
         let may_be_large = size == 0 || size > self.max_message_size;
         let queues = match self.fresh(&topic).filter(|_| !may_be_large) {
             Some(queues) => queues,
@@ -278,6 +279,7 @@ impl PublishTopics {
         for name in names {
             let Some(address) = self.known_address(name) else { continue };
             let release = self.routes.get().core().release(name, &address);
+            // 0 means that the broker has not told its release yet
             if 0 < release && release < V5_0_0 {
                 let text = format!(
                     "a message with a timer needs a broker of RocketMQ 5.0 or later, but {name} at {address} is older \

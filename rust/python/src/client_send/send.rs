@@ -52,6 +52,7 @@ impl PySend {
         }
         let address = sender.topics_of().address_of(py, &topic, &broker_name)?;
         let (number, has_hooks) = (queue_id(&queue)?, sender.has_hooks(py)?);
+        // the lock is released again before hooks run, which are Python code
         let (made, shown, queues) = {
             let send = &mut self.lock().send;
             let made = send.made(py, sender)?;
@@ -97,6 +98,7 @@ impl PySend {
                 sender.in_flight().give_back(size);
                 let may_come_later = !waits && error.is_instance_of::<TooManyRequestsError>(py);
                 let error = sender.failed_before(py, context.as_ref(), error)?;
+                // the caller tries again with `waits`
                 if may_come_later { Ok(false) } else { Err(error) }
             }
         }

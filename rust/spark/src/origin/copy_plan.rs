@@ -72,6 +72,7 @@ impl Copies {
             let Queue { topic, broker_name, .. } = &range.queue;
             by_topic.entry((broker_name.to_string(), topic.clone())).or_default().push(range);
         }
+        // each topic of a broker contributes its share of the minimum
         let least = least.unsigned_abs().div_ceil((by_topic.len() as u64).max(1));
         let (mut pieces, mut notes) = (Vec::new(), Vec::new());
         for ((broker_name, topic), ranges) in by_topic {
@@ -132,6 +133,7 @@ impl Copy {
                 unknown = (unknown.0 + 1, unknown.1 + count);
                 continue;
             };
+            // messages behind the copy's end are counted as missing, not waited for
             let range = QueueRange { end: range.end.min(end), ..range };
             behind += count - (range.end - range.start).max(0);
             held.extend(Some(range).filter(|range| range.start < range.end));
@@ -161,6 +163,7 @@ impl Copy {
             Ok(plan.pieces)
         })?;
         let (first, last) = self.stretch(ranges)?;
+        // the plan covers the whole log, so its pieces are narrowed to the ranges' part
         let cut = |piece: Piece| Piece { from: piece.from.max(first), end: piece.end.min(last), ..piece };
         let pieces = pieces.into_iter().map(cut).filter(|piece| piece.from < piece.end);
         let part = |piece: Piece| CopyPart { path: self.store.root().to_owned(), piece };

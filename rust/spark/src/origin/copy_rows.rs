@@ -55,6 +55,7 @@ impl CopyRows {
     /// [`Error::Corrupt`]: messages are lost or damaged, and the request is strict. It is returned after the last
     /// message.
     pub fn advance(&mut self, warnings: &mut Vec<String>) -> Result<Step> {
+        // `Interrupted` returns control to the caller although nothing was interrupted
         let mut patience = PATIENCE;
         let interrupt = &mut || {
             patience -= 1;

@@ -71,6 +71,7 @@ impl LogPlanner<'_> {
         for range in ranges {
             by_broker.entry(range.queue.broker_name.to_string()).or_default().push(range);
         }
+        // each broker contributes its share of the minimum
         let min_pieces = self.min_pieces.unsigned_abs().div_ceil((by_broker.len() as u64).max(1));
         let mut plan = LogPlan::default();
         for (broker_name, ranges) in by_broker {
@@ -94,6 +95,7 @@ impl LogPlanner<'_> {
 
     /// Returns the pieces of a broker's log, or the reason to pull.
     fn pieces(&self, broker_name: &str, ranges: &[QueueRange], min_pieces: u64) -> Result<Vec<TopicPiece>, Refusal> {
+        // an earlier decision holds, so that all plans of a read agree
         let mut decided = self.ways.into_iter().flatten().filter(|way| way.broker_name == broker_name);
         let decided = decided.find_map(|way| way.pulled_because.clone());
         if let Some(reason) = self.refusal.clone().or(decided) {
@@ -127,6 +129,7 @@ impl LogPlanner<'_> {
             match log.check_reaches(end, self.cluster) {
                 Ok(()) => return Ok(log.source),
                 Err(Refusal::Failed(error)) => return Err(Refusal::Failed(error)),
+                // the next source may reach further
                 Err(behind) => refusal = behind,
             }
         }
@@ -187,6 +190,7 @@ impl LogPlanner<'_> {
         let ranges: Vec<(Queue, Bounds, i64)> = ends.iter().map(|ends| ends.near(near)).collect();
         let group = &self.request.puller.consumer_group;
         let offsets = self.cluster.offsets_behind(near.cast_signed(), &ranges, group)?;
+        // offsets must not decrease from one cut to the next
         if offsets.iter().zip(&from.offsets).any(|(to, from)| to < from) {
             return Err(pull_because("its queues changed while they were looked at"));
         }
@@ -268,6 +272,7 @@ fn piece(stretch: &LogStretch, end: u64, ends: &[Ends], from: &Cut, to: &[i64]) 
         }
     }
     let stretch = LogStretch { from: place, end, ..stretch.clone() };
+    // lets the task recognize a log that is not the planned one
     let first = (from.message.store_timestamp, from.message.body_crc);
     let log = Some(LogPart { stretch, first, begins });
     (!ranges.is_empty()).then_some(TopicPiece { address: None, ranges, goes_on: false, log, copy: None })

@@ -182,6 +182,7 @@ impl RangeRows {
 
     /// Whether a record is a row of the range. Returns an error if the record is not the next of its queue.
     fn takes(&mut self, message: &Message<'_>, layout: Layout) -> Result<bool, String> {
+        // half messages are not dispatched to queues, and records before `since` may be of a deleted topic
         if self.is_done() || !layout.is_dispatched() || message.physical_offset().cast_unsigned() < self.since {
             return Ok(false);
         }
@@ -194,10 +195,12 @@ impl RangeRows {
             return Err(format!("{topic}, broker {broker_name}, queue {queue_id}: {expected}"));
         }
         self.next += 1;
+        // a record before `start` only proves that the order is intact
         Ok(offset >= self.start)
     }
 
     fn hand_out(&mut self, body: &Arc<Body>, request: &RangeRequest) -> PulledAnswer {
+        // the next block will have a similar number of rows
         let room = self.rows.len();
         let rows = std::mem::replace(&mut self.rows, Vec::with_capacity(room));
         let offsets = self.next - rows.len() as i64..self.next;

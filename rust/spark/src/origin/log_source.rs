@@ -63,6 +63,7 @@ impl LogSource {
 pub fn log_sources(cluster: &TopicCluster, queue: &Queue) -> Result<Vec<LogSource>, Refusal> {
     let (address, config) = cluster.broker_config(queue)?;
     let source = source_of(&config, &address)?;
+    // no send waits for readers, so reading the master's log is harmless
     if source.sends == Sends::NeverWait {
         return Ok(vec![LogSource { source, slave: None }]);
     }
@@ -70,6 +71,7 @@ pub fn log_sources(cluster: &TopicCluster, queue: &Queue) -> Result<Vec<LogSourc
     for slave in cluster.slaves(queue)? {
         let config = cluster.broker(&slave).config().map_err(Refusal::from);
         match config.and_then(|config| source_of(&config, &slave)) {
+            // the slave has become a master
             Ok(source) if source.sends != Sends::NeverWait => last = format!("{slave} is no slave any more"),
             Ok(source) => sources.push(LogSource { source, slave: Some(slave) }),
             // the next slave may answer

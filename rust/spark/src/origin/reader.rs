@@ -46,6 +46,7 @@ impl PieceReader {
         if let Some(part) = copy {
             return Ok(Self::new(Origin::Copy(Box::new(CopyRows::open(request, &ranges, part)?))));
         }
+        // a part that lacks the beginning of a range is malformed, so its ranges are pulled
         let Some(part) = log.filter(|part| part.begins.len() == ranges.len()) else {
             return Ok(Self::pulling(RangeReader::new(request, ranges, address, cluster)?));
         };
@@ -200,6 +201,7 @@ impl PieceReader {
 
     fn pull_the_rest(&mut self, reason: &str) -> Result<Step> {
         let Origin::Log(log) = &mut self.origin else { return Ok(Step::Waiting) };
+        // rows that were returned already are not pulled again
         let rest = log.rows.rest();
         if let Some(first) = rest.first() {
             let broker = &first.queue.broker_name;

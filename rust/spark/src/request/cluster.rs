@@ -122,6 +122,7 @@ pub fn namespace_of_endpoint(text: &str) -> Option<&str> {
 
 fn is_address(text: &str) -> bool {
     let Some((host, port)) = text.rsplit_once(':') else { return false };
+    // an IPv6 address stands in brackets, since it contains colons
     let ipv6 = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
     let is_host = match ipv6 {
         Some(host) => !host.is_empty() && host.chars().all(|c| c.is_ascii_hexdigit() || ":.%".contains(c)),

@@ -158,6 +158,7 @@ const TABLE: [Row; 61] = [
     with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
+    // several topics are the option `subscribe`
     row("topic", "topic", TOPIC, Form::OneTopic, None),
     // named as in Spark's Kafka source
     row("subscribe", "subscribe", TOPIC, Form::Texts, None),
@@ -188,6 +189,7 @@ const TABLE: [Row; 61] = [
     row("pullBatchSize", "pull_batch_size", TOPIC, Form::Number(1, 1 << 16), Some("32")),
     // the default of `consumerPullTimeoutMillis` in Java's pull consumer
     row("pullTimeoutMs", "pull_timeout_ms", TOPIC, MILLISECONDS, Some("10000")),
+    // renamed; the old name works until 1.0
     with_old_name("pullsUnderWay", row("pullsInFlight", "pulls_in_flight", TOPIC, Form::Number(1, 1024), Some("16"))),
     row("retryTimeoutMs", "retry_timeout_ms", TOPIC, MILLISECONDS, Some("60000")),
     row("via", "via", TOPIC, Form::OneOf(&["pull", "log", "auto", "mirror"]), Some("pull")),

@@ -154,6 +154,7 @@ impl Selection {
         if self.has_tags || self.tags.is_some() || !tags.iter().all(|tag| is_one_tag(tag)) {
             return None;
         }
+        // IN (NULL) is never true
         if tags.is_empty() {
             self.is_empty = true;
         } else {

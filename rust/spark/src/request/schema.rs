@@ -63,6 +63,7 @@ pub fn columns_of_schema(fields: &[String]) -> Result<Vec<Column>> {
         return Err(Error::argument(format!("schema: expected at least one column of {all}, got none")));
     }
     for field in fields.chunks_exact(3) {
+        // Java passes fields as flat triples of strings
         let [name, kind, nullable] = field else { continue };
         let column = column_of(name)?;
         let expected = spark_type(column);

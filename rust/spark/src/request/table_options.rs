@@ -17,6 +17,7 @@ const SOURCES: [&str; 2] = ["nameserver", "storepath"];
 pub fn without_properties(pairs: &[(String, String)], is_option: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     let names: Vec<String> = pairs.iter().map(|(name, _)| name.to_lowercase()).collect();
     let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    // ordinary options have neither a provider nor the prefix
     let is_of_table = has(PROVIDER) || names.iter().any(|name| name.starts_with(PREFIX));
     let is_elsewhere = SOURCES.iter().any(|name| has(name));
     let is_kept = |name: &str| {

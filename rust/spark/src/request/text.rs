@@ -28,6 +28,7 @@ pub fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
 }
 
+/// Python's `repr` of a string.
 pub fn quote(text: &str) -> String {
     // Python quotes with '"' only if that avoids an escape
     let mark = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
@@ -49,6 +50,7 @@ pub fn quote(text: &str) -> String {
     out
 }
 
+/// Python's `json.dumps` of a string.
 pub fn json_quoted(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {
@@ -69,6 +71,7 @@ pub fn json_quoted(text: &str) -> String {
     out
 }
 
+/// Python's `repr` of a `bytes` object.
 pub fn quote_bytes(bytes: &[u8]) -> String {
     let mark = if bytes.contains(&b'\'') && !bytes.contains(&b'"') { '"' } else { '\'' };
     let mut out = format!("b{mark}");

@@ -90,6 +90,7 @@ pub fn sink_columns(fields: &[(String, String)], topic: Option<&str>) -> Result<
     if topic.is_none() && !has(SinkColumn::Topic) {
         return Err(Error::argument("expected the option topic or a column topic, got neither"));
     }
+    // the option `topic` overrides the column
     columns.retain(|(_, column)| *column != SinkColumn::Topic || topic.is_none());
     Ok(columns)
 }

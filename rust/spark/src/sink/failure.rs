@@ -62,6 +62,7 @@ impl Stop {
     pub fn wait(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        // a loop, since a condition variable may wake up without a reason
         while !state.is_set {
             let remaining = until.saturating_duration_since(Instant::now());
             if remaining.is_zero() {

@@ -35,6 +35,7 @@ impl<T> Handover<T> {
     pub fn push(&self, item: T, wait: Duration) -> HandoverResult<T> {
         let until = Instant::now() + wait;
         let mut state = self.lock();
+        // a loop, since a condition variable may wake up without a reason
         while state.items.len() >= self.most && !state.is_closed {
             let remaining = until.saturating_duration_since(Instant::now());
             if remaining.is_zero() {

@@ -53,6 +53,7 @@ where
     /// # Errors
     /// The first failure of any lane.
     pub fn put(&mut self, lane: usize, item: T) -> Result<(), Failure> {
+        // there may be more queues of topics than lanes
         let lane = lane % self.queues.len();
         let (queue, stop, work) = (&self.queues[lane], self.stop, self.work);
         // started on first use: a partition with one queue needs one thread only

@@ -127,6 +127,7 @@ impl<'a> RowBatches<'a> {
             // returned at once, since the next row may come much later
             return Ok(if open.batch.rows < batch_options.most_rows { None } else { open.take(now_ms) });
         }
+        // the row did not fit, so it begins the next request
         let full = open.take(now_ms);
         add(open)?;
         open.rows.push(place);
@@ -147,6 +148,7 @@ impl<'a> RowBatches<'a> {
         self.key.clear();
         if self.has_targets {
             for text in [row.topic, row.broker_name] {
+                // lengths keep ("ab", "c") and ("a", "bc") apart; -1 stands for null
                 self.key.extend_from_slice(&text.map_or(-1, |text| text.len() as i64).to_ne_bytes());
                 self.key.extend_from_slice(text.unwrap_or_default());
             }

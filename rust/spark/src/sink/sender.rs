@@ -95,6 +95,7 @@ impl Sender {
         let interrupt = Arc::new(move || if stopped.is_set() { Err(RemotingError::Interrupted) } else { interrupt() });
         let cluster = Cluster::new(ClusterOptions { interrupt, ..options.cluster.clone() })?;
         let heartbeats = Heartbeats::of_producer(&client_id(&options.cluster.name_servers), &options.group);
+        // a random start, so that tasks do not all begin with the same queue
         let chance = RandomState::new().build_hasher().finish() as usize;
         let (routes, topics, choice) = (RouteTable::default(), Mutex::default(), Mutex::new(QueueChoice::new(chance)));
         let (written, log) = (Mutex::default(), Mutex::default());

@@ -58,6 +58,7 @@ impl TopicWriter {
         let ids = unique_ids(&options, month);
         let sender = Arc::new(Sender::new(options, columns, partition, ids)?);
         let inbox = Arc::new(Handover::new(WAITING));
+        // room for the only result, so that the thread never blocks on it
         let (at_end, end) = sync_channel(1);
         let (of_thread, blocks) = (sender.clone(), inbox.clone());
         let thread = std::thread::Builder::new().name("rmqfast-sink".into());

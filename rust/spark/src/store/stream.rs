@@ -160,6 +160,7 @@ impl Stream for StoreStream {
             Some(most) => self.behind(&store, start, most, end)?,
             None => end,
         };
+        // both are ends of messages, so the next batch needs no check there
         self.known = Some((start, end));
         Ok(store_text(end))
     }
@@ -220,6 +221,7 @@ fn begins_record(store: &MessageStore, place: u64) -> Result<bool> {
         Ok(Item::Message(layout)) => {
             Message::new(&head, layout).is_some_and(|message| message.physical_offset() == place.cast_signed())
         }
+        // the record is longer than the bytes that were read
         Ok(Item::Partial(needed)) if needed > HEAD => {
             let record = store.log().record_head(place, needed)?;
             matches!(Layout::decode(&record), Ok(Item::Message(layout)) if Message::new(&record, layout)

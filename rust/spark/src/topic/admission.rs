@@ -91,6 +91,7 @@ impl Admission {
         for Break { queue, offset, what, next, .. } in breaks {
             let is_waited_for = |since: &Duration| now.saturating_sub(*since) <= self.patience;
             if self.shorter_since.get(queue).is_some_and(is_waited_for) {
+                // a key of its own (-1 - offset), so that a later loss at this offset is still logged
                 if self.told.insert((queue.clone(), -1 - offset)) {
                     log.warn([format!("{}: {what}; a slave says so, which is waited for", place(queue))]);
                 }

@@ -44,6 +44,7 @@ impl TopicPosition {
         let value = checkpoint_json(text, FORM)?;
         let offsets = offsets_of(topics, &value)?;
         let mut stored = times_of(&value);
+        // a user may have removed queues from a copied offset
         stored.retain(|queue, _| offsets.contains_key(queue));
         Ok(Self { offsets, stored })
     }

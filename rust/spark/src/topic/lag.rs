@@ -74,6 +74,7 @@ impl Ends {
             self.seen.iter_mut().for_each(|(_, end)| *end = last.min(*end));
             self.seen.dedup_by_key(|(_, end)| *end);
         }
+        // only growth is recorded: an unchanged end was first seen earlier
         if self.seen.last().is_none_or(|(_, end)| *end < last) {
             if self.seen.len() == KEPT {
                 // keep every second end; messages of dropped ends count as seen slightly later than they were

@@ -92,6 +92,7 @@ pub fn resolve(
         let offset = match named_offset(by_topic, queue).unwrap_or(usual) {
             EARLIEST => *first,
             LATEST => *last,
+            // checked below
             named => named,
         };
         if !(*first..=*last).contains(&offset) {
@@ -133,6 +134,7 @@ pub fn check_order(start: &Offsets<ByTopic>, end: &Offsets<ByTopic>, queues: &[(
 fn named_offset(by_topic: &ByTopic, queue: &Queue) -> Option<i64> {
     let (_, by_broker) = by_topic.iter().find(|(topic, _)| *topic == queue.topic)?;
     let of_broker = |wanted: &str| by_broker.iter().find(|(broker, _)| broker == wanted);
+    // offsets of the broker itself hide all offsets of `*`
     let (_, by_queue) = of_broker(&queue.broker_name).or_else(|| of_broker("*"))?;
     by_queue.iter().find(|(id, _)| *id == i64::from(queue.queue_id)).map(|(_, offset)| *offset)
 }

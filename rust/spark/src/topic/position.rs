@@ -37,6 +37,7 @@ impl TaskPosition {
     pub fn note(&mut self, answer: &PulledAnswer, count: usize) {
         let Some(last) = count.checked_sub(1) else { return };
         let queue = &*answer.queue;
+        // only the first message of each queue is kept
         if let Entry::Vacant(vacant) = self.first.offsets.entry(queue.clone()) {
             vacant.insert(answer.offset(0) + 1);
             self.first.stored.extend(store_time(answer, 0).map(|time| (queue.clone(), time)));
@@ -48,6 +49,7 @@ impl TaskPosition {
     pub fn at(&self, offsets: impl IntoIterator<Item = (Queue, i64)>) -> Self {
         let mut next = TopicPosition::default();
         for (queue, offset) in offsets {
+            // the time belongs to the message before `next`, so it is dropped if the queue has moved
             let is_behind_message = self.next.offsets.get(&queue) == Some(&offset);
             let time = self.next.stored.get(&queue).copied().filter(|_| is_behind_message);
             next.place(&queue, offset, time);

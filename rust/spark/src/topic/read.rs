@@ -201,6 +201,7 @@ impl TopicRead {
     #[must_use]
     pub fn at(mut self, cluster: ClusterOptions) -> Self {
         let puller = &mut self.request.puller;
+        // the puller has its own copy of these settings
         (puller.tls, puller.sign) = (cluster.tls.clone(), cluster.sign.clone());
         puller.connect_timeout = cluster.connect_timeout;
         Self { cluster, pool_key: None, ..self }

@@ -151,6 +151,7 @@ impl Topics {
                 }
             }
         }
+        // also without `is_strict` only assigned queues are read
         queues.retain(|queue| {
             let ids = assigned.get(&queue.topic).and_then(|brokers| brokers.get(&*queue.broker_name));
             ids.is_some_and(|ids| ids.contains(&queue.queue_id))

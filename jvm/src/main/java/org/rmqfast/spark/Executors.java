@@ -23,6 +23,7 @@ final class Executors {
         }
         TreeSet<String> hosts = new TreeSet<>();
         for (SparkExecutorInfo executor : context.statusTracker().getExecutorInfos()) {
+            // the driver is listed as an executor, too
             boolean isDriver = executor.host().equals(driver.host()) && executor.port() == driver.port();
             if (!isDriver && !hosts.add(executor.host())) {
                 return new String[0];

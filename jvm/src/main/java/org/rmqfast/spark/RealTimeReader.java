@@ -64,6 +64,7 @@ final class RealTimeReader implements SupportsRealTimeRead<InternalRow> {
     /** Spark calls the methods with a timeout; this method is only for other callers. */
     @Override
     public boolean next() {
+        // half of the maximum, so that adding the time does not overflow
         return nextWithTimeout(null, Long.MAX_VALUE / 2_000_000).hasRecord();
     }
 

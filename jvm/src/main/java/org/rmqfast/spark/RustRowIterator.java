@@ -55,6 +55,7 @@ final class RustRowIterator implements Iterator<InternalRow> {
         if (!hasNext()) {
             throw new NoSuchElementException();
         }
+        // rows stand one behind the other, so each begins where the previous one ends
         int bytes = Platform.getInt(null, length);
         row.pointTo(null, address, bytes);
         address += bytes;

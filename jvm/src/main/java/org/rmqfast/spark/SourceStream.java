@@ -107,6 +107,7 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
 
     @Override
     public final synchronized void stop() {
+        // cleared first, so that a second call does not free the stream again
         long given = handle;
         handle = 0;
         if (given != 0) {

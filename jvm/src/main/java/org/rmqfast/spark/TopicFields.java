@@ -61,6 +61,7 @@ final class TopicFields {
             case "int":
                 return (row, place, rows) -> rows.put((long) row.getInt(place));
             default:
+                // bigint: Rust has refused all other types
                 return (row, place, rows) -> rows.put(row.getLong(place));
         }
     }

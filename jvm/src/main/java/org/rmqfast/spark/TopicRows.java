@@ -115,6 +115,7 @@ final class TopicRows implements AutoCloseable {
             return;
         }
         if (handle == 0) {
+            // opened with the first rows, so that an empty partition needs no connection
             handle = NativeSink.open(options, fields, partition, month(), prompt);
         }
         isTaken = NativeSink.send(handle, block.array(), block.position());
@@ -142,6 +143,7 @@ final class TopicRows implements AutoCloseable {
 
     private ByteBuffer room(long bytes) {
         if (bytes > block.remaining()) {
+            // doubled, so that many small rows do not copy the buffer each time
             long needed = Math.max(block.position() + bytes, 2L * block.capacity());
             int capacity = Math.toIntExact(Math.min(needed, Math.max(block.position() + bytes, Integer.MAX_VALUE - 8)));
             int used = block.position();

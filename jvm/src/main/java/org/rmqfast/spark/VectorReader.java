@@ -86,6 +86,7 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
             counts = Native.counts(given);
             handle = 0;
             TaskContext task = TaskContext.get();
+            // a killed task may leave requests in flight, so its connection is not kept
             boolean isKilled = task != null && (task.isInterrupted() || task.isFailed());
             Native.close(given, isSound && !isKilled);
         }
