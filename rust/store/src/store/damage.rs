@@ -19,7 +19,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Adds the message that a queue lists at the place to a reason, because the unit may be wrong and not the record.
+/// Adds to a reason the message that a queue lists at the place. Perhaps the unit is wrong, and not the record.
 pub fn listed_there(reason: &str, topic: &str, queue_id: i32, queue_offset: i64) -> String {
     format!("{reason}; message {queue_offset} of queue {queue_id} of topic {topic} is listed there")
 }

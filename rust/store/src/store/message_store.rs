@@ -108,7 +108,7 @@ impl MessageStore {
             QueueKind::Files => self.last_listed_offset()?,
             QueueKind::RocksDb | QueueKind::Missing => self.last_file_with_record()?,
         };
-        // The walk is short, since few records follow the last listed one. Damage there is part of the snapshot, too.
+        // The walk is short, because few records follow the last listed record. Damage there is part of the snapshot, too.
         let mut walk = LogWalk::new(self.log.clone(), from, u64::MAX, u64::MAX);
         while walk.advance(&mut DamageLog::default())? {}
         if self.kind == QueueKind::Files && !self.has_abort()? {

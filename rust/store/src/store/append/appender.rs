@@ -251,7 +251,7 @@ impl Appender {
         self.store.harm.first()
     }
 
-    /// Returns messages for users about changes by other processes, and removes these messages.
+    /// Returns notices for users about changes by other processes since the last call.
     pub fn take_harm_lines(&self) -> Vec<String> {
         self.store.harm.take_lines()
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Maximum number of messages for users that wait to be taken.
+/// Maximum number of notices for users that wait to be taken.
 const MAX_LINES: usize = 1000;
 
 #[derive(Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Harm {
 #[derive(Debug, Default)]
 struct Lines {
     waiting: Vec<String>,
-    /// Files for which there is or was a message, so that each file is reported once.
+    /// Files with an earlier notice, so that each file is reported once.
     files: BTreeSet<PathBuf>,
 }
 
@@ -33,7 +33,7 @@ impl Harm {
         }
     }
 
-    /// Records a change and adds a message for users. Ignores other errors.
+    /// Records a change and adds a notice for users. Ignores other errors.
     pub fn note(&self, error: &Error) {
         let Error::NotWritable { path, reason } = error else { return };
         self.first.get_or_init(|| (path.clone(), reason.clone()));
@@ -43,16 +43,16 @@ impl Harm {
         }
     }
 
-    /// Adds a message for users.
+    /// Adds a notice for users.
     pub fn add_line(&self, line: String) {
         let mut lines = self.lines();
-        // Further messages are dropped if nobody takes the waiting ones.
+        // Further notices are dropped if nobody takes the waiting notices.
         if lines.waiting.len() < MAX_LINES {
             lines.waiting.push(line);
         }
     }
 
-    /// Returns the messages for users since the last call.
+    /// Returns the notices for users since the last call.
     pub fn take_lines(&self) -> Vec<String> {
         std::mem::take(&mut self.lines().waiting)
     }

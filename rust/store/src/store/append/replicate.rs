@@ -90,7 +90,7 @@ impl Open {
             return Err(Error::invalid("start", format!("{position}, where the copy ends"), start));
         }
         let room = file_size - start % file_size;
-        // The caller sends the bytes of one file at a time, because the file must change between them.
+        // The bytes of one call must be in one file of the log.
         if len > room {
             return Err(Error::invalid("bytes", format!("at most {room} bytes, to the end of the file"), len));
         }

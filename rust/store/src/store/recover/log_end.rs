@@ -74,7 +74,7 @@ pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
     for (base, from) in [(0, end), (size, 0)] {
         let file = open_or_create(&directory.join(name::of_offset(base)), size)?;
         let rest = u32::try_from(size - from).unwrap_or(u32::MAX);
-        // A record leaves room for a blank at the end of its file, so a smaller rest needs no blank.
+        // Each record leaves room for a blank, so a smaller rest has no record before it and needs no blank.
         if rest as usize >= MIN_BLANK_LEN {
             file.write(&encode_blank(rest), from)?;
         }
