@@ -27,7 +27,6 @@ impl DelayLevels {
         self.count as i64
     }
 
-    /// Returns the delay of a level in milliseconds.
     pub fn millis(&self, level: i64) -> i64 {
         let index = usize::try_from(level).unwrap_or_default().clamp(1, self.count) - 1;
         self.seconds.get(index).map_or(0, |seconds| i64::from(*seconds) * 1000)

@@ -44,7 +44,6 @@ impl QueueBegin {
 }
 
 impl Generations {
-    /// Reads the generations of topics with their queues.
     pub fn of<'a>(
         root: &Path,
         log: &CommitLog,

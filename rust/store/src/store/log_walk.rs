@@ -23,7 +23,6 @@ const PREFETCH: usize = 3 << 10;
 const TAIL_RETRIES: u32 = 3;
 const TAIL_WAIT: Duration = Duration::from_millis(10);
 
-/// A record within a block.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordAt {
     /// Position of the record in the bytes of its block.

@@ -287,7 +287,6 @@ impl MessageStore {
         Ok(self.unlisted.get_or_init(|| Arc::new(unlisted)).clone())
     }
 
-    /// Locks the field `missing`.
     pub(super) fn known_missing(&self) -> MutexGuard<'_, Option<(u64, Arc<UnlistedRecords>)>> {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -64,7 +64,6 @@ pub struct PullResult {
 }
 
 impl Pull {
-    /// Pulls messages from `offset` on.
     pub fn run(&self, source: &mut impl PullSource, offset: i64) -> Result<PullResult> {
         let (min_offset, max_offset) = source.bounds();
         let mut run = Run::default();
@@ -107,7 +106,6 @@ pub fn behind_file(physical_offset: u64, file_size: u64) -> i64 {
     (physical_offset / file_size).saturating_add(1).saturating_mul(file_size).min(i64::MAX as u64) as i64
 }
 
-/// The state of a pull.
 #[derive(Debug)]
 struct Run {
     status: GetMessageStatus,

@@ -33,7 +33,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The file that exists while a store is open, and after a crash.
 pub const ABORT: &str = "abort";
 
-/// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppendResult {
     pub rows: usize,
@@ -222,7 +221,6 @@ impl Appender {
         self.store.retention.run(&*self.store, situation)
     }
 
-    /// Returns the report of the last run of retention.
     pub fn last_clean(&self) -> Option<CleanReport> {
         self.store.retention.last()
     }

@@ -68,7 +68,6 @@ enum Break {
 }
 
 impl Dispatch {
-    /// Parses the records of a block.
     pub fn read(&mut self, block: Block<'_>, levels: &DelayLevels) {
         self.records.clear();
         self.entries.clear();

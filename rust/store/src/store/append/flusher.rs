@@ -23,7 +23,6 @@ pub struct Flusher {
 struct Progress {
     /// Offset up to which the log is flushed.
     flushed: u64,
-    /// Whether a thread flushes at this moment.
     is_busy: bool,
     /// The first failed flush or write.
     failure: Option<String>,
@@ -96,7 +95,6 @@ impl Flusher {
         self.progress().flushed
     }
 
-    /// Fails after a failed flush or write.
     pub fn check_failure(&self) -> Result<()> {
         self.check(&self.progress())
     }

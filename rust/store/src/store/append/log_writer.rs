@@ -21,7 +21,6 @@ pub const BUFFER_LEN: usize = 1 << 20;
 const AHEAD: u64 = 16 << 20;
 /// Minimum bytes to fault in. Waking another thread costs more than a few page faults.
 const MIN_TOUCH: u64 = 64 << 10;
-/// Maximum number of full files that are kept open.
 pub const MAX_FULL: usize = 64;
 /// The size of a record, its first word. It is written last, so that a reader never sees a half written record.
 const SIZE_WORD: Range<usize> = 0..4;
@@ -57,7 +56,6 @@ pub struct LogWriter {
 struct LogFile {
     base: u64,
     file: AppendFile,
-    /// Whether all blocks of the file are allocated.
     is_allocated: bool,
     /// Position and first eight bytes of the last written record.
     last: Option<(u64, [u8; 8])>,

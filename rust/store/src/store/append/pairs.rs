@@ -15,7 +15,6 @@ pub struct Pairs {
     values: Bytes,
 }
 
-/// The pairs of each row.
 #[derive(Clone, Debug)]
 enum Places {
     Map(MapArray),

@@ -177,7 +177,6 @@ impl QueueTable {
         offset
     }
 
-    /// Returns the number of light message queues.
     pub fn lmq_count(&self) -> usize {
         self.lmq_count
     }

@@ -58,7 +58,6 @@ pub fn topic_of<'a>(row: &Row<'a>, long_topics: bool) -> Result<&'a str, Fault> 
 
 const TOPIC_EXPECTED: &str = "1 to 127 characters of %|a-zA-Z0-9_-";
 
-/// Checks the name of an additional queue.
 pub fn check_queue_name(name: &str) -> Result<(), Fault> {
     if is_directory_name(name) && name != DELAY_TOPIC {
         return Ok(());
@@ -106,7 +105,6 @@ pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count:
     Err(fault("properties", expected, format!("{:?}={:?}", text(bad.0), text(bad.1))))
 }
 
-/// Returns the delay in the property `DELAY`.
 #[inline]
 pub fn delay_of(known: KnownProperties<'_>, levels: &DelayLevels) -> Result<Option<Delay>, Fault> {
     let Some(value) = known.delay else { return Ok(None) };

@@ -16,7 +16,6 @@ impl Appender {
         self.store.live.clone()
     }
 
-    /// Sets or removes the listener for new messages.
     pub fn set_arrival_listener(&self, listener: Option<Arc<dyn ArrivalListener>>) {
         self.store.live.arrivals().listen(listener);
     }
@@ -62,7 +61,6 @@ impl Appender {
         }
     }
 
-    /// Returns the flushed end of the log.
     pub fn flushed_offset(&self) -> u64 {
         self.store.flusher.flushed_offset()
     }

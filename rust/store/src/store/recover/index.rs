@@ -104,7 +104,6 @@ impl IndexRepair {
         Ok(())
     }
 
-    /// Writes the buffered entries.
     pub fn write(&mut self) -> Result<()> {
         self.writer.write(self.store_ms, self.local_ms)
     }

@@ -333,7 +333,6 @@ impl Ending {
     }
 }
 
-/// The last message in a queue.
 struct QueueTail {
     topic: String,
     queue_id: i32,

@@ -51,7 +51,6 @@ pub struct QueueRepair {
     ends: Vec<(QueueName, i64)>,
 }
 
-/// The state of one queue.
 #[derive(Debug, Default)]
 struct State {
     /// The files of the queue before the recovery.
@@ -60,7 +59,6 @@ struct State {
     window: (i64, Vec<u8>),
     /// This recovery has written all units from this queue offset on.
     written_from: Option<i64>,
-    /// The last unit of the queue.
     last: Option<Unit>,
     /// Queue offset behind the last record whose unit this walk has found or written.
     matched_to: Option<i64>,
@@ -114,7 +112,6 @@ impl QueueRepair {
         })
     }
 
-    /// Sets the delay levels of the broker.
     pub fn with_delay_levels(self, delay_levels: DelayLevels) -> Self {
         Self { delay_levels, ..self }
     }
@@ -253,7 +250,6 @@ impl QueueRepair {
         self.append(number, offset, unit)
     }
 
-    /// Appends a missing unit.
     fn append(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
         let next = self.table.queue(number).next_offset();
         let state = &mut self.states[number as usize];

@@ -7,7 +7,6 @@ use super::options::RetainOptions;
 /// Maximum number of log files to remove in one run (`MappedFileQueue.DELETE_FILES_BATCH_MAX`).
 pub const MAX_FILES: usize = 10;
 
-/// The circumstances of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Situation {
     pub clock: Clock,

@@ -66,7 +66,6 @@ pub trait Owner {
     fn before_removal(&self, _path: &Path) {}
     /// Called between two removals.
     fn pause(&self) {}
-    /// Called after all removals.
     fn after_removals(&self) -> Result<()> {
         Ok(())
     }

@@ -19,7 +19,6 @@ pub trait ArrivalListener: Send + Sync {
     fn on_arrival(&self, arrival: &Arrival<'_>);
 }
 
-/// A new message in a queue.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
     pub topic: &'a str,
@@ -93,7 +92,6 @@ impl ArrivalBatch {
         self.entries.extend(queues.map(|(queue, max)| (queue.clone(), max, tags_code, range.clone())));
     }
 
-    /// Notifies the listener of all messages.
     pub fn notify(&self, listener: &dyn ArrivalListener) {
         for (queue, max_offset, tags_code, properties) in &self.entries {
             listener.on_arrival(&Arrival {

@@ -15,7 +15,6 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// Maximum number of cached maps of a store. A process may have 65,530 maps (`vm.max_map_count`).
 const MAX_MAPS: usize = 16_384;
 
-/// The number of cached maps of a store.
 #[derive(Debug, Default)]
 pub struct MapCount(AtomicUsize);
 
