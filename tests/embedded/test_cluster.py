@@ -29,7 +29,7 @@ def knows_both(name_server: str) -> bool:
     return set(route(name_server, "orders")) == {"broker-a", "broker-b"}
 
 
-def test_every_name_server_knows_the_topics_of_every_broker() -> None:
+def test_every_name_server_knows_the_built_in_topics() -> None:
     with EmbeddedCluster(brokers=2, name_servers=2) as cluster:
         for broker in cluster.brokers:
             assert send(broker.address, "orders", b"paid").code == 0

@@ -20,7 +20,7 @@ import rmqfast
 from rmqfast.broker import Broker
 from rmqfast.broker.topics.topic_manager import broker_topics
 from rmqfast.errors import RmqError
-from rmqfast.store.config.groups import groups_of_every_broker
+from rmqfast.store.config.groups import built_in_groups
 from tests.embedded.client import broker_config
 
 from .attempt import Attempt, SilentLoss
@@ -35,7 +35,7 @@ _BROKERS = 10
 #: One of so many has the store checked before.
 _CHECKS = 3
 _BUILT_IN = {topic.topic_name for topic in broker_topics(broker_config(Path("unused")))} | {
-    group.group_name for group in groups_of_every_broker()
+    group.group_name for group in built_in_groups()
 }
 _FILES = [table.FILE_NAME for table in TABLES]
 

@@ -7,13 +7,13 @@ import json
 import pytest
 
 from rmqfast.nameserver import NameServer
-from rmqfast.store.config import TopicConfig, topics_of_every_broker
+from rmqfast.store.config import TopicConfig, built_in_topics
 from tests.broker.client_doubles import Line
 from tests.nameserver.asking import ask
 from tests.unordered import unordered
 from tests.wire_traffic import Exchange, exchanges
 
-BUILT_IN = {topic.topic_name: topic for topic in topics_of_every_broker("DefaultCluster", "broker-a")}
+BUILT_IN = {topic.topic_name: topic for topic in built_in_topics("DefaultCluster", "broker-a")}
 #: Answers of a 5.x name server have these in other words; ours speaks 4.9.4.
 FROM_5 = [
     (',"enableActingMaster":false', ""),

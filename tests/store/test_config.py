@@ -22,8 +22,8 @@ from rmqfast.store import (
     SubscriptionGroupTable,
     TopicConfig,
     TopicConfigTable,
-    groups_of_every_broker,
-    topics_of_every_broker,
+    built_in_groups,
+    built_in_topics,
 )
 from tests import golden_stores
 from tests.golden_stores import PathOf
@@ -99,17 +99,17 @@ def test_the_topics_and_groups_that_every_broker_has_are_those_of_a_real_one(gol
     topics = TopicConfigTable.load(golden_store("offsets-4.9.4"))
     groups = SubscriptionGroupTable.load(golden_store("offsets-4.9.4"))
     assert {t: topics[t] for t in topics if not t.startswith(("fx_", "%RETRY%", "RMQ_SYS_TRANS"))} == {
-        topic.topic_name: topic for topic in topics_of_every_broker("DefaultCluster", "broker-a")
+        topic.topic_name: topic for topic in built_in_topics("DefaultCluster", "broker-a")
     }
     assert {g: groups[g] for g in groups if not g.startswith(("fx_", "CID_RMQ_SYS"))} == {
-        group.group_name: group for group in groups_of_every_broker()
+        group.group_name: group for group in built_in_groups()
     }
 
 
 def test_what_the_file_says_takes_the_place_of_what_is_built_in(tmp_path: Path) -> None:
     mine = TopicConfig(topic_name="TBW102", write_queue_nums=3)
     TopicConfigTable([mine], DataVersion(timestamp=7, counter=2)).save(tmp_path)
-    table = TopicConfigTable.load(tmp_path, topics_of_every_broker("c", "b"))
+    table = TopicConfigTable.load(tmp_path, built_in_topics("c", "b"))
     assert (table["TBW102"], table["BenchmarkTest"].read_queue_nums) == (mine, 1024)
     assert table.data_version == DataVersion(timestamp=7, counter=2)
 
@@ -192,7 +192,7 @@ def test_a_subscription_is_dead_after_a_restart_and_forgotten_after_a_day(golden
 
 def test_without_a_file_there_are_the_defaults(tmp_path: Path) -> None:
     assert [len(table.load(tmp_path)) for table in TABLES] == [0] * len(TABLES)
-    assert len(TopicConfigTable.load(tmp_path, topics_of_every_broker("c", "b"))) == 8
+    assert len(TopicConfigTable.load(tmp_path, built_in_topics("c", "b"))) == 8
 
 
 UNREADABLE = {

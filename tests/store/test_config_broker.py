@@ -20,8 +20,8 @@ from rmqfast.store import (
     SubscriptionGroupTable,
     TopicConfig,
     TopicConfigTable,
-    groups_of_every_broker,
-    topics_of_every_broker,
+    built_in_groups,
+    built_in_topics,
 )
 from tests.interop.rocketmq import RocketMQ, java
 
@@ -39,7 +39,7 @@ def write_store(path: Path) -> None:
 
 
 def write_config(path: Path) -> None:
-    topics, groups = TopicConfigTable(topics_of_every_broker("DefaultCluster", "broker-a")), SubscriptionGroupTable()
+    topics, groups = TopicConfigTable(built_in_topics("DefaultCluster", "broker-a")), SubscriptionGroupTable()
     topics.put(TopicConfig(topic_name="T", read_queue_nums=3, write_queue_nums=2, order=True), now=NOW)
     topics.put(TopicConfig(topic_name="read-only", read_queue_nums=1, write_queue_nums=1, perm=4), now=NOW)
     for group in ("g", "h"):
@@ -99,7 +99,7 @@ def check_written(store: Path, tmp_path: Path) -> None:
         topics.put(told[name], now=told.data_version.timestamp)
     topics.save(tmp_path)
     groups, told_groups = (
-        SubscriptionGroupTable.load(tmp_path, groups_of_every_broker()),
+        SubscriptionGroupTable.load(tmp_path, built_in_groups()),
         SubscriptionGroupTable.load(store),
     )
     assert told_groups["later"].retry_max_times == 7

@@ -18,7 +18,7 @@ from rmqfast.cli.profiles import load_profile, profile_file
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError, RmqError
 from rmqfast.remoting import TlsOptions
-from rmqfast.store import groups_of_every_broker
+from rmqfast.store import built_in_groups
 
 __all__ = [
     "CONNECTION_COLUMNS",
@@ -202,7 +202,7 @@ def group_names(admin: Admin) -> list[str]:
     prefix = "%RETRY%"
     began = {topic.removeprefix(prefix) for topic in admin.topics.all() if topic.startswith(prefix)}
     # mqadmin lists those with a topic of retries only, and so none that nobody ever joined
-    configured = admin.groups.all().keys() - {group.group_name for group in groups_of_every_broker()}
+    configured = admin.groups.all().keys() - {group.group_name for group in built_in_groups()}
     return sorted(began | configured)
 
 

@@ -11,8 +11,8 @@ from rmqfast.store.config import (
     SubscriptionGroupTable,
     TopicConfig,
     TopicConfigTable,
-    groups_of_every_broker,
-    topics_of_every_broker,
+    built_in_groups,
+    built_in_topics,
 )
 from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.live import LiveStore
@@ -69,12 +69,12 @@ __all__ = [
     "TopicConfigTable",
     "VerifyReport",
     "WritableStore",
+    "built_in_groups",
+    "built_in_topics",
     "find_missing_end",
-    "groups_of_every_broker",
     "milliseconds",
     "open_store",
     "plan_clean",
     "repair",
     "time_range",
-    "topics_of_every_broker",
 ]

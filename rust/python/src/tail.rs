@@ -45,7 +45,6 @@ pub struct Range {
 }
 
 impl Tail {
-    ///
     pub fn open(
         store: &MessageStore,
         request: &ScanRequest,

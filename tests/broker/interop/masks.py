@@ -114,7 +114,7 @@ def comparable(line: str, text: str) -> tuple[str, object]:
     if line.startswith(PRODUCERS):
         return line, [one for one in text.splitlines() if INNER not in one]
     if line.startswith(STATISTICS):
-        return line, LAST_MINUTE.sub("<figure> <figure>", text)
+        return line, sorted(LAST_MINUTE.sub("<figure> <figure>", text).splitlines())
     if line == BY_CHANCE:
         messages = (PLACE.sub(r"\1=<figure>", one) for one in text.splitlines() if one.startswith("MSGID"))
         return line, sorted(messages)

@@ -14,7 +14,7 @@ from rmqfast.broker.metadata import Metadata
 from rmqfast.errors import ResponseError
 from rmqfast.logs import QuietLock
 from rmqfast.remoting import ResponseCode
-from rmqfast.store.config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupTable, groups_of_every_broker
+from rmqfast.store.config import DataVersion, SubscriptionGroupConfig, SubscriptionGroupTable, built_in_groups
 
 SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
@@ -30,7 +30,7 @@ class SubscriptionGroupManager:
         self._data_plane = data_plane
         self._now = now
         self._lock = QuietLock(reentrant=True)
-        self._table = metadata.load_with(SubscriptionGroupTable, groups_of_every_broker())
+        self._table = metadata.load_with(SubscriptionGroupTable, built_in_groups())
         if self._table.data_version == DataVersion():
             self._table.data_version = DataVersion(timestamp=now())
         for group in self._table.values():

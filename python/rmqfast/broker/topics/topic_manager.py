@@ -25,7 +25,7 @@ from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.log_limit import limited
-from rmqfast.store.config import DataVersion, TopicConfig, TopicConfigTable, topics_of_every_broker
+from rmqfast.store.config import DataVersion, TopicConfig, TopicConfigTable, built_in_topics
 
 _log = limited(logger_of(__name__))
 READ_WRITE = 6
@@ -69,7 +69,7 @@ def trace_topic(config: BrokerConfig) -> str | None:
 
 def broker_topics(config: BrokerConfig) -> list[TopicConfig]:
     """Returns the topics that every broker has."""
-    return topics_of_every_broker(
+    return built_in_topics(
         config.text("brokerClusterName"),
         config.text("brokerName"),
         default_queues=config.number("defaultTopicQueueNums"),

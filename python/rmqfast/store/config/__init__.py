@@ -7,8 +7,8 @@ from rmqfast.store.config.consumer_filters import BloomFilterData, ConsumerFilte
 from rmqfast.store.config.consumer_offsets import ConsumerOffsetTable
 from rmqfast.store.config.data_version import DataVersion
 from rmqfast.store.config.delay_offsets import DelayOffsetTable
-from rmqfast.store.config.groups import SubscriptionGroupConfig, SubscriptionGroupTable, groups_of_every_broker
-from rmqfast.store.config.topics import TopicConfig, TopicConfigTable, topics_of_every_broker
+from rmqfast.store.config.groups import SubscriptionGroupConfig, SubscriptionGroupTable, built_in_groups
+from rmqfast.store.config.topics import TopicConfig, TopicConfigTable, built_in_topics
 
 __all__ = [
     "BloomFilterData",
@@ -21,6 +21,6 @@ __all__ = [
     "SubscriptionGroupTable",
     "TopicConfig",
     "TopicConfigTable",
-    "groups_of_every_broker",
-    "topics_of_every_broker",
+    "built_in_groups",
+    "built_in_topics",
 ]

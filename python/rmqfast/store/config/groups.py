@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from rmqfast.store.config.value import ConfigValue
 from rmqfast.store.config.versioned_table import VersionedTable
 
-__all__ = ["SubscriptionGroupConfig", "SubscriptionGroupTable", "groups_of_every_broker"]
+__all__ = ["SubscriptionGroupConfig", "SubscriptionGroupTable", "built_in_groups"]
 
 BUILT_IN = (
     "TOOLS_CONSUMER",
@@ -69,6 +69,6 @@ class SubscriptionGroupTable(VersionedTable[SubscriptionGroupConfig]):
         return SubscriptionGroupConfig.from_json(members)
 
 
-def groups_of_every_broker() -> list[SubscriptionGroupConfig]:
+def built_in_groups() -> list[SubscriptionGroupConfig]:
     """Returns the groups that every broker has."""
     return [SubscriptionGroupConfig(group_name=name) for name in BUILT_IN]

@@ -10,7 +10,7 @@ import os
 from rmqfast.errors import StoreError
 from rmqfast.paths import exists, list_directory, local_path
 from rmqfast.store.config.consumer_offsets import ConsumerOffsetTable
-from rmqfast.store.config.groups import SubscriptionGroupTable, groups_of_every_broker
+from rmqfast.store.config.groups import SubscriptionGroupTable, built_in_groups
 
 __all__ = ["warning_of_lost_offsets"]
 
@@ -51,5 +51,5 @@ def _user_groups(root: str | os.PathLike[str]) -> set[str]:
         names = set(SubscriptionGroupTable.load(root))
     except StoreError:
         return set()
-    own = {group.group_name for group in groups_of_every_broker()}
+    own = {group.group_name for group in built_in_groups()}
     return {name for name in names - own if not name.startswith(SYSTEM_PREFIX)}

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from rmqfast.store.config.value import ConfigValue
 from rmqfast.store.config.versioned_table import VersionedTable
 
-__all__ = ["PERM_READ", "PERM_WRITE", "TopicConfig", "TopicConfigTable", "topics_of_every_broker"]
+__all__ = ["PERM_READ", "PERM_WRITE", "TopicConfig", "TopicConfigTable", "built_in_topics"]
 
 PERM_READ, PERM_WRITE, PERM_INHERIT = 4, 2, 1
 
@@ -78,7 +78,7 @@ class TopicConfigTable(VersionedTable[TopicConfig]):
         return TopicConfig.from_json(members)
 
 
-def topics_of_every_broker(
+def built_in_topics(
     cluster_name: str,
     broker_name: str,
     *,
@@ -96,7 +96,7 @@ def topics_of_every_broker(
         trace_topic: Topic of traces (`msgTraceTopicName`); None unless `traceTopicEnable`.
 
     Example:
-        >>> [topic.topic_name for topic in topics_of_every_broker("c", "b", auto_create=False)][:2]
+        >>> [topic.topic_name for topic in built_in_topics("c", "b", auto_create=False)][:2]
         ['SELF_TEST_TOPIC', 'BenchmarkTest']
     """
     all_permissions = PERM_READ | PERM_WRITE | PERM_INHERIT
