@@ -232,7 +232,7 @@ impl MessageStore {
     /// complete up to its last unit. Without `queue_ids`, the configuration of the topic gives the number of queues.
     fn uncertain_from(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<u64> {
         let (begin, mut from) = (self.log().min_offset(), self.dispatched_to()?);
-        // The records of a light queue name the queue only in a property, so a search would have to parse all records.
+        // Only a search through all properties would find the records of a light queue.
         if topic.starts_with(LMQ) {
             return Ok(from);
         }
@@ -249,7 +249,7 @@ impl MessageStore {
             Some(ids) => ids.iter().filter(|id| **id >= 0).collect::<std::collections::BTreeSet<_>>().len(),
             None => match self.topics_config().queue_nums(topic) {
                 Some(count) => usize::try_from(count).unwrap_or(usize::MAX),
-                // Without a configuration the number of queues is unknown, so a whole queue may be missing.
+                // Without a configuration, a whole queue may be missing.
                 None => return Ok(begin),
             },
         };
@@ -267,8 +267,7 @@ fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     }
     let first = queue.first_offset();
     let unit = UnitReader::new(queue).unit(first)?.unwrap_or_default();
-    // Retention removes a queue file only if the log has lost all messages of the file. So the first unit may be before the
-    // log's start, but not behind it.
+    // Retention removes only files whose messages are all gone, so the first unit of the rest is not behind the log's start.
     Ok(first == 0 || unit.is_blank() || (unit.is_message() && unit.physical_offset as u64 <= log_begin))
 }
 

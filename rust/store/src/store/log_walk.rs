@@ -18,8 +18,7 @@ use std::time::Duration;
 pub const BLOCK_LEN: usize = 256 << 10;
 /// Bytes by which prefetching is ahead of the parser in a mapped file.
 const PREFETCH: usize = 3 << 10;
-/// Number of times that an incomplete record at the end is read again, before it counts as damaged. A live broker may be
-/// writing the record.
+/// Number of times that an incomplete last record is read again, because a live broker may be writing it.
 const TAIL_RETRIES: u32 = 3;
 const TAIL_WAIT: Duration = Duration::from_millis(10);
 

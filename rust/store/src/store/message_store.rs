@@ -25,7 +25,7 @@ pub enum QueueKind {
     Files,
     /// A RocksDB database (5.x, `storeType=defaultRocksDB`). Its messages are found through the commit log.
     RocksDb,
-    /// No queue has files: the queues were never written, or somebody has deleted them.
+    /// The queues were never written, or somebody has deleted them.
     Missing,
 }
 
@@ -315,7 +315,7 @@ impl MessageStore {
 
     fn last_listed_offset(&self) -> Result<u64> {
         let mut end = self.log.min_offset();
-        // The end of a queue with a missing file is not known, so such a queue does not count.
+        // A queue with a missing file does not show its end.
         for queue in self.all_queues()?.iter().filter(|queue| queue.segments().first_without_file().is_none()) {
             end = end.max(queue.max_physical_offset()?);
         }

@@ -122,7 +122,7 @@ impl MessageStore {
         Ok(result)
     }
 
-    /// Returns damage for an offset in the lost end of the log; `None` if the log has not lost its end.
+    /// Returns damage for an offset in the lost end of the log, if the log has lost its end.
     pub(super) fn lost_behind_end(&self, offset: u64) -> Result<Option<Damage>> {
         self.check_end()?;
         // The offset may be behind the lost end, too; then the length is 0.

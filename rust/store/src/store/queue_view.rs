@@ -26,7 +26,7 @@ pub struct QueueView {
     disk: Option<ConsumeQueue>,
     /// Units on disk before this offset are valid.
     disk_end: i64,
-    /// Units of unlisted records, built in memory and sorted by offset. They take precedence over the files.
+    /// Units of unlisted records, built in memory and sorted by offset.
     tail: Units,
     /// Units whose offsets cannot follow in the queue.
     astray: Units,
@@ -53,7 +53,7 @@ impl QueueView {
             disk_end = queue.listed_before(store.dispatched_to()?, written_end)?;
             first = Some(queue.first_live(log_start, disk_end)?).filter(|offset| *offset < disk_end);
         }
-        // Records that the queue has lost come first, because they are before the end of the log.
+        // Lost records come first, because they are before the end of the log.
         let units = missing.units(topic, queue_id).iter().chain(tail.units(topic, queue_id));
         let (tail, astray) = split_by_follow(written_end, units);
         let tail = in_order(tail);

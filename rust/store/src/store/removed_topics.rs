@@ -54,7 +54,7 @@ impl RemovedTopics {
         // Retention has removed the messages of these topics, so no recovery can list them again.
         all.topics.retain(|_, removal| removal.before > log_begin);
         for name in names {
-            // The removal with the greater offset stays, so that messages removed earlier stay removed.
+            // Messages removed earlier stay removed.
             let later = all.topics.get(name).copied().filter(|other| other.before > removal.before);
             all.topics.insert(name.to_owned(), later.unwrap_or(removal));
         }

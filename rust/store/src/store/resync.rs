@@ -58,7 +58,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     Ok(Resync::Nowhere(written))
 }
 
-/// Returns the positions four bytes before a possible magic code. The last byte may be any, so that V1 and V2 records match.
+/// Returns the positions four bytes before a possible magic code of V1, V2 or a blank.
 fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
     let (message, blank) = (MAGIC_V1.to_be_bytes(), BLANK_MAGIC.to_be_bytes());
     memchr2_iter(message[0], blank[0], window).filter_map(move |i| {

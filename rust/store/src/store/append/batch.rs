@@ -20,7 +20,7 @@ pub struct Batch<'a> {
     pub store_ms: i64,
     /// Number of the first row in errors.
     pub first_row: usize,
-    /// Whether the rows are a producer's batch, which must be in one file of the log.
+    /// Whether the rows are a producer's batch.
     pub is_whole: bool,
 }
 

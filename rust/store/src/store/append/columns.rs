@@ -56,8 +56,8 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Reads the columns of a batch. Fails with [`Error::Unknown`] for an unknown column, and with [`Error::Invalid`] for a
-    /// wrong type or a missing column.
+    /// Reads a batch. Fails with [`Error::Unknown`] for an unknown column, with [`Error::Invalid`] for a wrong type or a
+    /// missing column.
     pub fn new(batch: &RecordBatch) -> Result<Self> {
         check_names(batch)?;
         let bytes = |name| column(batch, name).map(|array| Bytes::new(name, array)).transpose();

@@ -4,7 +4,7 @@
 use crate::store::delay_levels::DelayLevels;
 pub use crate::store::unlisted::DELAY_TOPIC;
 
-/// The delay of a message: its level, counted from 1, and the duration of the level.
+/// A delay level, counted from 1, with its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delay {
     level: i32,

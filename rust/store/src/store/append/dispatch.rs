@@ -218,7 +218,7 @@ impl Writers {
         self.queues.write()?;
         let (mut keys_from, mut store_ms) = (dispatch.keys_before(run.start), None);
         for record in &dispatch.records[run] {
-            // Entries are written with one store time at a time, so a new time writes the pending entries first.
+            // Entries are written with one store time at a time.
             if let Some(before) = store_ms.filter(|before| *before != record.store_ms) {
                 self.index.write(before, local_ms)?;
             }

@@ -83,7 +83,7 @@ impl IndexWriter {
         // As in Java, a record without keys also starts a new file if the newest file is full.
         while room < keys.max(1) {
             let file = self.create(local_ms)?;
-            // The file is stored before it grows, so that `release` can remove it if growing fails.
+            // Stored before it grows, so that `release` can remove the file if growing fails.
             self.ahead.push_back(file);
             let entries = keys.saturating_sub(room).min(per_file);
             self.ahead.back_mut().map_or(Ok(()), |file| file.grow(geometry, entries))?;
@@ -130,7 +130,7 @@ impl IndexWriter {
         }
     }
 
-    /// Writes the buffered entries into the map, with the store time `store_ms`. `local_ms` is for the name of a new file.
+    /// Writes the buffered entries into the map, with the store time `store_ms`.
     pub fn write(&mut self, store_ms: i64, local_ms: i64) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         for (n, (hash, physical_offset)) in pending.iter().enumerate() {

@@ -15,7 +15,7 @@ pub struct Lists<'a> {
 }
 
 impl<'a> Lists<'a> {
-    /// Reads a column of lists. `name` is the name of the column in errors.
+    /// Reads a column of lists; `name` is for errors.
     pub fn new(name: &'static str, array: &'a dyn Array) -> Result<Self> {
         let (ranges, values): (Vec<Range<usize>>, _) = match array.data_type() {
             DataType::List(_) => between(array.as_list::<i32>().value_offsets(), array.as_list::<i32>().values()),

@@ -22,7 +22,7 @@ const AHEAD: u64 = 16 << 20;
 /// Minimum bytes to fault in. Waking another thread costs more than a few page faults.
 const MIN_TOUCH: u64 = 64 << 10;
 pub const MAX_FULL: usize = 64;
-/// The size of a record, its first word. It is written last, so that a reader never sees a half written record.
+/// The first word of a record, its size. It is written last, so that readers never see half a record.
 const SIZE_WORD: Range<usize> = 0..4;
 
 #[derive(Debug)]
@@ -307,7 +307,7 @@ impl LogWriter {
     fn roll(&mut self, end: u64) -> Result<()> {
         let remaining = end - self.position;
         if remaining > 0 {
-            // As in Java, only the first 8 bytes of the blank are written; the rest of the file stays as it is.
+            // As in Java, only the first 8 bytes of the blank are written.
             self.buffer.extend_from_slice(&encode_blank(remaining as u32));
             self.position += MIN_BLANK_LEN as u64;
         }
@@ -343,7 +343,7 @@ impl LogWriter {
 
     /// Writes the buffer and publishes its records to readers. After an error a part of the buffer may be written.
     pub fn write(&mut self) -> Result<()> {
-        // The buffer is put back below. After an error nothing is written any more, so the buffer is not needed.
+        // The buffer is put back below. After an error nothing is written any more.
         let mut buffer = std::mem::take(&mut self.buffer);
         let start = self.position - buffer.len() as u64;
         self.put(&buffer, start).inspect_err(|_| self.position = start)?;

@@ -13,8 +13,8 @@ use std::time::Duration;
 /// The moment at which an append is flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flush {
-    /// Later, by [`flush`](super::Appender::flush), a background thread or the operating system. The append survives the end of
-    /// the process, but not a power loss.
+    /// By [`flush`](super::Appender::flush), a background thread or the operating system. The append survives the end of the
+    /// process.
     #[default]
     Async,
     /// Before the append returns.

@@ -103,8 +103,7 @@ impl QueueWriter {
         Ok(())
     }
 
-    /// Allocates blocks in the file at `base`; creates the file if necessary. Returns the end of the allocated blocks in the
-    /// file.
+    /// Allocates blocks in the file at `base`, which is created if necessary. Returns the end of the allocated blocks.
     fn grow(&mut self, base: u64, missing: Range<u64>) -> Result<u64> {
         if let Some((_, file)) = self.open.as_ref().filter(|(open, _)| *open == base) {
             return file.file().grow(missing, self.file_size);

@@ -22,9 +22,8 @@ impl Appender {
         self.store.with(|open| Ok(open.writers.log.position()))
     }
 
-    /// Returns the offset from which to compare the copy with the master's log up to `end`. A record begins there, and the
-    /// record contains another offset if the logs differ before it. The comparison has at most `most` bytes, unless the record
-    /// is longer.
+    /// Returns the offset from which to compare the copy with the master's log up to `end`. A record begins there; its offset
+    /// differs if the logs differ before it. Compares at most `most` bytes, or one longer record.
     pub fn compare_from(&self, end: u64, most: u64) -> Result<u64> {
         let log = CommitLog::list(&self.store.root, &[self.store.root.join("commitlog")], Io::Pread)?;
         last_records(&log, end, most).map(|from| from.max(log.min_offset().min(end)))
@@ -127,7 +126,7 @@ pub fn whole_records(bytes: &[u8], start: u64, file_size: u64, records: &mut Vec
         Stop::Blank(size) if size != room => (at, to_the_end("blank size", size)),
         Stop::Blank(size) if bytes.len() - at < size => (at, Rest::Needs(size)),
         Stop::Blank(size) => (at + size, Rest::Nothing),
-        // The first bytes of a size are zero, too, so these zeroes may be the start of a record.
+        // The first bytes of a size are zero, so a record may begin here.
         Stop::Unwritten if bytes.len() - at < MIN_BLANK_LEN => (at, Rest::Needs(MIN_BLANK_LEN)),
         Stop::Unwritten => (at, Rest::Broken("expected a record, got bytes that were never written".to_owned())),
         Stop::Broken(reason) => (at, Rest::Broken(reason)),

@@ -31,7 +31,7 @@ pub fn fault(what: &'static str, expected: impl Into<String>, got: impl ToString
 }
 
 impl Fault {
-    /// Returns the fault as an error. The error contains the number of the row unless the row is the only row.
+    /// Returns the fault as an error, with the number of the row unless it is the only row.
     pub fn of_row(self, row: usize, is_only: bool) -> Error {
         let expected = if is_only { self.expected } else { format!("in row {row} {}", self.expected) };
         Error::Invalid { what: self.what, expected, got: self.got }

@@ -41,7 +41,7 @@ fn preparing(store: Arc<OwnedStore>, watch: Arc<Mutex<FileWatch>>) -> impl FnMut
     }
 }
 
-/// Returns the work of the flushing thread. Failures are ignored here, because they show at the next append.
+/// Returns the work of the flushing thread. Failures show at the next append.
 fn flushing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
     let mut ticks = 0;
     move |is_time| {

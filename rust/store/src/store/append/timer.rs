@@ -56,8 +56,7 @@ impl Signal {
         }
     }
 
-    /// Waits for a call or the end of the interval. Returns whether the interval is over, or `None` after the timer was
-    /// dropped.
+    /// Waits for a call. Returns whether the interval is over instead, or `None` after the timer was dropped.
     fn wait(&self, interval: Duration) -> Option<bool> {
         let idle = |state: &mut State| !state.is_called && !state.is_over;
         let result = self.changed.wait_timeout_while(self.lock(), interval, idle);

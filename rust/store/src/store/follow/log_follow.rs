@@ -169,8 +169,7 @@ impl LogFollow {
                 return self.settle(len);
             }
             return Ok(match stop {
-                // A larger window is read only if the record contains the right offset, so that garbage does not allocate
-                // memory.
+                // Checks the offset first, so that garbage does not allocate memory.
                 Stop::Needs(_, size) if is_own && size > want && at + size as u64 <= segment.file_len()? => {
                     want = size;
                     continue;

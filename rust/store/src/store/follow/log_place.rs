@@ -152,7 +152,7 @@ impl LogPlace {
         Ok(true)
     }
 
-    /// Reads the queues again, if it is time to. Returns whether a queue lists a record behind the position.
+    /// Reads the queues, if it is time to. Returns whether a queue lists a record behind the position.
     pub(super) fn ask_queues(&mut self) -> Result<bool> {
         if self.is_time_to_ask() {
             self.bound.refresh(&self.store)?;

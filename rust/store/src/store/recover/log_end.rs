@@ -19,7 +19,7 @@ pub fn first_record(walk: &LogWalk) -> Option<Message<'_>> {
     Message::new(block.bytes.get(first.at as usize..)?, first.layout)
 }
 
-/// Returns the error for a log with damage before messages that were flushed. `next` is the first of these messages.
+/// Returns the error for damage that is followed by flushed messages; `next` is the first of them.
 pub fn damage_error(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Error {
     let base = log.segments().find(damage.offset).map_or(0, |index| log.segments().files()[index].base);
     let reason = format!(
@@ -56,7 +56,7 @@ pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
     let (base, mut back) = (files[index].base, most.max(1));
     while end.saturating_sub(back) > base {
         match record_behind(log, index, end - back)? {
-            // Only a record contains an offset that can be compared; a blank would prove nothing.
+            // A blank contains no offset that could be compared.
             Some(at) if at < end && log.record_at(at).is_ok() => return Ok(at),
             _ => back = back.saturating_mul(4),
         }
@@ -74,7 +74,7 @@ pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
     for (base, from) in [(0, end), (size, 0)] {
         let file = open_or_create(&directory.join(name::of_offset(base)), size)?;
         let rest = u32::try_from(size - from).unwrap_or(u32::MAX);
-        // Each record leaves room for a blank, so a smaller rest has no record before it and needs no blank.
+        // Each record leaves room for a blank, so no smaller rest follows a record.
         if rest as usize >= MIN_BLANK_LEN {
             file.write(&encode_blank(rest), from)?;
         }

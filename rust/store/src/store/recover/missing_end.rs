@@ -180,7 +180,7 @@ impl Lists {
         if let Some(end) = tails.iter().map(|tail| tail.end).max()
             && reaches(store.log(), end)?
         {
-            // The log reaches the end of the last listed message, so no listed message is missing.
+            // The log has the last listed message, so no listed message is missing.
             from = log_end::last_records(store.log(), end, LOOK_BACK)?;
             tails.clear();
         }
@@ -200,8 +200,7 @@ impl Lists {
         Ok(Self { is_closed, tails, ending })
     }
 
-    /// Returns the end of the log by the queues or by the index, with the name of the source; `None` if they list nothing behind
-    /// a log that ends at `end`.
+    /// Returns the end of the log by queues or index, with the name of the source; `None` if they list nothing behind `end`.
     fn listed_behind(&self, store: &MessageStore, end: u64) -> Result<Option<(u64, String)>> {
         let ending = &self.ending;
         if let Some(tail) = self.tails.iter().filter(|tail| ending.misses(tail, end)).max_by_key(|tail| tail.end) {

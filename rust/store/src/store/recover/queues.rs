@@ -130,8 +130,7 @@ impl QueueRepair {
         self.unlisted
     }
 
-    /// Tells whether a record may belong to its queue. Its unit points to the record, or does not exist yet. A half message
-    /// belongs to no queue, so the answer is true.
+    /// Tells whether a record may belong to its queue: its unit points to it, or does not exist yet. True for half messages.
     pub fn has_place(&mut self, message: &Message<'_>) -> Result<bool> {
         if !message.layout().is_dispatched() {
             return Ok(true);
@@ -209,7 +208,7 @@ impl QueueRepair {
             return self.restart(number, offset, unit);
         }
         let mut existing = state.unit(offset)?;
-        // The broker may have other delay levels than ours, so any time of delivery after the store time is accepted.
+        // The broker may have other delay levels, so any delivery after the store time is accepted.
         if existing.tags_code >= message.store_timestamp() && message.topic() == DELAY_TOPIC.as_bytes() {
             existing.tags_code = unit.tags_code;
         }

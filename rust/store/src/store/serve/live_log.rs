@@ -22,7 +22,7 @@ pub struct LiveLog {
     checks_bodies: AtomicBool,
 }
 
-/// A record in a map of the log, which stays mapped while this handle exists.
+/// A record in a map of the log.
 #[derive(Clone, Debug)]
 pub struct LiveRecord {
     file: Arc<FileMap>,

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::format::consume_queue::Unit;
 use crate::store::time_search::{TimedQueue, file_by_time, nearest};
 
-/// Returns the store time in milliseconds of the message at a queue offset; -1 if there is no message.
+/// Returns the store time of a message in milliseconds; -1 without a message.
 pub fn store_time(log: &LiveLog, queue: &LiveQueue, offset: i64) -> Result<i64> {
     match queue.unit(offset)?.filter(Unit::is_message) {
         Some(unit) => log.store_time(unit.physical_offset, unit.size),
