@@ -62,6 +62,7 @@ impl StoreTask {
 
     fn begin_block(&mut self) {
         self.next_row = 0;
+        // a scan of one topic would skip records that no consume queue lists
         if let Some(topic) = &self.read.only_topic {
             let is_of_topic =
                 |row: &Row, bytes: &[u8]| row.message(bytes).is_some_and(|m| m.topic() == topic.as_bytes());

@@ -45,7 +45,7 @@ impl TopicTask {
         let broker_name = ranges.first().map(|range| range.queue.broker_name.to_string());
         let batch = Batch::new(&ScanRequest { broker_name, ..read.request.scan.clone() });
         let is_endless = ranges.iter().any(QueueRange::is_endless);
-        // endless pieces have pullers of their own, which wait longer at the end of a queue
+        // endless pieces need pullers with other options, and a retry opens a new connection
         let key = read.pool_key.as_ref().filter(|_| !is_repeated);
         let key = key
             .map(|key| key.with(if is_endless { "endless" } else { "" }).with(piece.address.as_deref().unwrap_or("")));

@@ -259,6 +259,7 @@ impl Appender {
     }
 
     fn to_python<'py>(&self, py: Python<'py>, place: Place) -> Placed<'py> {
+        // an id with an IPv6 host has 28 bytes, written in hex
         let mut id = Vec::with_capacity(56);
         OffsetMessageId { host: self.inner.store_host(), physical_offset: place.physical_offset }.write(&mut id);
         let id = PyString::new(py, std::str::from_utf8(&id).unwrap_or_default());

@@ -49,6 +49,7 @@ impl Batch {
     ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
         let _ = requested_schema;
         let (array, schema) = to_ffi(&StructArray::from(self.0.clone()).into_data()).map_err(unreadable)?;
+        // a struct array has no schema metadata, so it is added here
         let schema = schema.with_metadata(self.0.schema_ref().metadata()).map_err(unreadable)?;
         Ok((PyCapsule::new_with_value(py, schema, SCHEMA)?, PyCapsule::new_with_value(py, array, ARRAY)?))
     }

@@ -179,6 +179,7 @@ impl DataPlane {
         let failed = |error: std::io::Error| RemotingError::new_err(format!("listening at {address}: {error}"));
         let bound =
             address.to_socket_addrs().map_err(failed)?.next().ok_or_else(|| failed(ErrorKind::NotFound.into()))?;
+        // without configured slaves only this machine may read the log
         let peers = slaves.map_or(Ok(Peers::Machine), |slaves| parse_addresses(&slaves).map(Peers::of_addresses))?;
         let (heartbeat, housekeeping) = (seconds(heartbeat), seconds(housekeeping));
         let tls = tls.map(PyTlsOptions::into_server).transpose()?;
@@ -378,6 +379,7 @@ impl DataPlane {
     fn take_skipped_messages(&self) -> Vec<SkippedRow> {
         let row = |message: SkippedMessage| {
             let SkippedRange { queue_offset, unit, messages, fault } = message.skipped;
+            // a range of damaged messages is reported as one row
             let reason = if messages == 1 { fault.to_string() } else { format!("{fault}: {messages} in all") };
 
             (message.topic, message.queue_id, queue_offset, unit.physical_offset, unit.size, reason)

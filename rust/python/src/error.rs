@@ -7,6 +7,7 @@ use rmqfast_store::Error;
 use rmqfast_store::error::no_room;
 use std::path::Path;
 
+// errno ENOSPC
 const NO_SPACE: i32 = 28;
 
 /// Imports the classes, and defines `exception`, which selects a class by the name from a Rust error's `class()`.

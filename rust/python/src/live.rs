@@ -44,6 +44,7 @@ pub fn record<'py>(py: Python<'py>, live: &Live, physical_offset: i64) -> PyResu
     Ok(record.map_err(to_python)?.map(|record| PyBytes::new(py, &record)))
 }
 
+/// Returns a message's store time; -1 if there is no such queue.
 pub fn store_time(py: Python<'_>, live: &Live, (topic, queue_id, queue_offset): (&str, i32, i64)) -> PyResult<i64> {
     of_queue(py, live, (topic, queue_id), -1, |queue| live.store_time(queue, queue_offset))
 }

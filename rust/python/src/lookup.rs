@@ -90,6 +90,7 @@ pub fn earliest_time(
 ) -> PyResult<Option<i64>> {
     py.detach(|| match (topic, queue_id) {
         (Some(topic), Some(queue_id)) => store.earliest_in_queue(topic, queue_id),
+        // a queue id without a topic selects no queue
         _ => store.earliest_time(topic),
     })
     .map_err(to_python)

@@ -60,6 +60,7 @@ fn value<'py>(py: Python<'py>, column: &dyn Array, row: usize) -> PyResult<Bound
         DataType::Timestamp(..) => {
             column.as_primitive::<TimestampMillisecondType>().value(row).into_pyobject(py)?.into_any()
         }
+        // the only column left is `properties`
         _ => map(py, column, row)?.into_any(),
     })
 }

@@ -67,6 +67,7 @@ impl TopicSink {
     }
 
     fn open(&self, partition: i32, month: Month) -> PyResult<TopicWriter> {
+        // not prompt: the last rows of a batch wait for more rows of their target
         let writer = sink::TopicWriter::new(self.options.clone(), self.columns.clone(), partition, month, false);
         Ok(TopicWriter { writer: Mutex::new(Some(writer.map_err(spark)?)), process: std::process::id() })
     }
@@ -81,6 +82,7 @@ pub struct TopicWriter {
 #[pymethods]
 impl TopicWriter {
     fn write(&self, py: Python<'_>, batch: OneBatch) -> PyResult<()> {
+        // handed over in the first call; later calls only wait for room
         let mut batch = Some(batch.0);
         self.wait(py, move |writer| {
             let is_taken = match batch.take() {

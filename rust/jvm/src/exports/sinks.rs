@@ -49,6 +49,7 @@ exports! {
     /// `isTaken`.
     fn send(env, mut writer => Handle<TopicWriter>, block => JByteArray<'a>, length => jint) -> jboolean {
         let mut rows = env.convert_byte_array(&block)?;
+        // the array is Java's whole buffer, which may be longer than its rows
         rows.truncate(length.unsigned_abs() as usize);
         let is_taken = writer.get().push(rows, WAIT);
         java::log(env, &writer.get().take_log())?;

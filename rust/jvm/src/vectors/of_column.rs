@@ -33,6 +33,7 @@ pub fn vector(column: Column, request: &ScanRequest) -> Option<Box<dyn Vector>> 
         Column::SysFlag => Box::new(Numbers::new(|m| m.layout().sys_flag)),
         Column::ReconsumeTimes => Box::new(Numbers::new(|m| m.reconsume_times())),
         Column::PreparedTransactionOffset => Box::new(Numbers::new(|m| m.prepared_transaction_offset())),
+        // a record's size is an int in Java, too
         Column::StoreSize => Box::new(Numbers::new(|m| m.layout().total as i32)),
         Column::BodyCrc => Box::new(Numbers::new(|m| m.body_crc())),
     })

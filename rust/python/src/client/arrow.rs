@@ -74,6 +74,7 @@ fn request(names: Option<Vec<String>>, microseconds: bool) -> PyResult<ScanReque
 }
 
 fn whole(request: ScanRequest) -> ScanRequest {
+    // as large as possible, since the messages must fit into one batch
     let (batch_rows, batch_bytes) = (ScanRequest::MAX_BATCH_ROWS, ScanRequest::MAX_BATCH_BYTES);
     ScanRequest { batch_rows, batch_bytes, ..request }
 }

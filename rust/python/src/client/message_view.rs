@@ -120,6 +120,7 @@ impl MessageView {
     }
 
     fn identity(&self) -> PyResult<(Option<&str>, &[u8], i32, i64)> {
+        // the record's topic, so that views that show another topic stay equal
         let record = self.message()?.record();
         Ok((self.source.broker_name.as_deref(), record.topic(), record.queue_id(), record.queue_offset()))
     }

@@ -172,6 +172,7 @@ impl Puller {
     #[pyo3(signature = (timeout, *, max_items=64))]
     fn take<'py>(&self, py: Python<'py>, timeout: f64, max_items: usize) -> PyResult<Bound<'py, PyList>> {
         self.check_process()?;
+        // `seconds` limits the timeout, so the sum cannot overflow
         let until = Instant::now() + seconds(timeout);
         loop {
             let now = Instant::now();

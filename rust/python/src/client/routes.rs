@@ -29,6 +29,7 @@ impl RouteTable {
         if let Some(queues) = new_topic_queues {
             data = data.for_new_topic(queues);
         }
+        // an equal route keeps the table's version, so that cached queues stay valid
         if self.core.get(topic).is_some_and(|before| data.says_as(&before)) {
             return Ok(false);
         }

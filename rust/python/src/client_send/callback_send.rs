@@ -81,6 +81,7 @@ impl CallbackSend {
         if sender.try_request(made, number, address, left, attempt())? {
             return Ok(());
         }
+        // a thread that runs callbacks must not wait: the room that it waits for is freed by callbacks
         let waits = sender.may_wait(py)?;
         sender.request(made, number, address, left, attempt(), waits)
     }
@@ -97,6 +98,7 @@ impl CallbackSend {
             }
         }
         let end = progress.end(py, self.queues.get())?;
+        // unlocked before hooks run, which are Python code
         drop(progress);
         // given back before the callback runs, which may send the next message
         sender.in_flight().give_back(self.made.get().bytes().len());

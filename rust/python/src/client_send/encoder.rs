@@ -146,6 +146,7 @@ fn write_properties(
 }
 
 fn body_of(common: &Common, py: Python<'_>, body: PyBackedBytes) -> (Body, i32) {
+    // borrowed, so that a small body is not copied
     if body.len() < common.compress_over {
         return (Body::Given(body), 0);
     }

@@ -142,6 +142,7 @@ impl PublishTopics {
         let size = message.getattr(intern!(py, "body"))?.len().unwrap_or(0);
         // an empty or large body needs the full validation, which reports it
         let may_be_large = size == 0 || size > self.max_message_size;
+        // fast path: the topic was validated before, and no route has changed
         let queues = match self.fresh(&topic).filter(|_| !may_be_large) {
             Some(queues) => queues,
             None => {
@@ -194,6 +195,7 @@ impl PublishTopics {
         let wrapped = wrap(&self.namespace, name);
         let Some(route) = routes.get(&wrapped) else { return Ok(None) };
         let known = |topic: &Topic| topic.known.as_ref().map(|known| (known.queues.clone(), known.route.clone()));
+        // queues of an unchanged route are reused, so that `MessageQueue` objects are made once
         let known = self.lock().get(name).and_then(known).filter(|(_, of)| Arc::ptr_eq(of, &route));
         let queues = match known {
             Some((queues, _)) => queues,

@@ -51,6 +51,7 @@ impl<'py> Sent<'_, 'py> {
             }
         };
         let region = match stored.region {
+            // as in Java, an answer without a region stands for the default region
             None => classes.default_region.bind(py).clone(),
             Some(region) => PyString::new(py, region).into_any(),
         };

@@ -34,6 +34,7 @@ pub fn batches_of(
         let columns = Columns::new(&with_topic(batch, topic)?).map_err(to_python)?;
         for index in 0..columns.len() {
             batches.add(&columns, &columns.row(index))?;
+            // counted over the whole stream, for errors
             batches.row += 1;
         }
     }

@@ -166,6 +166,7 @@ impl MessageSender {
         let began = Instant::now();
         let queues = self.topics.queues_for(message.py(), &message)?;
         let chosen = self.topics.chosen(queues.get(), &message, queue, selector, argument)?;
+        // a send to a selected queue is not retried
         let rules = if chosen.is_some() { &self.rules.once } else { &self.rules.waited };
         let progress = Progress::new(rules, chosen, began, timeout);
         Ok(SendState { queues, message: message.unbind(), messages: messages.map(Bound::unbind), progress })

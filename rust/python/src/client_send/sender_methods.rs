@@ -91,6 +91,7 @@ impl MessageSender {
         let (context, outgoing) = this.before(&message, shown, queues.get(), &queue, &address, ASYNC)?;
         let left = progress.deadline().saturating_duration_since(Instant::now()).as_secs_f64();
         if let Err(error) = this.in_flight.get().take(py, outgoing.get().bytes().len(), left.max(0.0)) {
+            // hooks were called before, so they are told of the failure
             return Err(this.failed_before(py, context.as_ref(), error)?);
         }
         let send = CallbackSend::new(slf, outgoing, queues, progress, callback, context);

@@ -36,6 +36,7 @@ pub fn sign_fields<'py>(
 }
 
 fn texts(mapping: &Bound<'_, PyAny>) -> PyResult<Pairs> {
+    // not `pairs`, which refuses strings with surrogates
     let items = mapping.call_method0("items")?.try_iter()?;
     let items = items.map(|item| {
         let (name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>) = item?.extract()?;

@@ -375,7 +375,7 @@ mod tests {
             prop_assert_eq!(parts.len(), ranges.len());
             for range in &ranges {
                 let own = &parts[&range.queue];
-                // one follows the other, from the first offset to the last
+                // each piece begins where the one before it ends
                 let edges: Vec<i64> = own.iter().map(|(from, _)| *from).chain([range.end]).collect();
                 let expected: Vec<i64> = [range.start].into_iter().chain(own.iter().map(|(_, end)| *end)).collect();
                 prop_assert_eq!(edges, expected);
@@ -408,7 +408,7 @@ mod tests {
         let stretch = LogStretch { file_size: 1000, from: 5, end: 900, ..LogStretch::default() };
         let part = LogPart { stretch, first: (7, -1), begins: vec![(0, 5), (3, 6), (0, 7)] };
         let ranges = [range("t", "b", 0, 0, 100), range("t", "b", 1, 3, 100), range("t", "b", 2, 0, 100)];
-        // one that begins later still counts from where it was planned to
+        // a range that begins later still records its planned beginning
         let left = part.keep_ranges(&ranges, &[range("t", "b", 1, 50, 100), range("t", "b", 2, 0, 100)]);
         assert_eq!(left.begins, [(3, 6), (0, 7)]);
         assert_eq!(LogPart::of_parts(left.to_parts()), Ok(left));

@@ -107,7 +107,7 @@ mod tests {
         });
         assert_eq!(handover.push(4, at_once), HandoverResult::Done);
         drop(ClosedAtEnd(&handover));
-        // what is there is still taken
+        // items that are queued at closing are still taken
         assert_eq!((handover.take(), handover.take()), (Some(4), None));
         assert_eq!(handover.push(5, Duration::from_secs(60)), HandoverResult::Closed);
     }

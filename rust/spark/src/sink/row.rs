@@ -138,7 +138,7 @@ impl<'a> Fields<'a> {
 pub mod tests {
     use super::*;
 
-    /// Fields as Java writes them.
+    /// Writes fields in the form of the JVM source.
     #[derive(Default)]
     pub struct RowBytes(pub Vec<u8>);
 

@@ -264,7 +264,7 @@ mod tests {
         (Arc::new(bytes.0.into()), places)
     }
 
-    /// The parcels as target's queue, delay, and numbers of rows; or what is wrong.
+    /// Returns each parcel's queue id, delay level and row numbers, or the error of a row.
     fn sent(batch_size: usize, rows: &[(&str, Option<i64>, Option<i64>)]) -> Result<Vec<String>, String> {
         let (options, ids, (block, places)) = (options(), ids(), block(rows));
         let mut batches = RowBatches::new(&options, &COLUMNS, batch_size, &ids);

@@ -297,7 +297,7 @@ mod tests {
         let end = initial(&[]);
         assert_eq!(initial(&[("startingOffsets", "Latest")]), end);
         assert!(store_position(&end).expect("a position") > (100 * SIZE) as u64, "{end}");
-        // whole files: tasks filter what is older
+        // pieces of whole files: tasks filter older messages
         assert_eq!(initial(&[("startingTimestamp", "1600000000000")]), r#"{"log": 0}"#);
     }
 
@@ -367,7 +367,7 @@ mod tests {
         appender.append(&Messages::new(vec![message; 30]), Some(1), 0).expect("appended");
         appender.close().expect("closed");
         let end = stream(one.path(), &[]).initial().expect("an offset");
-        // a longer log of the same messages goes on there, and each record is a place to go on at
+        // a longer log with the same messages continues there, and each record is a valid position
         assert!(latest(&mut stream(other.path(), &[]), &end, true) > store_position(&end).expect("a position"));
         let error = stream(longer.path(), &[]).latest(Some(&end), true).expect_err("another").to_string();
         assert!(error.contains("has no message that begins at the checkpoint's offset"), "{error}");
@@ -375,7 +375,7 @@ mod tests {
         latest(&mut careless, &end, true);
         let told: Vec<_> = careless.take_log().into_iter().map(|(level, _)| level).collect();
         assert_eq!(told, [Level::Warning]);
-        // a batch that was planned before is one that nobody looked at since
+        // a batch that was planned by an earlier run is checked again
         let (begin, behind) = (store_text(17), store_text(18));
         let mut strict = stream(one.path(), &[]);
         let error = strict.pieces(&begin, &behind).expect_err("no message").to_string();
@@ -383,7 +383,7 @@ mod tests {
         let mut careless = stream(one.path(), &[("failOnDataLoss", "false")]);
         careless.pieces(&begin, &behind).expect("pieces");
         assert_eq!(careless.take_log().len(), 1);
-        // seen once, it is not looked at again: a file's blank end is a place as well
+        // a position that was checked is not checked again; the blank end of a file is a valid position, too
         let mut small = stream(other.path(), &[("maxBytesPerTrigger", "1")]);
         let first = latest(&mut small, r#"{"log": 0}"#, true);
         assert!(first > 0 && small.take_log().is_empty());

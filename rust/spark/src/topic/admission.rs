@@ -331,10 +331,10 @@ mod tests {
             end.expect("an end")[&queue(0)]
         };
         assert_eq!(end(0, 9, limits, 0), 0);
-        // Trigger.AvailableNow would never end if it waited for more
+        // with Trigger.AvailableNow the stream must not wait for more messages
         assert_eq!(end(0, 9, UNLIMITED, 0), 9);
         assert_eq!(end(0, 10, limits, 5), 10);
-        // the time counts from the last batch
+        // the delay counts from the last batch
         assert_eq!(end(10, 12, limits, 904), 10);
         assert_eq!(end(10, 12, limits, 905), 12);
     }
@@ -401,7 +401,7 @@ mod tests {
             };
             let shorter = [broken(0, 30, false)];
             assert_eq!(end(&rest, &shorter, 1).expect("an end"), start);
-            // it was whole in between: the time counts anew
+            // the queue was complete in between, so the patience starts again
             for (there, breaks, now) in [(&whole, &[][..], 60), (&rest, &shorter, 70), (&rest, &shorter, 130)] {
                 assert_eq!(end(there, breaks, now).expect("an end"), start);
             }

@@ -196,11 +196,11 @@ mod tests {
         assert_eq!(text, expected);
         assert_eq!(TopicPosition::of_text(&orders(), &text).expect("a position"), position);
         assert_eq!(topic_offsets(&orders(), &text).expect("offsets"), position.offsets);
-        // a broker of that name has offsets
+        // a broker whose name looks like a member with store times, but which has offsets
         let odd = r#"{"orders": {"b stored 0:1": {"0": 20}}}"#;
         let odd = TopicPosition::of_text(&orders(), odd).expect("a position");
         assert_eq!((odd.offsets, odd.stored), (offsets(&[("orders", "b stored 0:1", 0, 20)]), StoreTimes::new()));
-        // times of queues without an offset say nothing
+        // store times of queues without an offset are ignored
         let alone = r#"{"orders": {"b": {"0": 20}, "b stored 1:5": {}, "c stored 0:5": {}}}"#;
         assert_eq!(TopicPosition::of_text(&orders(), alone).expect("a position").stored, StoreTimes::new());
     }

@@ -161,13 +161,13 @@ mod tests {
         ]);
         let unknown = QueueState { last_stored: None, ..state(0, 20, 0) };
         let all = states(&[
-            // nothing came
+            // no new messages
             (0, state(0, 20, 5)),
-            // made anew, with as many messages
+            // created again, with as many messages
             (1, state(0, 20, 9)),
-            // something came
+            // new messages
             (2, state(0, 25, 9)),
-            // nobody knows when its last message was stored
+            // the last message's store time is unknown
             (3, state(0, 25, 9)),
             // the last message has expired
             (4, state(20, 25, 9)),
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_batch_whose_first_message_is_not_there_any_more_is_a_break() {
-        // behind the first messages that a batch read
+        // positions behind the first messages that a batch read
         let first = position(&[(0, 1, Some(5)), (1, 1, Some(5)), (2, 1, Some(5)), (3, 1, Some(5)), (4, 1, None)]);
         let slave = QueueState { is_of_master: false, ..state(0, 0, 0) };
         let all =
@@ -196,7 +196,7 @@ mod tests {
     fn another_message_than_the_one_that_was_read_is_a_break() {
         let at = position(&[(0, 20, Some(5)), (1, 20, Some(5)), (2, 20, Some(5)), (3, 20, Some(5))]);
         let all = states(&[(0, state(0, 25, 9)), (1, state(0, 25, 9)), (2, state(0, 25, 9)), (3, state(3, 25, 9))]);
-        // of a light queue, or one that is compacted, another message may stand there
+        // a light or compacted queue may have another message there
         let other = FoundMessage { is_own: false, ..message(9) };
         let found = BTreeMap::from([
             (queue(0), Some(message(5))),

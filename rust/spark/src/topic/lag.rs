@@ -161,7 +161,7 @@ mod tests {
         assert!(lag.queues[&queue(0)].seen.len() <= KEPT);
         for offset in 0..1000 {
             let told = lag.queues[&queue(0)].first_seen(offset).expect("it was seen").as_secs();
-            // message n was seen in second n + 1
+            // message n was first seen in second n + 1
             assert!((offset as u64 + 1..=1000).contains(&told), "{offset}: {told}");
         }
         assert_eq!(behind(&lag, 999, 1000), "0.000");

@@ -83,7 +83,8 @@ mod tests {
         Queue { topic: "orders".into(), broker_name: "b".into(), queue_id }
     }
 
-    /// An answer for a queue with messages at these offsets; each is stored at 1000 and its offset, and sent to queue 0.
+    /// Builds an answer for a queue with messages at these offsets, each stored at 1000 plus its offset. Their records
+    /// name queue 0.
     fn answer(queue_id: i32, offsets: &[i64]) -> PulledAnswer {
         let host = Host { ip: Ipv4Addr::LOCALHOST.into(), port: 1 };
         let (mut body, mut rows) = (Vec::new(), Vec::new());
@@ -132,7 +133,8 @@ mod tests {
         assert_eq!(text, expected.join("\n"));
         let topics = Topics::of_names(["orders".to_owned()]).expect("a name");
         assert_eq!(TaskPosition::of_text(&topics, &text).expect("a position"), at(&position, 10));
-        // a filter left out what is between, and a queue that was given up goes on nowhere
+        // a filter dropped the messages between, so no store time is known; a queue that was given up has no next
+        // offset
         assert!(at(&position, 12).next.stored.is_empty());
         assert_eq!(position.at([]).next, TopicPosition::default());
     }

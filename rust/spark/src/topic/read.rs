@@ -564,7 +564,7 @@ mod tests {
         assert_eq!(old.request_warnings(), [warning]);
         let new = read(&[("topic", "a"), ("pullsInFlight", "3")]);
         assert_eq!((new.request.puller.depth, new.request_warnings()), (3, Vec::new()));
-        // nobody is led to it
+        // hints must not suggest the old name
         assert!(!Options::names(Kind::TopicBatch).contains(&"pullsUnderWay"));
     }
 
@@ -573,7 +573,7 @@ mod tests {
         for option in [("subscribe", "a,b"), ("subscribePattern", "[ab]")] {
             let mut read = read(&[option]);
             assert!(read.take(&[]).is_empty());
-            // or it would not look whether all is there that options name
+            // otherwise the read would not check that all topics in the options exist
             assert_eq!(read.cut.topics, None);
             assert_eq!(read.take(&[topic_in(&["c", "b", "a"])]), [true]);
             assert_eq!(
