@@ -1,4 +1,4 @@
-"""The command line. Servers run without a third-party package; other commands need the extra `cli`."""
+"""The command line. Servers run without third-party packages; other commands need the extra `cli`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["main"]
 
 NEEDED = ("typer", "rich")
 _SHOW = warnings.showwarning
-#: By this variable a shell asks for completions.
+#: Environment variable by which a shell requests completions.
 COMPLETE = "_RMQFAST_COMPLETE"
 
 
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _run(words: list[str]) -> None:
-    if words == ["--version"]:  # before anything is imported that it does not need
+    if words == ["--version"]:  # before any import that it does not need
         print(f"rmqfast {__version__}")
         return
     if COMPLETE in os.environ:
@@ -47,7 +47,7 @@ def _run(words: list[str]) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     warnings.showwarning = _show_warning
     try:
-        import rich  # noqa: F401 - of it only this is imported before a table is shown
+        import rich  # noqa: F401  # only this part of rich is imported before a table is shown
 
         from rmqfast.cli.app import app
     except ImportError as error:
@@ -68,7 +68,7 @@ def _show_warning(  # noqa: PLR0917 - as `warnings.showwarning`
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Shows a warning in one line, without a line of code."""
+    """Shows an `ExpressionWarning` in one line, without a line of code."""
     if issubclass(category, ExpressionWarning):
         print(f"warning: {message}", file=sys.stderr)
     else:
@@ -86,11 +86,7 @@ def _complete() -> None:
 
 
 def _without_extra(words: list[str], missing: str) -> None:
-    """Runs a command that needs no library; exit code 3 for all others.
-
-    Raises:
-        SystemExit: 3 where the words are none of those commands.
-    """
+    """Runs a command that needs no library; ends all others with exit code 3."""
     from rmqfast.cli import plain
 
     if words[:1] and words[0] not in {*plain.COMMANDS, "-h", "--help", "--version"}:

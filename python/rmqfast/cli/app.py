@@ -1,4 +1,4 @@
-"""The root of the command line: command groups, and how errors end them."""
+"""The root of the command line: command groups, and the handling of errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds out how a command reaches its cluster: options, environment, profile."""
+"""Determines how a command reaches its cluster: from options, environment and profile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
     "write_values",
 ]
 
-#: Of a client, as a broker knows it.
+#: Columns of a client, as a broker knows it.
 CONNECTION_COLUMNS = ("client_id", "client_addr", "language", "version")
 Cluster = Annotated[str | None, typer.Option("-c", "--cluster", help="The cluster. Default: all.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Make the change; otherwise only show it.")]
@@ -44,7 +44,7 @@ def _option(*names: str, text: str, variables: str | list[str] | None = None) ->
 
 @dataclass(frozen=True, kw_only=True)
 class AccessOptions:
-    """Settings of a cluster on the command line, in the environment and, but for the first one, in a profile."""
+    """Settings of a cluster, from the command line, the environment and, except for `profile`, a profile."""
 
     profile: Annotated[str | None, _option("--profile", text="Of ~/.config/rmqfast.toml; `default` without it.")] = None
     name_server: Annotated[
@@ -79,11 +79,9 @@ OPTIONS = tuple(option.name for option in fields(AccessOptions))
 
 @dataclass(frozen=True)
 class Access:
-    """The settings by which a command reaches its cluster.
+    """Settings by which a command reaches its cluster.
 
-    Attributes:
-        values: The settings, by the names of `AccessOptions`.
-        sources: Origin of each: an option, a variable, or a profile.
+    `values` are the settings by the names of `AccessOptions`; `sources` name the option, variable or profile of each.
     """
 
     values: Mapping[str, Any] = field(repr=False)
@@ -91,10 +89,10 @@ class Access:
 
     @classmethod
     def of(cls, context: typer.Context, options: AccessOptions) -> Access:
-        """The settings of command line and environment, completed by the profile.
+        """Returns the settings of command line and environment, completed by the profile.
 
         Raises:
-            ArgumentError: No such profile, or a file of profiles that breaks their rules.
+            ArgumentError: The profile does not exist, or the file of profiles is malformed.
         """
         profile = load_profile(options.profile)
         explicit = {name: getattr(options, name) for name in OPTIONS if name != "profile"}
@@ -105,10 +103,10 @@ class Access:
         )
 
     def config(self) -> ClientConfig:
-        """The configuration of clients.
+        """Returns the configuration of clients.
 
         Raises:
-            ArgumentError: The name server or half of an account is missing, or TLS has nobody to trust.
+            ArgumentError: The name server or half of an account is missing, or TLS has no trusted authority.
         """
         if not self.values.get("name_server"):
             name = "name_server in a profile"
@@ -124,10 +122,10 @@ class Access:
         return ClientConfig(name_server=self.values["name_server"], tls=self._tls(), **account)
 
     def next_step(self, error: RmqError) -> str | None:
-        """Advice on an error that access control or TLS may cause; `None` for others."""
+        """Returns advice on an error that access control or TLS may cause; `None` for other errors."""
         text = str(error).lower()
         steps = {
-            # an AclException has code 1, as any failure has: only its words say what it is
+            # An AclException has code 1 like any failure, so only its text tells.
             "no accesskey is configured": f"{_ways_to_say('access_key')}; and its secret",
             "no acl config for": f"the access key comes from {self.sources.get('access_key')}",
             "check signature failed": f"the secret key comes from {self.sources.get('secret_key')}",
@@ -159,12 +157,12 @@ class Access:
 def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
     """Gives a command the options of `AccessOptions`, and their values as its argument `access`.
 
-    Errors of access control and unknown names get the next step as a note, which the root of the command line prints.
+    Errors of access control and unknown names get a next step as a note, which the root of the command line prints.
     """
-    # typer reads annotations as objects, and `from __future__ import annotations` leaves texts
+    # Typer needs annotations as objects, but `from __future__ import annotations` leaves strings.
     own = inspect.signature(command, eval_str=True)
     hints = get_type_hints(AccessOptions, include_extras=True)
-    # keyword only: a command's own arguments may have defaults, or none
+    # Keyword-only parameters may follow others in any order, with or without defaults.
     kind = inspect.Parameter.KEYWORD_ONLY
     shared = [inspect.Parameter("context", kind, annotation=typer.Context)]
     shared += [inspect.Parameter(name, kind, default=None, annotation=hints[name]) for name in OPTIONS]
@@ -180,7 +178,7 @@ def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
                 error.add_note(step)
             raise
 
-    # `wraps` has copied those of the command, which has no such options
+    # `wraps` copied the signature of the command, which lacks these options.
     run.__signature__ = own.replace(parameters=[*parameters, *shared])  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*parameters, *shared)}
     return run
@@ -188,26 +186,22 @@ def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def administration(access: Access) -> Iterator[Admin]:
-    """An `Admin` while the block runs; raises as `Access.config`.
-
-    Raises:
-        ArgumentError: As `Access.config`.
-    """
+    """Yields a running `Admin`; raises like `Access.config`."""
     with Admin(config=access.config()) as admin:
         yield admin
 
 
 def group_names(admin: Admin) -> list[str]:
-    """The consumer groups of a cluster by name, without the built-in ones."""
+    """Returns the consumer groups of a cluster by name, without built-in ones."""
     prefix = "%RETRY%"
     began = {topic.removeprefix(prefix) for topic in admin.topics.all() if topic.startswith(prefix)}
-    # mqadmin lists those with a topic of retries only, and so none that nobody ever joined
+    # mqadmin lists only groups with a retry topic, and so no group that nobody ever joined.
     configured = admin.groups.all().keys() - {group.group_name for group in built_in_groups()}
     return sorted(began | configured)
 
 
 def write_values(form: Form, columns: Sequence[str], values: Iterable[object]) -> None:
-    """Writes values as rows with a column per attribute."""
+    """Writes values as rows, with an attribute per column."""
     write(form, columns, [[[getattr(value, column) for column in columns] for value in values]])
 
 
@@ -218,5 +212,5 @@ def _source(context: typer.Context, name: str) -> str:
 
 
 def _ways_to_say(name: str) -> str:
-    """The ways to give a missing setting."""
+    """Lists the ways to give a missing setting."""
     return f"--{name.replace('_', '-')}, RMQFAST_{name.upper()}, or {name} in a profile of {profile_file()}"

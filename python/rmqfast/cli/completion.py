@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 __all__ = ["complete_group", "complete_topic", "join_split_words"]
 
-#: Seconds to wait for a connection, and for an answer: somebody sits at the prompt.
+#: Seconds to wait for a connection and for an answer; short, since a person waits at the prompt.
 PATIENCE = 1.0
-#: What bash splits words at beside blanks, and what its variable has between two words.
+#: Characters at which bash splits words besides blanks, and the separator in its variable of words.
 SPLITTERS, BETWEEN = (":", "="), "\n"
 
 
 def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
-    """Topics that begin with `incomplete`; those with `%` only if it has one."""
+    """Returns topics that begin with `incomplete`; topics with `%` only if it has one."""
     of_store = any(parameter.name == "directory" for parameter in context.command.params)
     names = _topics_of_store(context) if of_store else _answer(context, _topics)
     return [name for name in names if name.startswith(incomplete) and (incomplete or not name.startswith("%"))]
 
 
 def complete_group(context: typer.Context, incomplete: str) -> list[str]:
-    """Consumer groups that begin with `incomplete`."""
+    """Returns consumer groups that begin with `incomplete`."""
     return [name for name in _answer(context, _groups) if name.startswith(incomplete)]
 
 
 def join_split_words(environment: MutableMapping[str, str]) -> None:
-    r"""Joins words that bash splits: it makes three of `127.0.0.1:9876` and of `--topic=orders`.
+    r"""Joins words that bash splits: it makes three words of `127.0.0.1:9876` and of `--topic=orders`.
 
     Example:
         >>> words = {"COMP_WORDS": "rmqfast\n-n\nhost\n:\n9876\n", "COMP_CWORD": "5"}
@@ -50,7 +50,7 @@ def join_split_words(environment: MutableMapping[str, str]) -> None:
     current = int(environment["COMP_CWORD"])
     joined, position = [words[0]], 0
     for index, (before, word) in enumerate(pairwise(words), 1):
-        # a word of its own, so a blank stood before it
+        # Otherwise it is a word of its own, after a blank.
         if word and (word in SPLITTERS or before in SPLITTERS):
             joined[-1] += word
         else:
@@ -64,7 +64,7 @@ def _answer(context: typer.Context, ask: Callable[[Admin], Iterable[str]]) -> li
     from rmqfast.admin import Admin
     from rmqfast.cli.cluster_access import OPTIONS, Access, AccessOptions
 
-    # whatever goes wrong: at the prompt there is no place to say it
+    # At the prompt, there is no place to show an error.
     with redirect_stderr(io.StringIO()), suppress(Exception):
         options = AccessOptions(**{name: context.params.get(name) for name in OPTIONS})
         config = replace(Access.of(context, options).config(), connect_timeout=PATIENCE, request_timeout=PATIENCE)
@@ -86,11 +86,11 @@ def _groups(admin: Admin) -> list[str]:
 def _topics_of_store(context: typer.Context) -> list[str]:
     from rmqfast.store import open_store
 
-    # where the line ends in an option without its value, arguments are left as they are
+    # If the line ends with an option without value, the arguments are still unparsed.
     directory = context.params.get("directory") or next(iter(context.args), None)
     directories = (directory, *(context.params.get("commit_log_dir") or ()))
     with redirect_stderr(io.StringIO()), suppress(Exception):
-        # a shell that asks has not replaced `~`, as it does once the line is entered
+        # During completion, the shell has not expanded `~` yet.
         path, *log_directories = (Path(str(each)).expanduser() for each in directories)
         with open_store(path, commit_log_dirs=log_directories) as store:
             return sorted(store.topics())

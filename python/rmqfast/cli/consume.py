@@ -24,12 +24,12 @@ __all__ = ["consume"]
 
 POLL_SECONDS = 0.5
 BATCH = 32
-#: Within these a new member has queues, if there are any left for it.
+#: Seconds in which a new member gets queues, if there are any for it.
 JOIN_SECONDS = 30.0
 
 
 class Beginning(StrEnum):
-    """Start of a group without offsets."""
+    """Position at which a group without offsets starts."""
 
     FIRST = "first"
     LAST = "last"
@@ -60,7 +60,7 @@ def consume(
 ) -> None:
     """Prints messages as they arrive, until Ctrl-C or SIGTERM. The group resumes behind the printed ones."""
     names = chosen_columns(columns, output)
-    # one message a pull where they are counted: what is pulled together is consumed together
+    # If messages are counted, pull them one by one, since a pull is committed as a whole.
     size = BATCH if most is None else 1
     options = LitePullOptions(auto_commit=False, pull_batch_size=size, consume_from_where=BEGINNINGS[beginning])
     consumer = LitePullConsumer(group, config=access.config(), options=options)
@@ -71,12 +71,12 @@ def consume(
 
 
 def _look_in(consumer: LitePullConsumer, topic: str, *, is_awaited: bool) -> None:
-    """Asks for offsets first, so that errors end the command: the consumer itself would retry for ever.
+    """Requests offsets first, so that errors end the command; the consumer itself would retry forever.
 
     Raises:
         RemotingError: A server refuses the account.
-        ClientError: The topic does not exist and is not awaited, no name server answers, or a broker does not return an
-            offset of the group.
+        ClientError: The topic does not exist and is not awaited, no name server answers, or a broker does not return
+            an offset of the group.
     """
     try:
         queues = consumer.fetch_message_queues(topic)
@@ -95,14 +95,14 @@ def _look_in(consumer: LitePullConsumer, topic: str, *, is_awaited: bool) -> Non
         except ClientError as error:
             if error.__cause__ is not None:
                 raise
-            # it has no master now: its slave gives messages, and offsets of groups
+            # The queue has no master now; its slave serves messages and offsets of groups.
         consumer.committed(queue)
 
 
 def _batches(
     consumer: LitePullConsumer, columns: Sequence[str], most: int | None, idle: float | None
 ) -> Iterator[list[Row]]:
-    """Rows of each pull. The caller has written them when it asks for the next ones."""
+    """Yields the rows of each pull. When asked for the next ones, the caller has written these."""
     count, last = 0, time.monotonic()
     patience = last + JOIN_SECONDS
     while most is None or count < most:
@@ -113,7 +113,7 @@ def _batches(
             consumer.commit_sync()
             count, last = count + len(messages), time.monotonic()
         elif not consumer.assignment and time.monotonic() < patience:
-            last = time.monotonic()  # it has no queues yet, so there can be no messages
+            last = time.monotonic()  # without queues there can be no messages
         elif idle is not None and time.monotonic() - last >= idle:
             return
 

@@ -9,12 +9,12 @@ from rmqfast.store.json_lines import base64_text, json_text
 
 __all__ = ["csv_cell", "screen_cell"]
 
-# A spreadsheet takes a cell that begins so for a formula.
+# A spreadsheet takes a cell with such a beginning for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_cell(value: object) -> object:
-    """A value for CSV: an apostrophe protects text that a spreadsheet would run; null is empty."""
+    """Returns a value for CSV: an apostrophe protects text that a spreadsheet would run; null is empty."""
     if isinstance(value, bytes | Mapping):
         value = base64_text(value) if isinstance(value, bytes) else json_text(value)
     if isinstance(value, str) and value.startswith(FORMULA):
@@ -23,6 +23,6 @@ def csv_cell(value: object) -> object:
 
 
 def screen_cell(value: object) -> object:
-    """A value for a terminal: `csv_cell` with control and format characters escaped."""
+    """Returns a value for a terminal: `csv_cell` with control and format characters escaped."""
     cell = csv_cell(value)
     return escape(cell) if isinstance(cell, str) else cell

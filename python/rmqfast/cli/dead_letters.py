@@ -44,7 +44,7 @@ def dead_letters(
     """Prints the dead letters of a group, the oldest of each broker first, with those already resent."""
     with administration(access) as admin:
         messages = _letters_of(admin, group, most, start_time, end_time)
-    letters = [each.to_message_ext() for each in messages]  # whose body may be None
+    letters = [each.to_message_ext() for each in messages]  # the body of such a message may be None
     rows = [[_origin(each), *(getattr(each, column) for column in LETTER_COLUMNS[1:])] for each in letters]
     write(output, LETTER_COLUMNS, [rows])
 
@@ -82,7 +82,7 @@ def resend(
 def _letters_of(admin: Admin, group: str, most: int | None, start_time: str | None, end_time: str | None) -> list[Any]:
     times = {"begin_timestamp": milliseconds(start_time)}
     end = milliseconds(end_time)
-    # RocketMQ's end is included, --end-time is not, as with `store scan`
+    # RocketMQ's end is inclusive, but --end-time is exclusive, as in `store scan`.
     times["end_timestamp"] = None if end is None else end - 1
     bounds = {name: time for name, time in times.items() if time is not None}
     return admin.dead_letters.of_group(group, max_messages=most, **bounds)
@@ -99,7 +99,7 @@ def _with_ids(letters: list[Any], group: str, ids: list[str]) -> list[Any]:
 
 
 def _resend_each(admin: Admin, letters: list[Any]) -> Iterator[list[Row]]:
-    """A row per letter after it was sent, so that an error does not hide the earlier ones."""
+    """Yields a row per letter after sending it, so that an error does not hide the earlier ones."""
     for letter in letters:
         result = admin.dead_letters.resend(letter)
         queue = result.queue

@@ -24,14 +24,14 @@ from rmqfast.store import AppendOptions, open_store
 
 __all__ = ["demo"]
 
-SparkSession = Any  # only rmqfast.spark knows pyspark
+SparkSession = Any  # only rmqfast.spark imports pyspark
 BROKERS_STORE = "offsets-4.9.4"
-MARK = ".rmqfast-demo"  # in a directory that the demo made, and may remove
+MARK = ".rmqfast-demo"  # marks a directory that the demo created and may remove
 RECORD_BYTES = BODY_BYTES + 200
-# the store, its Parquet files, and what Spark spills
+# Factor for the store, its Parquet files, and Spark's spilled data.
 SPACE = 2.5
 BAR_WIDTH = 40
-FILE_BYTES = 64 << 20  # files of RocketMQ's size, 1 GiB, would mostly be empty
+FILE_BYTES = 64 << 20  # RocketMQ's default of 1 GiB would leave files mostly empty
 INDEX_ENTRIES = 1_000_000
 
 COUNTS = """
@@ -77,7 +77,7 @@ def check_space(directory: Path, size_mib: int) -> None:
 
 @contextmanager
 def workplace(directory: Path, *, keep: bool) -> Iterator[None]:
-    """A new directory for the block. Replaces one of an earlier demo, but no other."""
+    """Provides a new directory for the block. Replaces the directory of an earlier demo, but no other."""
     if exists(directory / MARK):
         shutil.rmtree(directory)
     elif exists(directory):
@@ -92,7 +92,7 @@ def workplace(directory: Path, *, keep: bool) -> Iterator[None]:
 
 
 def unpack_brokers_store(directory: Path) -> None:
-    """Unpacks a small store that RocketMQ 4.9.4 wrote."""
+    """Unpacks a small store written by RocketMQ 4.9.4."""
     import tarfile
     from importlib import resources
 
@@ -138,7 +138,7 @@ def show_counts(spark: SparkSession, path: Path) -> None:
 
 
 def show_hours(spark: SparkSession, path: Path) -> None:
-    """Prints the messages by hour as bars."""
+    """Prints the messages per hour as bars."""
     hours = rows(spark, HOURS, path, ["born_timestamp"])
     most = max(messages for _, messages in hours)
     for hour, messages in hours:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BODY_BYTES", "tables"]
 
-# topic, share of the messages, tags with their shares
+# Topic, share of the messages, tags with their shares.
 TOPICS = (
     ("clicks", 60, {"view": 70, "search": 20, "cart": 10}),
     ("orders", 25, {"paid": 70, "shipped": 25, "cancelled": 5}),
@@ -28,16 +28,11 @@ QUEUES = 4
 BODY_BYTES = 1000
 ROWS = 20_000
 MINUTES = 24 * 60
-SEED = 20_211_221  # a demo that looks the same twice
+SEED = 20_211_221  # the same demo data each time
 
 
 def tables(rows: int, *, ends_at: datetime) -> Iterator[pa.Table]:
-    """Yields tables of messages, oldest first.
-
-    Args:
-        rows: Number of messages.
-        ends_at: Birth time of the last one; the first is a day older.
-    """
+    """Yields tables of messages, oldest first; the last message is born at `ends_at`, the first a day earlier."""
     chance = random.Random(SEED)  # noqa: S311  (made-up data)
     minutes = _minutes()
     first = milliseconds(ends_at.astimezone(UTC)) - MINUTES * 60_000
@@ -49,7 +44,7 @@ def tables(rows: int, *, ends_at: datetime) -> Iterator[pa.Table]:
 
 
 def _table(chance: random.Random, numbers: range, born: list[int], padding: str) -> pa.Table:
-    import pyarrow as pa  # commands that need none of it start sooner
+    import pyarrow as pa  # imported here, since other commands start faster without it
 
     picked = chance.choices(TOPICS, weights=[share for _, share, _ in TOPICS], k=len(numbers))
     tags = [chance.choices(list(shares), weights=list(shares.values()))[0] for _, _, shares in picked]
@@ -77,13 +72,13 @@ def _body(number: int, region: str, amount: int, chance: random.Random, padding:
 
 
 def _minutes() -> list[float]:
-    """The share of the day's traffic by the end of each minute; it rises and falls once."""
+    """Returns the share of the day's traffic by the end of each minute; traffic rises and falls once."""
     traffic = list(accumulate(1.2 - sin((minute / MINUTES) * 2 * pi + pi / 6) for minute in range(MINUTES)))
     return [passed / traffic[-1] for passed in traffic]
 
 
 def _minute(minutes: list[float], passed: float) -> float:
-    """The minute of the day by which a share of the traffic has come."""
+    """Returns the minute of the day by which a share of the traffic has come."""
     minute = bisect_left(minutes, passed)
     before = minutes[minute - 1] if minute else 0.0
     return minute + (passed - before) / (minutes[minute] - before)

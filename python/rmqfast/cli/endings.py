@@ -28,7 +28,7 @@ from rmqfast.extras import is_missing
 __all__ = ["PROBLEM", "UNREACHABLE", "USAGE", "describe", "end_on_errors", "exit_code"]
 
 PROBLEM, USAGE, UNREACHABLE, INTERRUPTED = 1, 2, 3, 130
-#: The first match counts, so subclasses stand before their bases.
+#: The first match counts, so subclasses precede their bases.
 CODES: tuple[tuple[type[RmqError], int], ...] = (
     (CorruptError, PROBLEM),
     (StoreError, UNREACHABLE),
@@ -41,9 +41,9 @@ CODES: tuple[tuple[type[RmqError], int], ...] = (
     (UnknownColumnError, USAGE),
     (UnknownTopicError, USAGE),
 )
-#: Codes of a client's error that mean what a `RemotingError` means.
+#: Codes of a `ClientError` that mean the same as a `RemotingError`.
 NOBODY_ANSWERS = frozenset({ClientErrorCode.CONNECT_BROKER_EXCEPTION, ClientErrorCode.ACCESS_BROKER_TIMEOUT})
-#: What a command may need beyond what all of them do, and the extra that brings it.
+#: Libraries that single commands need, with the extra that installs them.
 EXTRAS = {"rich": "cli", "pyarrow": "cli", "pyspark": "spark", "py4j": "spark", "pandas": "spark", "numpy": "spark"}
 NEXT_STEP: dict[type[RmqError], str] = {
     RemotingError: "another port: --broker-port, --namesrv-port or --port, or listenPort in the file; 0 is any",
@@ -55,11 +55,7 @@ NEXT_STEP: dict[type[RmqError], str] = {
 
 @contextmanager
 def end_on_errors() -> Iterator[None]:
-    """Turns errors of this package, missing libraries, closed pipes and Ctrl-C into messages and exit codes.
-
-    Raises:
-        SystemExit: What went wrong was said; the code tells what kind of trouble it was.
-    """
+    """Turns errors of this package, missing libraries, closed pipes and Ctrl-C into messages and exit codes."""
     try:
         with standard_streams():
             yield
@@ -86,7 +82,7 @@ def exit_code(error: RmqError) -> int:
 
 
 def describe(error: RmqError) -> str:
-    """The error in one line, with the next step."""
+    """Formats an error in one line, with the next step."""
     text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
     text = "; ".join(text.splitlines())
     step = "; ".join(getattr(error, "__notes__", [])) or NEXT_STEP.get(type(error))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 __all__ = ["EXAMPLES", "example_text"]
 
-#: By the words of the command. They suppose a store in ~/store, and what `rmqfast server` serves.
+#: Examples by the words of the command, for a store in ~/store and a running `rmqfast server`.
 EXAMPLES: Mapping[str, Sequence[str]] = {
     "store info": ("rmqfast store info ~/store", "rmqfast store info ~/store -o json"),
     "store scan": (
@@ -117,10 +117,5 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
 
 
 def example_text(command: str) -> str:
-    """The examples of a command, one per line below a heading.
-
-    Example:
-        >>> example_text("group list").splitlines()
-        ['Examples:', '  rmqfast group list -n 127.0.0.1:9876']
-    """
+    """Returns the examples of a command, one per line below a heading."""
     return "\n".join(["Examples:", *(f"  {line}" for line in EXAMPLES[command])])

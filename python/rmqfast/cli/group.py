@@ -40,7 +40,7 @@ SHOW_COLUMNS = (
 )
 
 SUBSCRIPTION_COLUMNS = ("topic", "member", "expression", "type", "version_timestamp", "queues", "differs")
-#: Stands for a member where the row is what the brokers take all members to want.
+#: Shown instead of a client id for the subscription that brokers store for the whole group.
 KEPT_BY_BROKER = "(kept by the broker)"
 
 app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Consumer groups of a cluster.")
@@ -129,18 +129,18 @@ def connections(group: Group, *, access: Access, output: Output = Form.TABLE) ->
 
 
 def _group_row(admin: Admin, group: str) -> Row:
-    """The row that mqadmin's consumerProgress prints, without what is unknown."""
+    """Returns the row of mqadmin's consumerProgress; unknown values are None."""
     members, kind, model, tps, behind = 0, None, None, None, None
     try:
         connection = admin.groups.connections(group)
         members, kind, model = len(connection.connections), connection.consume_type, connection.message_model
     except (RemotingError, ClientError) as error:
-        _say_unless(error, group)  # nobody is online
+        _say_unless(error, group)  # no member is online
     try:
         stats = admin.groups.progress(group)
         tps, behind = stats.consume_tps, stats.diff_total
     except (RemotingError, ClientError) as error:
-        _say_unless(error, group)  # it has no offsets
+        _say_unless(error, group)  # the group has no offsets
     return [group, members, kind, model, tps, behind]
 
 
@@ -155,7 +155,7 @@ def _say_unless(error: RemotingError | ClientError, group: str) -> None:
 
 
 def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:
-    """Store time of the last message consumed, by queue; none without offsets."""
+    """Returns the store time of the last consumed message by queue; empty without offsets."""
     try:
         return {row.queue: row.last_timestamp for row in admin.groups.progress(group)}
     except (ResponseError, ClientError):
@@ -163,7 +163,7 @@ def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:
 
 
 def _queue_rows(explanation: Explanation, times: Mapping[MessageQueue, int]) -> list[Row]:
-    """The queues. Without an offset the backlog is unknown: the group may begin at either end."""
+    """Returns the rows of the queues; without an offset, no backlog, since the group may start at either end."""
     rows: list[Row] = []
     for part in explanation.parts:
         if (facts := part.queue) is not None:

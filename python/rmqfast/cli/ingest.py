@@ -50,7 +50,7 @@ class Mode(StrEnum):
 
 
 class Engine(StrEnum):
-    """Writer of the files: this process, or Spark with a way to read rows."""
+    """Writer of the files: this process, or Spark with one of its engines."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -98,7 +98,7 @@ def ingest(
 
 
 def choose_engine(engine: Engine, master: str | None, out: str) -> Engine:
-    """Resolves `auto`: local unless an option needs Spark; `ArgumentError` if local was named and one does."""
+    """Resolves `auto` to local unless an option needs Spark; `ArgumentError` for local with such an option."""
     needs_spark = "--master" if master is not None else "a URL as --out" if "://" in out else None
     if engine is Engine.LOCAL and needs_spark:
         raise ArgumentError(f"--engine: expected auto, columnar, arrow or pandas with {needs_spark}, got local")
@@ -128,7 +128,7 @@ def run_with_spark(
     check_free(out, mode)
     from rmqfast.spark.ingest import ingest as ingest_store
 
-    # the bar first: a JVM takes seconds to start
+    # The bar first, since a JVM takes seconds to start.
     with bar("writing Parquet with Spark") as progress, session("rmqfast ingest", master=master) as spark:
         return ingest_store(
             spark,
@@ -143,7 +143,7 @@ def run_with_spark(
 
 
 def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> None:
-    """Raises errors of the store, a topic or the tags before a JVM is started for them."""
+    """Raises errors of the store, topic or tags before a JVM is started."""
     with open_store(directory) as store:
         for topic in topics or (None,):
             store.scan(topic, tags=tags, columns=["topic"])
@@ -156,7 +156,7 @@ def check_free(out: str, mode: ModeName) -> None:
 
 
 def facts(report: Ingested) -> dict[str, object]:
-    """Size and speed; a MB is 1,000,000 bytes of the commit log."""
+    """Returns size and speed; a MB is 1,000,000 bytes of the commit log."""
     return {
         "rows": report.rows,
         "bytes": report.bytes,

@@ -15,7 +15,7 @@ LINE_BYTES = 32
 
 
 def write_messages(form: Form, messages: Sequence[MessageExt]) -> None:
-    """Writes messages: one below the other in a table, else as rows."""
+    """Writes messages: one below the other in a table, otherwise as rows."""
     if form is not Form.TABLE:
         write(form, COLUMNS, [[_row(message) for message in messages]])
         return

@@ -26,7 +26,7 @@ Topic = Annotated[str | None, typer.Option(help="The topic.", autocompletion=com
 Broker = Annotated[str | None, typer.Option(help="Name of the broker, if the topic has several.")]
 Queue = Annotated[int | None, typer.Option(help="The queue, with --topic.")]
 Offset = Annotated[int | None, typer.Option(help="Queue offset of the message, with --queue.")]
-#: Outcomes that are problems.
+#: Outcomes for which `explain` ends with exit code 1.
 PROBLEMS = {Outcome.LOST, Outcome.DEAD_LETTER, Outcome.EXPIRED, Outcome.UNKNOWN}
 
 app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Single messages of a cluster.")

@@ -30,7 +30,7 @@ Copies = Annotated[
 
 
 class IfBroken(StrEnum):
-    """Action if a copy cannot be continued."""
+    """Action if a copy cannot continue."""
 
     STOP = "stop"
     WITHDRAW = "withdraw"
@@ -84,7 +84,7 @@ def mirror(
     Each copy is a store as the broker's: read it with `rmqfast store`, read_store or Spark, while it grows. The master
     does not count a mirror as a slave. A stopped mirror resumes.
     """
-    # it brings a broker with it, which no other command waits for
+    # Imports a whole broker, which would slow down the start of other commands.
     from rmqfast.mirror import Mirror, MirrorOptions, MirrorStatus
 
     if output is Form.JSON and not once:
@@ -106,7 +106,7 @@ def mirror(
 
 
 def start_of(text: str) -> Literal["earliest", "latest"] | int | datetime:
-    """Parses `--start`.
+    """Parses `--from`.
 
     Example:
         >>> start_of("latest"), start_of("1073741824"), start_of("2026-11-01T06:00").hour
@@ -126,7 +126,7 @@ def start_of(text: str) -> Literal["earliest", "latest"] | int | datetime:
 
 
 def lines(copies: Mirror, every: float) -> Iterator[Sequence[Row]]:
-    """Yields the status of each copy again and again, until all have ended."""
+    """Yields the status of each copy every so many seconds, until all have ended."""
     while True:
         has_ended = copies.wait(every)
         yield [[str(value) if isinstance(value, Path) else value for value in astuple(s)] for s in copies.status()]

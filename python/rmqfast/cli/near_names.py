@@ -18,12 +18,9 @@ _MOST = 3
 
 
 def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientConfig) -> str | None:
-    """Similar names if an error says that a topic does not exist; `None` for all other errors.
+    """Returns a suggestion if an error says that a topic does not exist; `None` for other errors.
 
-    Args:
-        error: The error of a command.
-        arguments: The command's arguments `topic` and `group`.
-        config: Configuration of the cluster's clients.
+    `arguments` are those of the failed command, with its `topic` and `group`.
     """
     code = error.code if isinstance(error, ResponseError) else getattr(error, "response_code", None)
     if code not in _UNKNOWN or not isinstance(error, ResponseError | ClientError):
@@ -36,7 +33,7 @@ def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientC
         with Admin(config=config) as admin:
             topics = admin.topics.all()
     except RmqError:
-        return None  # an account may use a topic and not list all of them
+        return None  # an account may use a topic without the right to list topics
     names = (topic.removeprefix(_RETRY) for topic in topics if topic.startswith("%") == is_group)
     near = near_names(wanted, names)
     if near:
@@ -45,17 +42,12 @@ def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientC
 
 
 def unknown_topic(topic: str, step: str) -> ClientError:
-    """The error of a command whose topic does not exist."""
+    """Returns the error for a topic that does not exist."""
     code = ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION
     return ClientError(f"no broker of this cluster has the topic {topic}", response_code=code, next_step=step)
 
 
 def near_names(wanted: str, names: Iterable[str]) -> list[str]:
-    """The most similar names, three at most.
-
-    Example:
-        >>> near_names("Ordrs", ["orders", "orders-eu", "bills"])
-        ['orders', 'orders-eu']
-    """
+    """Returns the most similar names, at most three."""
     by_folded = {name.casefold(): name for name in names}
     return [by_folded[each] for each in difflib.get_close_matches(wanted.casefold(), by_folded, _MOST)]

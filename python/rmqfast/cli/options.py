@@ -1,4 +1,4 @@
-"""Options of commands, declared once for Typer and for the standard library's parser."""
+"""Options of commands, declared once for Typer and for argparse."""
 
 from __future__ import annotations
 
@@ -10,21 +10,16 @@ from rmqfast.paths import exists, is_directory, is_file, local_path
 
 __all__ = ["Option"]
 
-#: The name of the option itself is said by the parser.
+#: Name of a path in errors; the parser adds the option's name.
 NAME = "path"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Option:
-    """An option of a command, as an annotation of its parameter, which has type and default.
+    """An option of a command, as annotation of its parameter, which has type and default.
 
-    Attributes:
-        names: As `("-c", "--config")`; by default that of the parameter.
-        help: Help text.
-        min: Smallest number.
-        max: Largest number.
-        is_file: The path must be a file.
-        is_directory: The path must be a directory, or not exist.
+    `names` are for instance `("-c", "--config")`; by default, the parameter's name. `min` and `max` limit a number.
+    `is_file` requires an existing file, `is_directory` a directory or a missing path.
     """
 
     help: str
@@ -38,7 +33,7 @@ class Option:
         """Parses a path.
 
         Raises:
-            ArgumentError: It is no local path, or not of the option's kind.
+            ArgumentError: It is not a local path, or not of the required kind.
             StoreIOError: It cannot be examined.
         """
         path = local_path(text, NAME)

@@ -46,7 +46,7 @@ class Form(StrEnum):
 def write(form: Form, columns: Sequence[str], chunks: Chunks, *, whole: bool = False) -> None:
     """Writes rows; each chunk is written before the next is read. `whole` shows bodies uncut on a terminal."""
     if form is Form.TABLE:
-        from rmqfast.cli import screen  # what makes no tables starts sooner without rich
+        from rmqfast.cli import screen  # imported here, since other forms start faster without rich
 
         screen.print_table(sys.stdout, columns, chunks, whole=whole)
     else:
@@ -55,7 +55,7 @@ def write(form: Form, columns: Sequence[str], chunks: Chunks, *, whole: bool = F
 
 
 def write_facts(form: Form, facts: Mapping[str, object]) -> None:
-    """Writes one record: a table has a line per fact, other forms a row."""
+    """Writes one record: a table has a line per fact, other forms have a row."""
     if form is not Form.TABLE:
         write(form, list(facts), [[list(facts.values())]])
         return
@@ -74,7 +74,7 @@ def say(text: str) -> None:
 
 
 def say_directory(kind: str, directory: str | os.PathLike[str]) -> None:
-    """Names the directory that is about to change: its path may come from a variable."""
+    """Names the directory that is about to change, since its path may come from a variable."""
     say(f"{kind}: {Path(directory).absolute()}")
 
 
@@ -92,7 +92,7 @@ def _write_json_lines(stream: TextIO, columns: Sequence[str], chunks: Chunks) ->
 
 
 def _write_csv(stream: TextIO, columns: Sequence[str], chunks: Chunks) -> None:
-    # a file gets each text as it is; on a terminal it would move the cursor, or turn the rest of the line around
+    # Control characters are kept in files, but escaped on a terminal, where they would move the cursor.
     cell = screen_cell if stream.isatty() else csv_cell
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(columns)
@@ -111,7 +111,7 @@ TABLE_COLUMNS = ("topic", "queue_id", "queue_offset", "store_timestamp", "tags",
 
 
 def chosen_columns(columns: str | None, form: Form) -> Sequence[str]:
-    """The columns to read: the named ones, else those that fit a table, or all."""
+    """Returns the named columns, or else those that fit a table, or all."""
     if columns is not None:
         return [name.strip() for name in columns.split(",")]
     return TABLE_COLUMNS if form is Form.TABLE else COLUMNS
@@ -119,7 +119,7 @@ def chosen_columns(columns: str | None, form: Form) -> Sequence[str]:
 
 def scan_rows(scan: Scan, limit: int | None) -> Iterator[Sequence[Row]]:
     remaining = limit
-    # none asked for: the first batch would be read for nothing
+    # With limit 0, do not even read the first batch.
     for rows in plain_rows(scan) if remaining != 0 else ():
         yield rows if remaining is None else rows[:remaining]
         if remaining is not None and (remaining := max(0, remaining - len(rows))) == 0:

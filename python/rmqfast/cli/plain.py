@@ -1,4 +1,4 @@
-"""Commands that run without the extra `cli`: the servers, with the standard library's parser."""
+"""Commands that run without the extra `cli`: the servers, parsed by argparse."""
 
 from __future__ import annotations
 
@@ -20,18 +20,14 @@ from rmqfast.errors import RmqError
 __all__ = ["COMMANDS", "run"]
 
 WIDTH = 78
-#: The same functions as with the extra: only who parses their options differs.
+#: The same functions as with the extra; only the parser differs.
 COMMANDS: dict[str, Callable[..., None]] = {
     command.__name__: command for command in (server.server, server.namesrv, server.broker)
 }
 
 
 def run(words: Sequence[str]) -> None:
-    """Runs one of `COMMANDS`; exit code 2 if the words cannot be parsed.
-
-    Raises:
-        SystemExit: As the command line ends with the extra; 2 where the words cannot be parsed.
-    """
+    """Runs one of `COMMANDS`; exit code 2 if the words cannot be parsed."""
     arguments = vars(_parser().parse_args(words))
     command = COMMANDS[arguments.pop("command")]
     with end_on_errors():
@@ -74,11 +70,11 @@ def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter) -> None:
 
 
 def _escape(text: str) -> str:
-    return text.replace("%", "%%")  # argparse puts values for `%`
+    return text.replace("%", "%%")  # argparse formats help texts with `%`
 
 
 def _single(kind: Any) -> type[Any]:
-    """The type `int` of `int | None`."""
+    """Returns the type `int` for `int | None`."""
     kinds: tuple[type[Any], ...] = get_args(kind) if isinstance(kind, UnionType) else (kind,)
     return next(each for each in kinds if each is not type(None))
 
@@ -100,5 +96,5 @@ def _converter(kind: Any, option: Option) -> Callable[[str], Any]:
             raise argparse.ArgumentTypeError(f"expected {option.min} to {option.max}, got {text}")
         return value
 
-    convert.__name__ = single.__name__  # argparse says `invalid int value`
+    convert.__name__ = single.__name__  # argparse prints this name, as in "invalid int value"
     return convert

@@ -78,17 +78,17 @@ def produce(
         try:
             write(output, COLUMNS, chunks)
         except BrokenPipeError:
-            for _ in chunks:  # who reads has seen enough; what was given is sent all the same
+            for _ in chunks:  # the reader stopped, but all given messages must be sent
                 pass
             raise
 
 
 def _look_for_topic(producer: Producer, topic: str, access: Access, *, create: bool) -> None:
-    """Checks that the topic exists, since brokers create a topic for each mistyped name; with --create makes it.
+    """Checks that the topic exists, since brokers create a topic for each mistyped name; with --create, creates it.
 
     Raises:
-        ClientError: Nobody has the topic, and it is not to be made.
-        RemotingError: The name server does not say.
+        ClientError: The topic does not exist, and --create is missing.
+        RemotingError: The name server does not answer.
     """
     instance = producer.member.instance
     try:
@@ -98,7 +98,7 @@ def _look_for_topic(producer: Producer, topic: str, access: Access, *, create: b
             raise
         if not create:
             raise unknown_topic(topic, "--create makes it") from None
-        # an account may send and not make topics: then the first message makes it, where brokers let it
+        # An account may send but not create topics; then the first message creates the topic, if brokers allow it.
         with administration(access) as admin, suppress(ResponseError):
             admin.create_topic(topic)
 
@@ -123,7 +123,7 @@ def _input_lines() -> Iterator[bytes]:
 
 
 def _bodies(texts: list[str] | None, *, skip_blank: bool) -> Iterator[tuple[str, bytes]]:
-    """The bodies with their places for error messages."""
+    """Yields the bodies, each with its place for error messages."""
     for number, text in enumerate(texts or ["-"], start=1):
         if text == "-":
             yield from _lines(skip_blank=skip_blank)

@@ -35,7 +35,7 @@ READ_BY_OTHERS = 0o044
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Settings of a cluster in the file."""
+    """Settings of a cluster in the file of profiles."""
 
     name: str
     file: Path
@@ -43,10 +43,10 @@ class Profile:
 
 
 def load_profile(name: str | None = None) -> Profile:
-    """The profile of a name; without a name `default`, which may be missing.
+    """Returns the profile with a name; without a name, `default`, which may be missing.
 
     Raises:
-        ArgumentError: The profile does not exist, or the file is invalid; names file and key.
+        ArgumentError: The profile does not exist, or the file is invalid.
     """
     file = profile_file()
     profiles = _read(file)
@@ -60,20 +60,20 @@ def load_profile(name: str | None = None) -> Profile:
 
 
 def profile_file() -> Path:
-    """The path of the profiles: below `XDG_CONFIG_HOME`, or `~/.config`."""
-    # a relative path counts as none, as the XDG specification has it
+    """Returns the path of the profiles, below `XDG_CONFIG_HOME` or `~/.config`."""
+    # The XDG specification ignores relative paths.
     home = os.environ.get("XDG_CONFIG_HOME") or ""
     folder = Path(home) if home.startswith("/") else (home_directory() or Path("~")) / ".config"
     return folder / "rmqfast.toml"
 
 
 def _read(file: Path) -> Mapping[str, object]:
-    """The raw profiles of the file; none without one."""
+    """Returns the unparsed profiles of the file; empty if the file does not exist."""
     if not file.is_absolute():
-        return {}  # of an account without a home
+        return {}  # an account without a home directory
     try:
         with file.open("rb") as stream:
-            # of the file that is read: its name may lead to another one by now
+            # The mode of the opened file, since its name may refer to another file by now.
             mode = os.fstat(stream.fileno()).st_mode
             content = tomllib.load(stream)
     except FileNotFoundError:
@@ -99,7 +99,7 @@ def _values(profile: object, place: str, folder: Path) -> dict[str, str | bool]:
         if key not in KEYS:
             raise ArgumentError(f"{place}: expected one of {', '.join(KEYS)}, got the key {key!r}")
         kind, expected = (bool, "true or false") if key in FLAGS else (str, "a text in quotes")
-        if not isinstance(value, kind):  # the value may be a secret
+        if not isinstance(value, kind):  # do not print the value, which may be a secret
             raise ArgumentError(f"{place}: {key}: expected {expected}, got a value of the type {type(value).__name__}")
     try:
         return {

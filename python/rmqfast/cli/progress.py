@@ -11,7 +11,7 @@ __all__ = ["bar"]
 
 @contextmanager
 def bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A progress bar for the block, as a function of done and total; `None` without a terminal."""
+    """Yields a function of done and total that moves a progress bar; `None` without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -18,26 +18,26 @@ __all__ = ["console", "print_facts", "print_table"]
 
 Row = Sequence[object]
 
-#: Widths to begin with: later rows may be longer than those that decide.
+#: Minimum widths of columns, since later rows may be longer than those that set the widths.
 NARROWEST = {"topic": 16, "tags": 8, "keys": 16}
-#: What a terminal gets the beginning of, unless it was asked for.
+#: Columns cut to a preview on a terminal, unless explicitly requested.
 PREVIEWED = frozenset({"body", "properties"})
 PREVIEW = 40
 GAP = "  "
 
 
 class Screen(Console):
-    """A console that leaves a closed pipe to the root of the command line."""
+    """A console that leaves closed pipes to the root of the command line."""
 
     def on_broken_pipe(self) -> None:
-        """Raises the error again; rich would end the process with 1."""
+        """Raises the error again, since rich would end the process with exit code 1."""
         raise  # noqa: PLE0704  (called while the error is handled)
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """A console for a stream; without a terminal it cuts no line."""
+    """Returns a console for a stream; lines are cut only on a terminal."""
     stream = stream or sys.stdout
-    # rich would cut lines at 80 columns
+    # Without a terminal, rich would cut lines at 80 columns.
     width = None if stream.isatty() else 1000
     plain = "NO_COLOR" in os.environ or not stream.isatty()
     return Screen(file=stream, width=width, color_system=None if plain else "auto", highlight=False, markup=False)
@@ -53,9 +53,9 @@ def print_facts(facts: Mapping[str, object]) -> None:
 def print_table(
     stream: TextIO, columns: Sequence[str], chunks: Iterable[Sequence[Row]], *, whole: bool = False
 ) -> None:
-    """Prints a line for each row. The first rows decide the column widths, since later ones are not known yet.
+    """Prints a line per row. The first rows set the column widths, since later rows are not known yet.
 
-    No value is cut; a longer one shifts the rest of its line. Only bodies and properties that were not asked for are
+    A longer value is not cut, but shifts the rest of its line. Only bodies and properties that were not requested are
     cut at the width of the terminal.
     """
     whole = whole or not stream.isatty()
@@ -85,7 +85,7 @@ def _widths(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]
 
 
 def _previews(columns: Sequence[str], widths: Sequence[int], width: int) -> dict[int, int]:
-    """Widths of the cut columns; the last one gets the rest of the line."""
+    """Returns the widths of the cut columns; the last column gets the rest of the line."""
     remaining = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
     last = len(columns) - 1
     return {

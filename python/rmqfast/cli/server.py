@@ -99,7 +99,7 @@ def server(
 
 
 def _secure_config(directory: Path, config: Path | None, address: str, name_server_port: int) -> Path:
-    """The configuration of a directory with certificates and accounts; prints how clients use them."""
+    """Returns the configuration of a directory with certificates and accounts; prints how clients use them."""
     from rmqfast.acl import SecureDirectory
 
     if config is not None:
@@ -155,7 +155,7 @@ def broker(
     if print_config:
         print(settings.to_text(), end="")
         return
-    if root := settings.text("storePathRootDir"):  # without one the broker says what is missing
+    if root := settings.text("storePathRootDir"):  # without a path, the broker reports it as missing
         say_directory("store", root)
     if settings.is_slave:
         _run_slave(settings, file)
@@ -180,13 +180,13 @@ def _run_slave(settings: BrokerConfig, file: ConfigFile | None) -> None:
     say("stopped")
 
 
-#: Seconds after which a thread that works lets another one run: a short request is not to wait behind a long one.
+#: Seconds after which a busy thread lets others run, so that short requests do not wait behind long ones.
 _TURN = 0.001
 
 
 @contextmanager
 def _until_stopped() -> Iterator[StopSignals]:
-    """Waits for SIGTERM or Ctrl-C, then closes the server."""
+    """Handles SIGTERM and Ctrl-C for the block, with a short thread switch interval."""
     turn = sys.getswitchinterval()
     sys.setswitchinterval(_TURN)
     try:
@@ -202,7 +202,7 @@ def _wait(signals: StopSignals) -> None:
 
 
 def _stop_recovery(signals: StopSignals, _read: int, _total: int) -> None:
-    """Interrupts the recovery of a store, which can be repeated, if the process is to end."""
+    """Aborts the recovery of a store after a signal; the next start repeats the recovery."""
     if signals.is_noted:
         say("stopped while the store was recovered")
         raise SystemExit(0)

@@ -65,15 +65,7 @@ EndTime = Annotated[str | None, typer.Option(help="Stored before this.")]
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Parses `name=value` options.
-
-    Raises:
-        ArgumentError: One has no name or no `=`.
-
-    Example:
-        >>> pairs("--property", ["a=b=c"])
-        {'a': 'b=c'}
-    """
+    """Parses `name=value` options; `ArgumentError` for one without name or `=`."""
     parted = [text.partition("=") for text in texts]
     wrong = [text for text, (name, sign, _) in zip(texts, parted, strict=True) if not sign or not name]
     if wrong:

@@ -10,21 +10,20 @@ from typing import Any, Self
 
 __all__ = ["StopSignals", "end_on_signals"]
 
-#: Seconds after which a wait looks again: a signal that another thread got is handled between two waits.
+#: Seconds between checks; Python handles a signal that another thread received only between two waits.
 _INTERVAL = 1.0
 
 
 class StopSignals:
-    """SIGTERM and Ctrl-C for a command that serves; in the block they only end `wait`.
+    """SIGTERM and Ctrl-C for a command that serves; inside the block, they only end `wait`.
 
-    Attributes:
-        is_noted: Whether one has arrived.
+    `is_noted` says whether a signal has arrived.
     """
 
     def __init__(self) -> None:
         self.is_noted: bool = False
-        # No `threading.Event`: the handler runs in the thread that waits, at any line of it. Where that thread has the
-        # event's lock just then, `set` waits for a lock that nobody gives back. `SimpleQueue.put` may come in between.
+        # Not a `threading.Event`: the handler interrupts the waiting thread at any line. If that thread holds the
+        # event's lock, `set` would wait for the lock forever. `SimpleQueue.put` is reentrant.
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def wait(self) -> bool:
@@ -49,7 +48,7 @@ class StopSignals:
 
 @contextmanager
 def end_on_signals() -> Iterator[None]:
-    """Ends the command with 0 on Ctrl-C and SIGTERM, after the block has shut down."""
+    """Ends the command with exit code 0 on Ctrl-C or SIGTERM, after the block has shut down."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

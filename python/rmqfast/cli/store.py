@@ -1,4 +1,4 @@
-"""`rmqfast store`: looks into a store directory, read-only, so a broker may be running on it."""
+"""`rmqfast store`: inspects a store directory. Most commands only read, so that a broker may run on it."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def repair(
 def pull_by_tags(
     store: MessageStore, place: tuple[str, int, int], most: int, tags: str
 ) -> tuple[list[MessageExt], str]:
-    """The messages that a broker would return to a pull, and a text if there are none."""
+    """Returns the messages that a broker would return to a pull, and a text for the case that there are none."""
     result = store.get(*place, max_messages=most, tags=tags)
     for entry in result.damage:
         text = f"{entry.file} offset {entry.offset}, {entry.length} bytes: {entry.reason}"
@@ -210,9 +210,9 @@ def clean(
 
     With --yes no other process may own the store. Exit code 1: there are files to remove, and no --yes.
     """
-    # by age alone, however full the disk is
+    # By age only, regardless of the disk's usage.
     keep = RetentionOptions(file_reserved_hours=reserved_hours, clean_forcibly=False, warning_ratio=100)
-    open_store(directory).close()  # a new store is made nowhere
+    open_store(directory).close()  # fails for a missing store instead of creating one
     if not yes:
         files, min_offset = plan_clean(directory, keep)
         write(output, CleanedFile._fields, [files])

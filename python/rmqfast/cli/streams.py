@@ -1,4 +1,4 @@
-"""Standard input and output of the command line if they are closed, full, or cannot show a character."""
+"""Prepares standard streams for cases where they are closed, full, or cannot encode a character."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_OUTPUT = frozenset({errno.EPIPE, errno.EBADF, errno.ENOSPC, errno.EDQUOT, er
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Prepares the streams for a command, and ends it if standard output cannot be written.
+    """Prepares the streams for a command, and ends the command if standard output cannot be written.
 
     Raises:
         SystemExit: 0 if the reader of standard output is gone, 3 if it cannot be written.
@@ -32,33 +32,33 @@ def standard_streams() -> Iterator[None]:
         try:
             yield
         finally:
-            sys.stdout.flush()  # at the end of the interpreter nobody could handle a closed pipe
+            sys.stdout.flush()  # after the interpreter's end, a closed pipe could not be handled
     except OSError as error:
-        # who cannot open or read a file names it
+        # Errors of other files carry a file name.
         if isinstance(error, RmqError) or error.filename is not None or error.errno not in _OF_OUTPUT:
             raise
         discard_output()
         if error.errno == errno.EPIPE:
-            raise SystemExit(0) from None  # whoever read had enough
+            raise SystemExit(0) from None  # the reader had enough
         print(f"error: standard output: {error.strerror}", file=sys.stderr)
         raise SystemExit(_CANNOT_WRITE) from None
 
 
 def discard_output() -> None:
-    """Discards unwritten output, so that the interpreter does not try again at its end."""
-    with suppress(io.UnsupportedOperation):  # of tests
+    """Discards unwritten output, so that the interpreter does not write it at its end."""
+    with suppress(io.UnsupportedOperation):  # only in tests
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def data_output() -> TextIO:
-    """Standard output for programs: UTF-8 whatever the terminal uses."""
+    """Returns standard output for data, as UTF-8 regardless of the terminal's encoding."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() not in {"utf-8", "utf8"}:
         sys.stdout.reconfigure(encoding="utf-8")
     return sys.stdout
 
 
 def _open_closed() -> None:
-    """Opens closed streams so that their use fails; else the next opened file would take their place."""
+    """Opens closed streams so that using them fails; otherwise, the next opened file would take their place."""
     for number, (name, flags, mode) in enumerate(
         (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
     ):

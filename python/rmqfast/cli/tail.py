@@ -74,10 +74,10 @@ def tail(
 
 
 def tail_rows(messages: Tail) -> Iterator[Sequence[Row]]:
-    """Yields the rows of a tail; standard error reports what was not read."""
+    """Yields the rows of a tail; reports unread bytes on standard error."""
     damage_count, retained_count = 0, 0
     with warnings.catch_warnings():
-        # each place has a line of its own below
+        # Each place is reported below.
         warnings.simplefilter("ignore", DamageWarning)
         for batch in messages:
             damage, retained = messages.damage, messages.retained

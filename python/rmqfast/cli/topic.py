@@ -91,7 +91,7 @@ def create(
 def delete(topic: Topic, *, access: Access, cluster: Cluster = None, yes: Yes = False) -> None:
     """Deletes a topic with its messages. Exit code 1: not deleted without --yes."""
     with administration(access) as admin:
-        # first, since brokers report success when they delete a topic that does not exist
+        # First, since brokers report success when they delete a topic that does not exist.
         stats = admin.topics.status(topic)
         if yes:
             admin.topics.delete(topic, cluster=cluster)

@@ -1,4 +1,4 @@
-"""Makes Typer commands of functions with `Option` annotations, and adds examples to their help."""
+"""Makes Typer commands from functions with `Option` annotations, and adds examples to their help."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["add_examples", "path_parser", "typer_command"]
 
 
 def typer_command(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with Typer's options in place of `Option`."""
-    # typer reads annotations as objects, and `from __future__ import annotations` leaves texts
+    """Returns the command with Typer's options instead of `Option`."""
+    # Typer needs annotations as objects, but `from __future__ import annotations` leaves strings.
     own = inspect.signature(command, eval_str=True)
     parameters = [each.replace(annotation=_annotation(each.annotation)) for each in own.parameters.values()]
 
@@ -36,7 +36,7 @@ def add_examples(app: typer.Typer, prefix: str = "") -> None:
     """Adds the examples to the help of each command of `app` and its groups."""
     for command in app.registered_commands:
         name = str(command.name or getattr(command.callback, "__name__", ""))
-        command.epilog = "\b\n" + example_text(prefix + name)  # `\b`: lines stay as they are
+        command.epilog = "\b\n" + example_text(prefix + name)  # `\b` keeps the line breaks
     for group in app.registered_groups:
         if group.typer_instance is not None:
             add_examples(group.typer_instance, f"{prefix}{group.name} ")
@@ -51,7 +51,7 @@ def _annotation(annotation: Any) -> Any:
 
 
 def path_parser(option: Option) -> Callable[[str], Path]:
-    """Parses a path for Typer, whose own parser takes an empty text for the current directory."""
+    """Returns a parser of paths; Typer's own takes an empty string for the current directory."""
 
     def path(text: str) -> Path:
         try:

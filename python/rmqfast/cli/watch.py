@@ -21,7 +21,7 @@ from rmqfast.errors import ArgumentError, RmqError
 __all__ = ["watchable", "with_seconds"]
 
 OPTION = "--watch"
-#: Seconds between two answers, unless said otherwise, and what they may be.
+#: Seconds between two outputs: default, minimum and maximum.
 SECONDS, SHORTEST, LONGEST = 2.0, 0.1, 86_400.0
 HELP = f"Again every so many seconds, {SECONDS:g} unless given, until Ctrl-C."
 
@@ -41,14 +41,14 @@ def watchable(command: Callable[..., None]) -> Callable[..., None]:
         else:
             _repeat(answer, watch, output)
 
-    # `wraps` has copied those of the command, which has no such option
+    # `wraps` copied the signature of the command, which lacks this option.
     run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 
 def with_seconds(words: Sequence[str]) -> list[str]:
-    """Gives `--watch` its seconds explicitly, since the parser knows no option with an optional value.
+    """Gives `--watch` its seconds explicitly, since the parser has no options with optional values.
 
     Example:
         >>> with_seconds(["--watch", "5", "-o", "json"]), with_seconds(["--watch", "orders"])
@@ -81,7 +81,7 @@ def _repeat(answer: Callable[[], None], seconds: float, form: Form) -> None:
 
     Raises:
         ArgumentError: The seconds are out of range, or the output is CSV, which has one header.
-        RmqError: The first run fails. Later failures are shown and repeated, since a cluster may be away for a while.
+        RmqError: The first run fails. Later failures are shown and retried, since a cluster may be down for a while.
     """
     if not SHORTEST <= seconds <= LONGEST:
         raise ArgumentError(f"{OPTION}: expected {SHORTEST:g} to {LONGEST:g} seconds, got {seconds:g}")
@@ -139,14 +139,14 @@ def _screen() -> Iterator[Show]:
 
 
 class _Page(io.StringIO):
-    """Text for a terminal, with its width and colours."""
+    """A buffer that pretends to be a terminal, so that widths and colours are kept."""
 
     def isatty(self) -> bool:
         return True
 
 
 def _capture(answer: Callable[[], None]) -> str:
-    """The output of a command; on a screen, with what it writes to standard error."""
+    """Returns the output of a command, including its standard error."""
     page = _Page()
     with redirect_stdout(page), redirect_stderr(page):
         _without_exit(answer)
@@ -161,6 +161,6 @@ def _or_error(answer: Callable[[], None]) -> None:
 
 
 def _without_exit(answer: Callable[[], None]) -> None:
-    """Runs the command without its exit: a problem does not end a watch."""
+    """Runs the command and ignores its exit, since a found problem must not end a watch."""
     with suppress(typer.Exit):
         answer()

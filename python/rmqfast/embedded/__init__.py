@@ -1,4 +1,4 @@
-"""A name server and a broker in this process: no JVM, nothing to install beside."""
+"""A name server and brokers in this process, without a JVM or any further installation."""
 
 from rmqfast.embedded.cluster import EmbeddedCluster
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["EmbeddedCluster"]
 
-#: A store that is thrown away needs no files of a gigabyte, and takes messages while the disk has room for them.
+#: A temporary store needs no files of a gigabyte, and accepts messages until the disk is full.
 _SMALL = {
     "mappedFileSizeCommitLog": str(64 << 20),
     "mappedFileSizeConsumeQueue": str(50_000 * 20),
@@ -48,24 +48,24 @@ class EmbeddedCluster:
     """A name server and one or more brokers on loopback, for any client of RocketMQ 4.9 or 5.x.
 
     Args:
-        store_dir: Where the brokers keep their stores, each in a directory of its name, a single one in this itself.
-            Without it the stores are thrown away at the end, and their files are small.
-        brokers: How many brokers.
-        replicas: How many slaves each of them has.
-        name_servers: How many name servers; all brokers tell all of them.
-        name_server_port: Port of the first name server, the next one's being one more; any that are free unless given.
-        broker_port: Port of the first broker, the next one's being ten more; any that are free unless given.
-        config: Properties of `broker.conf` for all brokers; those of TLS and access control are the name servers' too.
-            Of several brokers each has a name, a port and a store of its own in any case, and all have the name servers
-            of the cluster, which they ask with an administrator's account where `aclEnable=true`.
-        config_file: Where those come from: what is changed while the brokers run is written there.
-        progress: Called with how far the recovery of a store is that was not closed: see `Broker`.
-        check: Is asked before a request is answered; raises `ResponseError` for one that is not allowed.
+        store_dir: Directory of the brokers' stores: for one broker its store, for several brokers one store per broker
+            name. Default: temporary stores with small files, deleted by `stop`.
+        brokers: Number of brokers.
+        replicas: Number of slaves per broker.
+        name_servers: Number of name servers; every broker registers at all of them.
+        name_server_port: Port of the first name server; each further one adds 1. Default: free ports.
+        broker_port: Port of the first broker; each further one adds 10. Default: free ports.
+        config: Properties of `broker.conf` for all brokers; those of TLS and access control apply to the name servers,
+            too. With several brokers, each still gets its own name, port and store. All brokers use the cluster's name
+            servers, with an administrator's account if `aclEnable=true`.
+        config_file: File of the properties, into which changes at run time are written.
+        progress: Called with the progress of recovering a store that was not closed; see `Broker`.
+        check: Called before a request is answered; raises `ResponseError` for a forbidden request.
 
     Attributes:
-        name_server: `ip:port` of the name server, for clients; of several with `;` between.
-        brokers: The brokers, each a master.
-        slaves: Their slaves: those of the first broker, then those of the next.
+        name_server: Address of the name server for clients, `ip:port`; several are separated by `;`.
+        brokers: The brokers, all of them masters.
+        slaves: The slaves, those of the first broker first.
 
     Example:
         >>> from rmqfast import EmbeddedCluster
@@ -96,7 +96,7 @@ class EmbeddedCluster:
         shared = BrokerConfig(config or {})
         is_checked = check is not None or shared.flag("aclEnable")
         if replicas and is_checked and not shared.text("haSlaveAddresses"):
-            # whoever comes from there gets all topics, without an account
+            # Clients at these addresses get all topics without an account, so the addresses must be explicit.
             raise ArgumentError("replicas: where requests are checked, expected haSlaveAddresses=127.0.0.1, got none")
         self._counts, self._replicas = (name_servers, brokers), replicas
         self._ports = (name_server_port, broker_port)
@@ -117,18 +117,18 @@ class EmbeddedCluster:
         return facts("EmbeddedCluster", {"name_server": self.name_server or None, "brokers": brokers})
 
     def start(self) -> Self:
-        """Starts the name servers, then the brokers; stops all of them where one fails.
+        """Starts the name servers, then the brokers; stops all of them if one fails.
 
         Raises:
             StoreError: A store cannot be opened for appending.
-            RemotingError: A port cannot be had.
-            ArgumentError: It was started before; or a value of the configuration that cannot be.
-            ForkError: It was made in another process.
+            RemotingError: A port is not available.
+            ArgumentError: The cluster was started before, or a value of the configuration is illegal.
+            ForkError: The cluster was created before a fork.
         """
         self._refuse_fork()
         if self._is_started:
             raise ArgumentError("a cluster is started once")
-        # before anything is opened: a start that failed is not begun anew
+        # Set first, since a failed start cannot be repeated.
         self._is_started = True
         self._scratch = Scratch() if self._root is None else None
         root = self._scratch.path if self._scratch else self._root or Path()
@@ -149,12 +149,12 @@ class EmbeddedCluster:
         """Stops the brokers, then the name servers. Idempotent.
 
         Raises:
-            StoreIOError: A store could not be closed; all else is.
-            ForkError: It was started in another process.
+            StoreIOError: A store could not be closed; everything else is stopped.
+            ForkError: The cluster was started before a fork.
         """
         self._refuse_fork()
         scratch, self._scratch = self._scratch, None
-        with ExitStack() as stack:  # the last one first, each one whatever the others raise
+        with ExitStack() as stack:  # in reverse order, and each one even if others raise
             if scratch is not None:
                 stack.callback(scratch.remove)
             for name_server in self._name_servers:
@@ -216,14 +216,14 @@ class EmbeddedCluster:
         broker.start()
 
     def _start_slave(self, number: int, replica: int, root: Path) -> None:
-        from rmqfast.slave import Slave  # a cluster without starts sooner without
+        from rmqfast.slave import Slave  # imported only if needed, for a faster start
 
         config = self._config_of(number, root)
         port = config.number("listenPort")
         own = {
             "brokerRole": "SLAVE",
             "brokerId": str(replica),
-            # behind those of all masters
+            # After the ports of all masters.
             "listenPort": str(port + 10 * self._counts[1] * replica if port else 0),
             "storePathRootDir": str(root / f"{config.text('brokerName')}-slave-{replica}"),
         }
@@ -237,7 +237,7 @@ class EmbeddedCluster:
         slave.start()
 
     def _administrator(self, config: BrokerConfig) -> Administrator | None:
-        """Returns the signer of requests to this cluster's name servers, and of a slave to its master."""
+        """Returns the signer of requests to this cluster's name servers, and of a slave's to its master."""
         access = self._name_servers[0].access
         if access is None or config.text("nameServerAclFile"):
             return None
@@ -248,7 +248,7 @@ class EmbeddedCluster:
     def _config_of(self, number: int, root: Path) -> BrokerConfig:
         letter = chr(ord("a") + number) if number < 26 else str(number)
         is_one_of_many = self._counts[1] > 1
-        # ten apart: each broker has a VIP port two below and a HA port one above
+        # Ten ports apart: each broker has a VIP port two below and a HA port one above.
         port = self._ports[1] + 10 * number if self._ports[1] else 0
         own = {
             "brokerName": f"broker-{letter}",
@@ -260,13 +260,7 @@ class EmbeddedCluster:
 
 
 class Scratch:
-    """A temporary directory, removed by `remove` or at the end of the process that made it, not of its forks.
-
-    Example:
-        >>> scratch = Scratch()
-        >>> scratch.path.is_dir(), scratch.remove(), scratch.path.exists()
-        (True, None, False)
-    """
+    """A temporary directory, removed by `remove` or when the creating process ends, but not by its forks."""
 
     def __init__(self) -> None:
         self.path: Final = Path(tempfile.mkdtemp(prefix="rmqfast-"))

@@ -1,4 +1,4 @@
-"""A name server: which brokers there are, which topics they have, and where."""
+"""A name server: keeps track of brokers and their topics, and answers routes."""
 
 from rmqfast.nameserver.config import NamesrvConfig
 from rmqfast.nameserver.kv_config import KVConfigManager

@@ -1,4 +1,4 @@
-"""Keeps the brokers by name, their addresses, clusters and liveness.
+"""Stores the brokers by name, with addresses, clusters and liveness.
 
 Source: RocketMQ's `RouteInfoManager`, `BrokerData`, `ClusterInfo`, `clusterAddrTable`, `BrokerLiveInfo`.
 """
@@ -22,13 +22,13 @@ class BrokerTable:
         self._clusters: dict[str, dict[str, None]] = {}
 
     def put(self, cluster: str, broker_name: str, broker_id: int, address: str) -> bool:
-        """Registers an address, which leaves another id that it had in this name. Returns whether name or id is new."""
+        """Registers an address and removes its other ids under this name; returns whether name or id is new."""
         broker = self._brokers.get(broker_name)
         self._check_room(cluster, broker, broker_id)
         self._clusters.setdefault(cluster, {})[broker_name] = None
         if broker is None:
             broker = self._brokers[broker_name] = BrokerData(cluster, broker_name)
-        # an address with two ids of one name would be its own slave: the old id goes
+        # With two ids under one name, an address would be its own slave, so the old id is removed.
         old_ids = [
             old_id for old_id, old_address in broker.addresses.items() if old_address == address and old_id != broker_id
         ]
@@ -39,7 +39,7 @@ class BrokerTable:
         return is_new
 
     def remove(self, broker_name: str, broker_id: int) -> bool:
-        """Removes an id; then brokers and clusters that are empty. Returns whether the broker is gone."""
+        """Removes an id, and then empty brokers and clusters; returns whether the broker is gone."""
         broker = self._brokers.get(broker_name)
         if broker is None:
             return False
@@ -47,7 +47,7 @@ class BrokerTable:
         if broker.addresses:
             return False
         del self._brokers[broker_name]
-        # a broker that was registered under two clusters leaves both
+        # A broker registered under two clusters leaves both.
         for cluster in list(self._clusters):
             self._leave(cluster, broker_name)
         return True
@@ -56,7 +56,7 @@ class BrokerTable:
         return self._brokers.get(broker_name)
 
     def names_of(self, cluster: str) -> list[str]:
-        """Returns the brokers of a cluster, sorted; none where it is not known."""
+        """Returns the brokers of a cluster, sorted; empty for an unknown cluster."""
         return sorted(self._clusters.get(cluster, ()))
 
     def clusters(self) -> list[str]:
@@ -72,7 +72,7 @@ class BrokerTable:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns all brokers and clusters, as `mqadmin clusterList` asks for them."""
+        """Returns all brokers and clusters, as requested by `mqadmin clusterList`."""
         brokers = {broker.broker_name: broker.to_json() for broker in self}
         clusters = {cluster: self.names_of(cluster) for cluster in self._clusters}
         return {"brokerAddrTable": brokers, "clusterAddrTable": clusters}
@@ -105,13 +105,13 @@ BROKER_CHANNEL_EXPIRED_TIME = 120_000
 
 @dataclass(frozen=True, slots=True)
 class BrokerLiveInfo:
-    """The last sign of life of a broker.
+    """Last sign of life of a broker.
 
     Attributes:
-        last_update: When, in milliseconds since 1970.
-        data_version: The version of its topics.
-        channel: Where from.
-        ha_server_address: Where its slaves connect to it.
+        last_update: Time in milliseconds since 1970.
+        data_version: Version of its topics.
+        channel: Connection of the last registration.
+        ha_server_address: Address for its slaves.
     """
 
     last_update: int
@@ -124,8 +124,6 @@ class BrokerLiveInfo:
 
 
 class LiveTable:
-    """Live brokers by address."""
-
     def __init__(self) -> None:
         self._brokers: dict[str, BrokerLiveInfo] = {}
 
@@ -134,7 +132,7 @@ class LiveTable:
         self._brokers[address] = info
 
     def check_room(self, address: str) -> None:
-        """Raises a `ResponseError` where there are too many."""
+        """Raises `ResponseError` if there are too many brokers."""
         if address not in self._brokers and len(self._brokers) >= MAX_LIVE:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"there are {MAX_LIVE} addresses of brokers already")
 
@@ -143,14 +141,14 @@ class LiveTable:
 
     def touch(self, address: str, now: int) -> None:
         if address in self._brokers:
-            # QUERY_DATA_VERSION is a sign of life, so that a broker with unchanged topics need not send them all
+            # QUERY_DATA_VERSION counts as a sign of life, so that brokers with unchanged topics need not send them.
             self._brokers[address] = replace(self._brokers[address], last_update=now)
 
     def remove(self, address: str) -> None:
         self._brokers.pop(address, None)
 
     def is_changed(self, address: str, data_version: DataVersion) -> bool:
-        """Returns whether a broker's topics differ from the registered ones, or none are registered."""
+        """Whether a broker's topics differ from the registered ones, or no topics are registered."""
         info = self._brokers.get(address)
         return info is None or not _equal(info.data_version, data_version)
 
@@ -158,7 +156,7 @@ class LiveTable:
         return [(address, info) for address, info in self._brokers.items() if info.is_expired(now)]
 
     def on_channel(self, channel: Channel) -> list[str]:
-        """Returns the brokers that last used a connection."""
+        """Returns the addresses of the brokers that last used a connection."""
         return [address for address, info in self._brokers.items() if info.channel == channel]
 
     def __len__(self) -> int:
@@ -166,5 +164,5 @@ class LiveTable:
 
 
 def _equal(version: DataVersion, other: DataVersion) -> bool:
-    """Compares as `DataVersion.equals`, which knows no other fields."""
+    """Compares like `DataVersion.equals`, which knows only these two fields."""
     return (version.timestamp, version.counter) == (other.timestamp, other.counter)

@@ -35,21 +35,22 @@ def _below_home(name: str) -> str:
 
 @dataclass(kw_only=True)
 class NamesrvConfig:
-    r"""The properties of `namesrv.conf`, under their names there as `snake_case`.
+    r"""The properties of `namesrv.conf`, with their names in `snake_case`.
 
     Attributes:
-        kv_config_path: The file of `KVConfigManager`.
-        config_store_path: Where changed properties are written: the file that was read, where there is one.
-        order_message_enable: Whether routes tell the brokers of ordered topics.
-        listen_port: The port.
-        bind_address: The address that is listened at; nobody but this machine unless told otherwise.
-        server_channel_max_idle_time_seconds: Seconds without a byte after which a connection is closed.
-        insecure_bind: Whether it may listen beyond loopback without `aclEnable`; told where it is set, as the next one.
-        acl_enable: Whether requests are checked by the accounts below `conf` of `rocketmq_home`, as a broker does;
-            RocketMQ has neither.
-        tls: The properties of TLS, under RocketMQ's names; told only where they are set.
+        kv_config_path: File of `KVConfigManager`.
+        config_store_path: File into which changed properties are written. Default after `from_file`: the file read.
+        order_message_enable: Whether routes contain the brokers of ordered topics.
+        listen_port: Port to listen at.
+        bind_address: Address to listen at; by default only reachable from this machine.
+        server_channel_max_idle_time_seconds: Seconds without traffic after which a connection is closed.
+        insecure_bind: Whether to allow listening beyond loopback without `aclEnable`. RocketMQ has no such property; it
+            is shown only if set.
+        acl_enable: Whether to check requests by the accounts below `conf` of `rocketmq_home`, as a broker does.
+            RocketMQ has no such property; it is shown only if set.
+        tls: TLS properties, under RocketMQ's names; shown only if set.
 
-    All others are kept to be told again, and change nothing.
+    Other properties are kept and shown, but have no effect.
 
     Example:
         >>> NamesrvConfig.from_text("listenPort=9877\norderMessageEnable=true").listen_port
@@ -81,30 +82,30 @@ class NamesrvConfig:
     acl_enable: bool = False
     tls: Mapping[str, str] = field(default_factory=dict)
 
-    #: What a request may change while the server runs: nothing that names a file, an address or a port.
+    #: Properties that a request may change at run time; none of these names a file, an address or a port.
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset({"orderMessageEnable", "clusterTest", "productEnvName"})
 
     @classmethod
     def from_file(cls, path: Path) -> NamesrvConfig:
-        """Reads a file, which is also where changes go.
+        """Reads a file, into which changes will be written.
 
         Raises:
-            ArgumentError: It is not there, or a value is not of its property's type.
+            ArgumentError: The file does not exist, or a value has another type than its property.
         """
         text = read_text(path)
         if text is None:
             raise ArgumentError(f"{path}: no such file, or it is empty")
         config = cls.from_text(text)
-        # as `-c` of RocketMQ: what a request changes is found again by the next start
+        # As with RocketMQ's `-c`, the next start finds the changes made by requests.
         config.config_store_path = str(path)
         return config
 
     @classmethod
     def from_text(cls, text: str) -> NamesrvConfig:
-        """Parses properties; warns of unknown ones.
+        """Parses properties; warns about unknown ones.
 
         Raises:
-            ArgumentError: A value is not of its property's type.
+            ArgumentError: A value has another type than its property.
         """
         config = cls()
         names = {_java_name(name) for name in _NAMES}
@@ -119,28 +120,28 @@ class NamesrvConfig:
         """Returns a property as a path.
 
         Raises:
-            ArgumentError: An empty one, which would be the current directory, or the URL of another system.
+            ArgumentError: The path is empty, which would mean the current directory, or a URL.
         """
         return local_path(getattr(self, name), _java_name(name))
 
     def properties(self) -> dict[str, str]:
-        """Returns the properties as texts under RocketMQ's names, in the order of the documentation."""
+        """Returns the properties as strings under RocketMQ's names, in the order of the documentation."""
         names = [name for name in _NAMES if name not in _OWN or getattr(self, name)]
         return {_java_name(name): _text(getattr(self, name)) for name in names} | dict(self.tls)
 
     def to_text(self) -> str:
-        """Returns all properties as the answer to a request."""
+        """Returns all properties in the form of answers to requests."""
         return properties.dumps(self.properties())
 
     def printed(self) -> str:
-        """Returns all properties as `-p` prints them."""
+        """Returns all properties in the form printed by `-p`."""
         return "".join(f"{name}={value}\n" for name, value in self.properties().items())
 
     def update(self, values: Mapping[str, str]) -> None:
-        """Changes properties and writes them all to `config_store_path`; ignores unknown ones.
+        """Changes properties and writes all properties to `config_store_path`; ignores unknown ones.
 
         Raises:
-            ArgumentError: A value is not of its property's type; nothing is changed.
+            ArgumentError: A value has another type than its property; nothing is changed.
             StoreIOError: The file could not be written.
         """
         self._set(self.changes_of(values))
@@ -160,7 +161,7 @@ class NamesrvConfig:
 
 
 _NAMES = tuple(each.name for each in fields(NamesrvConfig) if each.name != "tls")
-#: Those that RocketMQ does not have.
+#: Properties that RocketMQ lacks.
 _OWN = frozenset({"acl_enable", "insecure_bind"})
 
 
@@ -202,7 +203,7 @@ class ConfigProcessor:
             return Response()
         values = properties.loads_body(request.body)
         with self._lock:
-            # not `configStorePath`: whoever may send a request could have any file written
+            # Refuses `configStorePath`, by which a client could have any file overwritten.
             fixed_names = self._config.changes_of(values).keys() - self._config.CHANGEABLE
             if fixed_names:
                 remark = f"a request does not change {', '.join(sorted(fixed_names))}"

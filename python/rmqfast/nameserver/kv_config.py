@@ -1,4 +1,4 @@
-"""Keeps texts by namespace and key in a file, and answers requests for them: the brokers of ordered topics above all.
+"""Stores strings by namespace and key in a file, mainly the brokers of ordered topics, and answers requests for them.
 
 Source: RocketMQ's `KVConfigManager`, `KVTable`, `KVConfigSerializeWrapper`, `DefaultRequestProcessor`.
 """
@@ -15,14 +15,14 @@ from rmqfast.remoting.text_file import read_text, write_text
 
 _LOG = logger_of("rmqfast.nameserver")
 
-_ENTRY = 64  # characters that an entry counts beside its own
+_ENTRY = 64  # characters added per entry, for its overhead
 
-#: The namespace of the brokers of ordered topics.
+#: Namespace that holds the brokers of ordered topics.
 NAMESPACE_ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 
 
 class KVConfigManager:
-    """Texts by namespace and key; each change is written at once. Thread-safe.
+    """Strings by namespace and key; each change is written to the file at once. Thread-safe.
 
     Example:
         >>> configs = KVConfigManager(getfixture("tmp_path") / "kvConfig.json")
@@ -39,9 +39,9 @@ class KVConfigManager:
 
     @classmethod
     def load(cls, path: Path) -> KVConfigManager:
-        """Reads the file, or its backup; empty where neither exists.
+        """Reads the file or its backup; empty if neither exists.
 
-        RocketMQ starts empty where the file cannot be read, and then overwrites it: this raises `CorruptError`.
+        RocketMQ starts empty if the file cannot be read, and then overwrites it. This raises `CorruptError` instead.
         """
         manager = cls(path)
         text = read_text(path)
@@ -53,7 +53,7 @@ class KVConfigManager:
         return manager
 
     def put(self, namespace: str, key: str, value: str | None) -> None:
-        """Sets a text; with `None` it only makes a new namespace."""
+        """Sets a value; `None` only creates a new namespace."""
         for text in (namespace, key):
             if not text.isprintable() or len(text) > MAX_NAME:
                 raise ResponseError(ResponseCode.SYSTEM_ERROR, f"a namespace or key that is no name: {text[:40]!r}")
@@ -83,13 +83,13 @@ class KVConfigManager:
                 self._persist()
 
     def table(self, namespace: str | None) -> bytes | None:
-        """Returns the body with all texts of a namespace; `None` where it never existed."""
+        """Returns a body with all entries of a namespace; `None` if it never existed."""
         with self._lock:
             keys = self._table.get(namespace or "")
             return None if keys is None else fastjson.encode({"table": keys})
 
     def _persist(self) -> None:
-        """Writes the file under the lock, so that it has the last change."""
+        """Writes the file under the lock, so that it contains the last change."""
         write_text(self.path, fastjson.encode({"configTable": self._table}).decode())
 
     def _take(self, members: object) -> None:

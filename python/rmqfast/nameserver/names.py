@@ -1,7 +1,7 @@
-"""Limits of a name server: which names it takes, and how many.
+"""Limits of a name server for names and their numbers.
 
-RocketMQ has no such limits: whoever reaches its name server fills its memory. Names are never paths here, but they go
-on to clients that may take them for some.
+RocketMQ has no such limits, so that any client can fill the memory of its name server. Names are never used as paths
+here, but are sent to clients, which may use them as paths.
 """
 
 from __future__ import annotations
@@ -9,28 +9,28 @@ from __future__ import annotations
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import ResponseCode
 
-#: Characters of the name of a cluster, a broker, of an address, and of a key and its namespace.
+#: Characters of the name of a cluster or broker, of an address, of a key and of a namespace.
 MAX_NAME = 255
-#: Names of brokers.
+#: Number of broker names.
 MAX_BROKERS = 1_000
-#: Clusters.
+#: Number of clusters.
 MAX_CLUSTERS = 256
 #: Addresses of one broker name: a master and its slaves.
 MAX_ADDRESSES = 64
-#: Addresses from which a broker was heard in the last two minutes.
+#: Addresses of brokers heard in the last two minutes.
 MAX_LIVE = 10_000
-#: Topics, counted once for each broker that has them.
+#: Pairs of topic and broker.
 MAX_QUEUE_DATA = 500_000
 #: Filter servers of one broker.
 MAX_FILTER_SERVERS = 64
-#: Characters of all namespaces, keys and values together, each entry counted 64 more.
+#: Characters of all namespaces, keys and values together, plus 64 per entry.
 MAX_KV_CHARACTERS = 4 << 20
-#: Bytes that the body of a registration may have once it is inflated.
+#: Bytes of a registration's body after inflating it.
 MAX_REGISTRATION = 16 << 20
 
 
 def is_name(text: str, *, most: int = MAX_NAME) -> bool:
-    r"""Returns whether a text is a name: printable characters, at least one, no separator of folders.
+    r"""Whether a string is a name: printable characters, at least one, no path separator.
 
     Example:
         >>> [is_name(text) for text in ("%RETRY%group", "broker.a", "../x", "", "a\nb")]
@@ -40,7 +40,7 @@ def is_name(text: str, *, most: int = MAX_NAME) -> bool:
 
 
 def checked_name(field: str, text: str) -> str:
-    """Returns a name; refuses a text that is none."""
+    """Returns a name; `ResponseError` for an illegal one."""
     if not is_name(text):
         raise ResponseError(ResponseCode.SYSTEM_ERROR, f"the header field {field} is no name: {text[:40]!r}")
     return text

@@ -21,12 +21,10 @@ _COMPRESSED_TOPIC_FIELDS = 5
 
 @dataclass(frozen=True, slots=True)
 class RegisterBody:
-    """The body of a registration.
+    """Body of a registration.
 
-    Attributes:
-        data_version: The version of the topics.
-        topics: The topics that the broker has, or those that changed.
-        filter_servers: Addresses; `None` where the body says nothing of them.
+    `topics` are all topics of the broker, or only the changed ones. `filter_servers` is `None` if the body does not
+    mention them.
     """
 
     data_version: DataVersion
@@ -38,17 +36,17 @@ class RegisterBody:
         """Parses the body.
 
         Args:
-            body: As it came; an empty one says nothing, with version 0.
-            compressed: Whether the header says so.
-            bare: Whether the client is older than filter servers: topics and version only.
-            now: Milliseconds since 1970: the version where the body tells none.
+            body: The body as received; an empty one has no topics and version 0.
+            compressed: Whether the header says that the body is compressed.
+            bare: Whether the client predates filter servers and sends only topics and version.
+            now: Milliseconds since 1970, used as version if the body has none.
 
         Raises:
-            RemotingProtocolError: It is malformed, or inflates above 16 MiB.
+            RemotingProtocolError: The body is malformed, or inflates to more than 16 MiB.
         """
         if not body:
             return cls(DataVersion(), (), None if bare else ())
-        # clients before 3.0.11 have no compressed form
+        # Clients before 3.0.11 have no compressed form.
         if compressed and not bare:
             return _parse_compressed(body)
         members = _mapping(fastjson.decode(body), "the body")
@@ -68,7 +66,6 @@ def _wrapper(members: Mapping[str, Any], filter_servers: tuple[str, ...] | None,
 
 
 def data_version(value: Any, now: int) -> DataVersion:
-    """Parses a version."""
     members = _mapping(value, "dataVersion")
     timestamp, counter = members.get("timestamp", now), members.get("counter", 0)
     return DataVersion(timestamp=_number(timestamp, "timestamp", 64), counter=_number(counter, "counter", 64))
@@ -88,7 +85,7 @@ def _topic(name: Any, fields: Any) -> TopicConfig:
 
 
 def _parse_compressed(body: bytes) -> RegisterBody:
-    """Reads the compressed form, whose topics have no `topicSysFlag` and no `order`."""
+    """Parses the compressed form, whose topics have no `topicSysFlag` and no `order`."""
     cursor = _Cursor(_inflate(body))
     version = data_version(fastjson.decode(cursor.block()), 0)
     topics = [_topic_line(cursor.block()) for _ in range(cursor.count())]
@@ -111,7 +108,7 @@ def _topic_line(line: bytes) -> TopicConfig:
 def _inflate(body: bytes) -> bytes:
     inflater = zlib.decompressobj()
     try:
-        # bounded while it inflates: a few kilobytes may become gigabytes
+        # Bounded while inflating, since a few kilobytes may become gigabytes.
         data = inflater.decompress(body, MAX_REGISTRATION)
     except zlib.error as error:
         raise RemotingProtocolError(f"a registration that does not inflate: {error}") from None
@@ -121,7 +118,7 @@ def _inflate(body: bytes) -> bytes:
 
 
 class _Cursor:
-    """Blocks, each behind its length."""
+    """Reads blocks that follow their lengths."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

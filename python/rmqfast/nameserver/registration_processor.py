@@ -15,7 +15,7 @@ from rmqfast.nameserver.register_body import RegisterBody, data_version
 from rmqfast.nameserver.route_info import BrokerIdentity, RouteInfoManager
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 
-#: Ordinal of 3.0.11, the first whose body is a RegisterBrokerBody.
+#: Ordinal of 3.0.11, the first release whose body is a RegisterBrokerBody.
 _FILTER_SERVERS_SINCE = 37
 _DECODE_FAILED = "Failed to decode RegisterBrokerBody"
 
@@ -40,7 +40,7 @@ class RegistrationProcessor:
         broker = _identity(header)
         now = self._now()
         master = self._routes.register(broker, _body(request, header, now), request.channel, now)
-        if not request.channel.is_open:  # its end may have been told of before
+        if not request.channel.is_open:  # the connection may have ended before the registration
             self._routes.channel_closed(request.channel)
         fields = {}
         if master is not None:
@@ -67,9 +67,9 @@ class RegistrationProcessor:
 
 
 def _is_sum_right(header: Header, body: bytes) -> bool:
-    """Compares the checksum, where the header has one."""
+    """Whether the body matches the checksum of the header, if there is one."""
     expected = header.number("bodyCrc32", 0)
-    # 0 says that the broker sent none; `UtilAll.crc32` drops the sign bit
+    # 0 means that the broker sent no checksum; `UtilAll.crc32` drops the sign bit.
     return expected in {0, zlib.crc32(body) & 0x7FFFFFFF}
 
 

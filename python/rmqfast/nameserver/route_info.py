@@ -1,4 +1,4 @@
-"""Keeps brokers, topics and liveness together, and finds the route of a topic.
+"""Combines brokers, topics and liveness, and finds the route of a topic.
 
 Source: RocketMQ's `RouteInfoManager`, `DefaultRequestProcessor`.
 """
@@ -25,13 +25,9 @@ _LOG = logger_of("rmqfast.nameserver")
 
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
-    """Name, id and addresses of a broker.
+    """Name, id and addresses of a broker; a master shares its `broker_name` with its slaves and has id 0.
 
-    Attributes:
-        broker_name: Its name, which a master has in common with its slaves.
-        broker_id: 0 for the master, more for a slave.
-        address: `ip:port`.
-        ha_server_address: Where slaves connect to it.
+    `ha_server_address` is the address for its slaves.
     """
 
     cluster: str
@@ -43,7 +39,7 @@ class BrokerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """The addresses of a slave's master."""
+    """Addresses of a slave's master."""
 
     address: str
     ha_server_address: str | None
@@ -60,12 +56,12 @@ class RouteInfoManager:
         self._filter_servers: dict[str, tuple[str, ...]] = {}
 
     def register(self, broker: BrokerIdentity, body: RegisterBody, channel: Channel, now: int) -> Master | None:
-        """Registers a broker and the changed topics of a master. Returns the master of a slave, where it is known."""
+        """Registers a broker and, from a master, its changed topics; returns a slave's master, if known."""
         with self._lock:
             self._live.check_room(broker.address)
             is_new = self._brokers.put(broker.cluster, broker.broker_name, broker.broker_id, broker.address)
             is_changed = is_new or self._live.is_changed(broker.address, body.data_version)
-            # topics that the body does not name stay, as in 4.9.4
+            # As in 4.9.4, topics that the body omits stay registered.
             if broker.broker_id == MASTER_ID and is_changed:
                 self._put_topics(broker.broker_name, body)
             info = BrokerLiveInfo(now, body.data_version, channel, broker.ha_server_address)
@@ -81,7 +77,7 @@ class RouteInfoManager:
                 self._topics.remove_broker(broker.broker_name)
 
     def channel_closed(self, channel: Channel) -> list[str]:
-        """Removes the brokers of a closed connection. Returns their addresses."""
+        """Removes the brokers of a closed connection; returns their addresses."""
         with self._lock:
             addresses = self._live.on_channel(channel)
             for address in addresses:
@@ -89,17 +85,17 @@ class RouteInfoManager:
         return addresses
 
     def scan(self, now: int) -> list[Channel]:
-        """Removes brokers that were silent for 120 s. Returns their connections, which are of no use any more."""
+        """Removes brokers silent for over 120 seconds; returns their connections, which can be closed."""
         with self._lock:
             silent = self._live.find_expired(now)
             for address, _ in silent:
                 _LOG.warning("broker %s was silent for too long", address)
                 self._forget(address)
-            # a connection of which another broker still speaks stays open
+            # A connection that another live broker uses stays open.
             return [info.channel for _, info in silent if not self._live.on_channel(info.channel)]
 
     def query_data_version(self, address: str, version: DataVersion, now: int) -> tuple[bool, DataVersion | None]:
-        """Returns whether a broker's topics changed, and the registered version; the question is a sign of life."""
+        """Returns whether a broker's topics changed, and the registered version; unchanged means a sign of life."""
         with self._lock:
             is_changed = self._live.is_changed(address, version)
             if not is_changed:
@@ -108,7 +104,7 @@ class RouteInfoManager:
             return is_changed, None if info is None else info.data_version
 
     def pickup(self, topic: str) -> TopicRouteData | None:
-        """Returns the route of a topic; `None` where no broker has it."""
+        """Returns the route of a topic; `None` if no broker has it."""
         with self._lock:
             queues = self._topics.get(topic)
             entries = [self._brokers.get(queue.broker_name) for queue in queues or ()]
@@ -132,7 +128,7 @@ class RouteInfoManager:
             return self._topics.names_of(self._brokers.names_of(cluster))
 
     def system_topics(self) -> tuple[list[str], str | None]:
-        """Returns the names of clusters and brokers, which are topics, too, and a broker's address."""
+        """Returns the names of clusters and brokers, which are topics, too, and the address of one broker."""
         with self._lock:
             clusters = self._brokers.clusters()
             names = {name for cluster in clusters for name in (cluster, *self._brokers.names_of(cluster))}
@@ -141,7 +137,7 @@ class RouteInfoManager:
             return sorted(names), address
 
     def unit_topics(self, *, unit: bool | None, subscribed: bool | None) -> list[str]:
-        """Returns the topics with those flags on the first of their brokers; `None` is any."""
+        """Returns the topics with these flags on their first broker; `None` matches any."""
 
         def has_flags(first: QueueData) -> bool:
             return unit in {None, first.is_unit} and subscribed in {None, first.has_unit_sub}
@@ -150,17 +146,17 @@ class RouteInfoManager:
             return self._topics.names_by_first(has_flags)
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Forbids sends to a broker. Returns the number of its topics."""
+        """Forbids sends to a broker; returns the number of its topics."""
         with self._lock:
             return self._topics.wipe_write_perm(broker_name)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Allows sends to a broker again. Returns the number of its topics."""
+        """Allows sends to a broker again; returns the number of its topics."""
         with self._lock:
             return self._topics.add_write_perm(broker_name)
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Removes a topic of one cluster or of all; a broker that still has it brings it back."""
+        """Removes a topic of one cluster or of all; a broker that still has it registers it again."""
         with self._lock:
             if cluster:
                 self._topics.remove_brokers(topic, self._brokers.names_of(cluster))
@@ -171,7 +167,7 @@ class RouteInfoManager:
         for topic in body.topics:
             if not is_name(topic.topic_name, most=MAX_TOPIC_NAME):
                 _LOG.warning("broker %s has a topic whose name is none: %.60r", broker_name, topic.topic_name)
-            # the rest of the body would not fit, either
+            # Stop, since the rest of the body would not fit, either.
             elif not self._topics.put(topic.topic_name, queue_data_of(broker_name, topic)):
                 _LOG.warning("no room for topic %s of broker %s", topic.topic_name, broker_name)
                 return
@@ -179,7 +175,7 @@ class RouteInfoManager:
     def _put_filter_servers(self, address: str, filter_servers: tuple[str, ...] | None) -> None:
         if filter_servers:
             self._filter_servers[address] = filter_servers
-        # None: a client so old that it knows none says nothing of them, and they stay
+        # None comes from a very old client, which does not mention filter servers: keep them.
         elif filter_servers is not None:
             self._filter_servers.pop(address, None)
 

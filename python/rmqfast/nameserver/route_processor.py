@@ -14,13 +14,13 @@ from rmqfast.nameserver.kv_config import NAMESPACE_ORDER_TOPIC_CONFIG, KVConfigM
 from rmqfast.nameserver.route_info import RouteInfoManager
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 
-#: Ordinal of 4.9.4: older clients get numbers as keys without quotes.
+#: Ordinal of 4.9.4; older clients get numbers as keys without quotes.
 _STANDARD_JSON_SINCE = 401
 _FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 
 
 class RouteProcessor:
-    """Codes 105, 106, 205, 206, 216, 224, 304, 311 to 313 and 327."""
+    """Requests 105, 106, 205, 206, 216, 224, 304, 311 to 313 and 327."""
 
     def __init__(self, routes: RouteInfoManager, kv_configs: KVConfigManager, config: NamesrvConfig) -> None:
         self._routes = routes

@@ -31,9 +31,9 @@ _LOG = logger_of("rmqfast.nameserver")
 _SIGNAL_INTERVAL = 1.0
 _NEVER = 10 * 365 * 86_400
 
-#: Seconds between two scans for dead brokers, and before the first.
+#: Seconds between two scans for silent brokers, and before the first scan.
 SCAN_INTERVAL, FIRST_SCAN = 10.0, 5.0
-#: Seconds after which the files of accounts are looked at again.
+#: Seconds between checks of the account files for changes.
 _ACCOUNTS_INTERVAL = 5.0
 
 
@@ -46,22 +46,21 @@ class NameServer:
     """Answers requests of clients and brokers, and removes brokers that are gone.
 
     Args:
-        config: How it is set up; `namesrv.conf` says the same.
-        now: Milliseconds since 1970.
-        check: Is asked before a processor, behind the checks of `aclEnable`; raises `ResponseError` for a request that
-            is not allowed.
+        config: The configuration, with the properties of `namesrv.conf`.
+        now: Returns milliseconds since 1970.
+        check: Called before a processor, after the checks of `aclEnable`; raises `ResponseError` for a forbidden
+            request.
 
     Attributes:
         routes: Brokers and topics.
-        access: Checks requests where `aclEnable=true`; None otherwise.
-        kv_configs: Texts by namespace and key.
-        processors: Who answers which code; of all others the answer is 3.
+        access: Checks requests if `aclEnable=true`; otherwise None.
+        kv_configs: Strings by namespace and key.
+        processors: Processors by request code; all other codes are answered with 3.
 
     Raises:
-        CorruptError: The file of texts cannot be read.
-        ArgumentError: `aclEnable=true` without accounts, or with accounts that RocketMQ does not take; `bindAddress`
-            beyond loopback without `aclEnable`, `check` or `insecureBind`; a `kvConfigPath` or `configStorePath` that
-            is empty, or a URL of another system.
+        CorruptError: The file of `kv_configs` cannot be read.
+        ArgumentError: `aclEnable=true` without valid accounts; `bindAddress` beyond loopback without `aclEnable`,
+            `check` or `insecureBind`; or a `kvConfigPath` or `configStorePath` that is empty or a URL.
         MissingExtraError: `aclEnable=true` without PyYAML.
 
     Example:
@@ -81,7 +80,7 @@ class NameServer:
         check: Check | None = None,
     ) -> None:
         self.config: Final = config or NamesrvConfig()
-        self.config.path("config_store_path")  # not only once a request changes something
+        self.config.path("config_store_path")  # checked now, not only when a request changes something
         self.routes: Final = RouteInfoManager()
         self._now = now
         self.access: Final = _access_of(self.config, now)
@@ -99,26 +98,26 @@ class NameServer:
         }
 
     def start(self) -> str:
-        """Listens at `bindAddress` and `listenPort`, 0 being any port that is free.
+        """Listens at `bindAddress` and `listenPort`; port 0 chooses a free port.
 
         Returns:
-            Where it listens, as `ip:port`.
+            The address, `ip:port`.
 
         Raises:
-            RemotingError: The address cannot be had.
-            TlsFileError: A certificate or a key is of no use.
-            ArgumentError: It was started before, or its properties of TLS contradict each other.
+            RemotingError: The address is not available.
+            TlsFileError: A certificate or a key cannot be used.
+            ArgumentError: The server was started before, or TLS properties contradict each other.
         """
         if self._server is not None:
             raise ArgumentError("a name server is started once")
-        # 0 turns Netty's idle handler off
+        # As in Netty's idle handler, 0 means no limit.
         idle = float(self.config.server_channel_max_idle_time_seconds or _NEVER)
         options = ServerOptions(max_idle=idle, tls=server_tls(self.config.tls))
         self._server = RemotingServer(
             self.processors,
             check=self._check,
             closed=self.channel_closed,
-            # only a broker's registration needs more: others would only fill the memory
+            # Only registrations need larger bodies; other requests must not fill the memory.
             max_body=MAX_BODY_BYTES,
             unlimited=[RequestCode.REGISTER_BROKER],
             options=options,
@@ -135,24 +134,25 @@ class NameServer:
         return self._address
 
     def stop(self) -> None:
-        """Stops listening and closes all connections; `serve_forever` goes on."""
+        """Stops listening, closes all connections, and ends `serve_forever`."""
         self._stopped.set()
         if self._server is not None:
             self._server.close()
 
     def serve_forever(self) -> None:
-        """Starts unless started, then waits for `stop`.
+        """Starts the server if needed, then waits for `stop`.
 
-        A signal handler must not call `stop`, as it may interrupt this very wait, which holds a lock: have it raise.
+        A signal handler must raise an exception instead of calling `stop`: it may interrupt this wait, which holds a
+        lock.
         """
         if self._server is None:
             self.start()
         while not self._stopped.wait(_SIGNAL_INTERVAL):
-            pass  # a signal that another thread got is handled between two waits
+            pass  # Python handles signals between two waits
 
     @property
     def address(self) -> str:
-        """The address of the listener, as `ip:port`; empty before `start`."""
+        """Address of the listener, `ip:port`; empty before `start`."""
         return self._address
 
     def __enter__(self) -> Self:
@@ -163,13 +163,13 @@ class NameServer:
         self.stop()
 
     def process(self, request: Request) -> Response:
-        """Answers a request."""
+        """Answers a request by its processor, without access control."""
         answer = process(self.processors, request)
-        assert isinstance(answer, Response)  # noqa: S101 - no processor of a name server takes its time
+        assert isinstance(answer, Response)  # noqa: S101  # processors of a name server never answer later
         return answer
 
     def scan(self, now: int) -> int:
-        """Removes brokers that were silent for 120 s and closes their connections. Returns how many connections."""
+        """Removes brokers silent for over 120 seconds, closes their connections, and returns the number of these."""
         channels = self.routes.scan(now)
         for channel in channels:
             channel.close()
@@ -180,14 +180,14 @@ class NameServer:
         self.routes.channel_closed(channel)
 
     def _now_and_then(self, name: str, work: Callable[[], object], first: float, interval: float) -> None:
-        """Starts a thread that repeats some work until `stop`."""
+        """Starts a thread that calls `work` repeatedly until `stop`."""
 
         def run() -> None:
             wait = first
             while not self._stopped.wait(wait):
                 try:
                     work()
-                except Exception:  # noqa: BLE001 - the next time may do better, and nobody else does it
+                except Exception:  # noqa: BLE001  # the next attempt may succeed
                     _LOG.exception("%s failed", name)
                 wait = interval
 
@@ -197,7 +197,7 @@ class NameServer:
 def _exposure_of(config: NamesrvConfig) -> Check | None:
     if is_loopback(config.bind_address):
         return None
-    from rmqfast.acl.exposure import exposure_check  # a name server at loopback starts sooner without
+    from rmqfast.acl.exposure import exposure_check  # imported only if needed, for a faster start
 
     return exposure_check(config.bind_address, is_checked=False, is_allowed=config.insecure_bind)
 
@@ -205,6 +205,6 @@ def _exposure_of(config: NamesrvConfig) -> Check | None:
 def _access_of(config: NamesrvConfig, now: Callable[[], int]) -> AccessValidator | None:
     if not config.acl_enable:
         return None
-    from rmqfast.acl import validator_of  # a name server without starts sooner without
+    from rmqfast.acl import validator_of  # imported only if needed, for a faster start
 
     return validator_of(config.rocketmq_home, now)

@@ -1,4 +1,4 @@
-"""Keeps which broker has how many queues of each topic.
+"""Stores the queues and permissions of each topic, by broker.
 
 Source: RocketMQ's `RouteInfoManager`, `QueueData`, `TopicSysFlag`.
 """
@@ -25,7 +25,7 @@ class TopicQueueTable:
         self._entries = 0
 
     def put(self, topic: str, queue_data: QueueData) -> bool:
-        """Replaces a broker's queues of a topic. Returns whether there was room."""
+        """Replaces a broker's queues of a topic; returns whether there was room."""
         brokers = self._topics.get(topic, {})
         if queue_data.broker_name not in brokers:
             if self._entries >= MAX_QUEUE_DATA:
@@ -36,7 +36,7 @@ class TopicQueueTable:
         return True
 
     def get(self, topic: str) -> list[QueueData] | None:
-        """Returns the queues of a topic by broker, sorted by its name; `None` where there is no such topic."""
+        """Returns the queues of a topic, sorted by broker name; `None` for an unknown topic."""
         brokers = self._topics.get(topic)
         return None if brokers is None else [brokers[name] for name in sorted(brokers)]
 
@@ -44,7 +44,7 @@ class TopicQueueTable:
         self._entries -= len(self._topics.pop(topic, ()))
 
     def remove_brokers(self, topic: str, broker_names: Iterable[str]) -> None:
-        """Removes some brokers' queues of a topic, and a topic without brokers."""
+        """Removes some brokers' queues of a topic, and the topic if no broker is left."""
         brokers = self._topics.get(topic, {})
         for name in broker_names:
             self._entries -= brokers.pop(name, None) is not None
@@ -56,13 +56,13 @@ class TopicQueueTable:
             self.remove_brokers(topic, [broker_name])
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Forbids sends to a broker's topics until it registers a change. Returns how many topics."""
-        # it stays so until the broker's data version changes: only then its own permissions count again
+        """Forbids sends to a broker's topics; returns their number."""
+        # Holds until the broker registers a new data version, with its own permissions.
         return self._set_perm(broker_name, lambda perm: perm & ~PERM_WRITE)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Allows reads and sends to a broker's topics. Returns how many topics."""
-        # exactly 6, as in 4.9.4, whatever it was before
+        """Allows reads and sends to a broker's topics; returns their number."""
+        # Exactly 6, as in 4.9.4, regardless of the previous permission.
         return self._set_perm(broker_name, lambda _: PERM_READ | PERM_WRITE)
 
     def names(self) -> list[str]:
@@ -74,7 +74,7 @@ class TopicQueueTable:
         return sorted(topic for topic, brokers in self._topics.items() if not wanted.isdisjoint(brokers))
 
     def names_by_first(self, predicate: Callable[[QueueData], bool]) -> list[str]:
-        """Returns the topics of whose first broker something is true, sorted."""
+        """Returns the topics for whose first broker the predicate holds, sorted."""
         first = {topic: brokers[hash_order(brokers)[0]] for topic, brokers in self._topics.items()}
         return sorted(topic for topic, queues in first.items() if predicate(queues))
 

@@ -3,7 +3,7 @@
 from rmqfast.extras import import_extra
 
 import_extra("opentelemetry.trace", "otel", library="opentelemetry-api")
-# first, as this needs it
+# After the check above, whose error names the missing extra.
 from rmqfast.otel.instrument import instrument  # noqa: E402
 
 __all__ = ["instrument"]

@@ -1,4 +1,4 @@
-"""Makes spans for consumed messages.
+"""Creates spans for consumed messages.
 
 Source: `ConsumeMessageOpenTracingHookImpl`.
 """
@@ -46,7 +46,7 @@ class _OpenSpan(NamedTuple):
 
 
 class ConsumeSpans:
-    """A `ConsumeHook` with one span for messages consumed together."""
+    """A `ConsumeHook` that creates one span for messages consumed together."""
 
     name = "OpenTelemetry"
 
@@ -57,7 +57,7 @@ class ConsumeSpans:
         self._operation = operation
 
     def before(self, context: ConsumeContext) -> None:
-        """Starts the span; work on this thread becomes part of it."""
+        """Starts the span; spans created on this thread become its children."""
         topic = without_namespace(context.messages[0].topic)
         parent, links = self._origin(context.messages)
         span = self._tracer.start_span(
@@ -67,11 +67,10 @@ class ConsumeSpans:
             self._attributes(context, topic),
             links,
         )
-        # kept with the context, not in the hook: listeners of several threads are within their spans at once
+        # Stored in the context, not in the hook, since listeners of several threads run at once.
         context.notes[_NOTE] = _OpenSpan(span, attach(set_span_in_context(span, parent)))
 
     def after(self, context: ConsumeContext) -> None:
-        """Ends the span."""
         open_span: _OpenSpan | None = context.notes.get(_NOTE)
         if open_span is None:
             return
@@ -86,10 +85,10 @@ class ConsumeSpans:
         span.end()
 
     def _origin(self, messages: Sequence[MessageView]) -> tuple[Context, list[Link]]:
-        """The parent and the links of a span."""
+        """Returns the parent and the links of a span."""
         contexts = [context_of(message, self._propagator) for message in messages]
         span_contexts = [get_current_span(each).get_span_context() for each in contexts]
-        # a span has one parent: of several messages it can only have links
+        # A span has only one parent, so several messages can only be links.
         if len(contexts) == 1 and self._operation is Operation.PROCESS:
             return (contexts[0] if span_contexts[0].is_valid else get_current()), []
         return get_current(), [Link(each) for each in span_contexts if each.is_valid]

@@ -1,4 +1,4 @@
-"""Makes spans for the ends of transactions.
+"""Creates spans for the ends of transactions.
 
 Source: `EndTransactionOpenTracingHookImpl`.
 """
@@ -29,7 +29,7 @@ _OPERATIONS = {
 class EndTransactionSpans:
     """A span for each end of a transaction, child of its half message's span; an `EndTransactionHook` and a `SendHook`.
 
-    The span covers no time: the broker does not answer END_TRANSACTION.
+    The span has no duration, since the broker does not answer END_TRANSACTION.
     """
 
     name = "OpenTelemetry"
@@ -39,15 +39,15 @@ class EndTransactionSpans:
         self._half = _HalfMessage()
 
     def before(self, context: SendContext) -> None:
-        """Does nothing: sends have spans already."""
+        """Does nothing, since `PublishSpans` creates the spans of sends."""
 
     def after(self, context: SendContext) -> None:
-        """Records the half message that this thread sent, since it also ends the transaction."""
+        """Records the half message sent by this thread, since the same thread ends the transaction."""
         if context.message_type is MessageType.TRANSACTION_HALF:
             self._half.unique_id, self._half.span = context.unique_id, span_of(context)
 
     def end_transaction(self, context: EndTransactionContext) -> None:
-        """Makes the span of a commit, a rollback or an unknown state."""
+        """Creates the span of a commit, a rollback or an unknown state."""
         topic, operation = without_namespace(context.message.topic), _OPERATIONS[context.state]
         span = self._tracer.start_span(
             f"{topic} {operation}",
@@ -59,7 +59,7 @@ class EndTransactionSpans:
 
     def _context_of_own(self, context: EndTransactionContext) -> Context | None:
         half, span = self._half, self._half.span
-        # this thread may send other messages next: the span must not become their parent
+        # Reset, since this thread may send other messages next, whose parent it must not become.
         half.span = None
         return None if span is None or half.unique_id != context.message_id else set_span_in_context(span)
 

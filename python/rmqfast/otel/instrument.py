@@ -1,4 +1,4 @@
-"""Registers the hooks that make a client's spans.
+"""Registers the hooks that create a client's spans.
 
 Source: the OpenTracing hooks of `DefaultMQProducer` and `DefaultMQPushConsumer`, with OpenTelemetry in their place;
 `SendMessageOpenTracingHookImpl`, `EndTransactionOpenTracingHookImpl`, `ConsumeMessageOpenTracingHookImpl`.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _SCHEMA = "https://opentelemetry.io/schemas/1.37.0"
 _lock = new_lock()
-#: Weak: a client that the application forgets must not live on for its spans.
+#: Weak references, so that a client can be garbage-collected.
 _instrumented: WeakSet[Client] = WeakSet()
 
 
@@ -41,21 +41,21 @@ def instrument(
 ) -> None:
     """Makes a client report its messages to OpenTelemetry. Idempotent.
 
-    A producer makes a span `<topic> publish` for each attempt to send and passes its context on as message properties
-    (`traceparent`). A transaction producer adds a child span `<topic> commit`, `<topic> rollback` or `<topic> unknown`
-    once the state is known, also after a check by the broker. A push consumer makes a span `<topic> process` around
-    each call of its listener: a child of the producer's span for one message, with links for several. A pulling
-    consumer makes a span `<topic> receive` with links. Rows of an Arrow table carry only the context in their
-    `properties` column.
+    A producer creates a span `<topic> publish` for each attempt to send, and passes its context on in message
+    properties (`traceparent`). A transaction producer adds a child span `<topic> commit`, `<topic> rollback` or
+    `<topic> unknown` when the state is known, also after a check by the broker. A push consumer creates a span
+    `<topic> process` around each call of its listener: for one message a child of the producer's span, for several
+    messages with links. A pulling consumer creates a span `<topic> receive` with links. Rows of an Arrow table carry
+    the context only in their `properties` column.
 
     Args:
-        client: A producer or a consumer, started or not, also of `rmqfast.aio`; an `async def` listener runs within its
-            span.
+        client: A producer or a consumer, started or not, also of `rmqfast.aio`; an `async def` listener runs within
+            its span.
         tracer_provider: Receives the spans. Default: the global one.
         propagator: Writes contexts into properties. Default: the global one.
 
     Raises:
-        ArgumentError: The object is no such client.
+        ArgumentError: The object is not such a client.
 
     Example:
         >>> import rmqfast
@@ -71,7 +71,7 @@ def instrument(
         >>> [span.name for span in spans.get_finished_spans()]
         ['orders publish']
     """
-    # a client of rmqfast.aio has a twin that does it all
+    # A client of rmqfast.aio delegates to a blocking client.
     client = getattr(client, "_twin", client)
     if not isinstance(client, Producer | PushConsumer | ActiveConsumer):
         raise ArgumentError(f"client: expected a producer or a consumer, got {type(client).__name__}")
@@ -95,5 +95,5 @@ def instrument(
 def _version() -> str | None:
     try:
         return version("rmqfast")
-    except PackageNotFoundError:  # a checkout on the path
+    except PackageNotFoundError:  # a checkout that is not installed
         return None

@@ -1,4 +1,4 @@
-"""Makes spans for messages sent.
+"""Creates spans for messages sent.
 
 Source: `SendMessageOpenTracingHookImpl`.
 """
@@ -26,7 +26,7 @@ _TYPES = {
 
 
 class PublishSpans:
-    """A `SendHook` with a span for each attempt to send, whose context the messages carry."""
+    """A `SendHook` with a span per attempt to send; the messages carry its context."""
 
     name = "OpenTelemetry"
 
@@ -48,7 +48,6 @@ class PublishSpans:
             ]
 
     def after(self, context: SendContext) -> None:
-        """Ends the span."""
         span = span_of(context)
         if span is None:
             return
@@ -66,7 +65,7 @@ class PublishSpans:
 
     def _attributes(self, context: SendContext, topic: str) -> dict[str, AttributeValue]:
         messages = context.messages
-        # a batch has the ids of its messages, with commas between
+        # The id of a batch is the ids of its messages, separated by commas.
         count = len(context.unique_id.split(","))
         single = messages[0] if len(messages) == 1 else None
         return attributes.with_value(

@@ -1,4 +1,4 @@
-"""The client named in spans; it may be garbage-collected before they end."""
+"""The client named in spans; it may be garbage-collected before its spans end."""
 
 from __future__ import annotations
 
@@ -13,21 +13,20 @@ Client: TypeAlias = Producer | PushConsumer | ActiveConsumer[Any]
 
 
 class TracedClient:
-    """A weak reference to a client whose hooks make spans.
+    """A weak reference to a client whose hooks create spans.
 
-    Attributes:
-        consumption_model: `clustering` or `broadcasting`, by the semantic conventions.
+    `consumption_model` is `clustering` or `broadcasting`, as in the semantic conventions.
     """
 
     def __init__(self, client: Client) -> None:
-        # weak: hooks belong to the client, and must not keep it from being collected
+        # Weak, since the client's hooks refer to this and would keep the client alive.
         self._client, self._client_id = ref(client), ""
         options = getattr(client, "options", None)
         self.consumption_model: str = str(getattr(options, "message_model", "CLUSTERING")).lower()
 
     @property
     def client_id(self) -> str:
-        """The client id; of a collected client, the last one known."""
+        """Id of the client; for a collected client, the last known id."""
         client = self._client()
         if client is not None:
             self._client_id = client.client_id

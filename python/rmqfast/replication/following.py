@@ -14,8 +14,8 @@ from rmqfast.store.replica import Replica
 
 __all__ = ["EndKind", "FollowEnd", "FollowProgress", "Following"]
 
-#: Why following a log ended: asked to; nobody listens; the connection ended; nothing came; this side did not write in
-#: time; no frame came; log and copy differ; no sound record stands there; the disk is full; the copy takes nothing.
+#: Reasons why following ended: `stop` was called; no server listens; the connection ended; no data came; this side
+#: could not write in time; malformed frame; log and copy differ; no sound record in the log; disk full; copy failed.
 EndKind = Literal["stopped", "connect", "closed", "silent", "stalled", "frame", "diverged", "broken", "full", "store"]
 
 
@@ -23,10 +23,10 @@ class FollowProgress(NamedTuple):
     """Progress of a copy.
 
     Attributes:
-        position: Offset in the log behind the last record received.
+        position: Offset in the log after the last received record.
         listed_to: Position up to which queues and index list the log.
         compared_to: Position up to which copy and log were compared; at first the start.
-        last_store_timestamp: Store time of the last record received, in milliseconds since 1970; 0 for none.
+        last_store_timestamp: Store time of the last received record, in milliseconds since 1970; 0 for none.
         is_compared: Whether the whole copy was compared.
     """
 
@@ -41,9 +41,9 @@ class FollowEnd(NamedTuple):
     """Reason why following ended.
 
     Attributes:
-        kind: The kind of end.
-        text: The reason in words.
-        offset: The position in the log, if the end has to do with one.
+        kind: Kind of end.
+        text: Reason in words.
+        offset: Position in the log, if the reason concerns one; otherwise `None`.
     """
 
     kind: EndKind
@@ -52,18 +52,18 @@ class FollowEnd(NamedTuple):
 
 
 class Following:
-    """Threads of the extension that follow a log until that ends.
+    """Native threads that follow a log until it ends or `stop` is called.
 
     Args:
         copy: The copy.
         address: The master's HA port, `host:port`.
         start: End of the copy, or an earlier offset from which log and copy are compared.
         max_record: Limit of a record in bytes.
-        lists: Whether queues and index list the records.
-        cold_rate: Bytes per second for old data, which the master reads from its disk; 0: no limit.
-        cold_before: Data before this offset is old.
-        counts: Reports positions, for which sends at the master may wait.
-        tls: TLS of the HA port.
+        lists: Whether to list the records in queues and index.
+        cold_rate: Limit in bytes per second for old data, which the master reads from disk; 0: no limit.
+        cold_before: Offset before which data is old.
+        counts: Whether to report positions, for which sends at the master may wait.
+        tls: TLS of the HA port; `None` for a plain connection.
     """
 
     def __init__(
@@ -97,10 +97,10 @@ class Following:
         return FollowProgress(*self._follower.progress())
 
     def wait(self, timeout: float) -> FollowEnd | None:
-        """Waits up to `timeout` seconds for the end."""
+        """Waits up to `timeout` seconds for the end; returns `None` while following goes on."""
         end = self._follower.wait(timeout)
         return None if end is None else FollowEnd(*end)
 
     def stop(self) -> None:
-        """Stops after writing the whole records that were read."""
+        """Stops after writing the complete records received."""
         self._follower.stop()

@@ -14,10 +14,10 @@ class ServedLog(NamedTuple):
     """The HA port of a broker, from its configuration.
 
     Attributes:
-        addresses: `host:port`s of the same port.
-        file_size: Bytes of a log file.
-        waited_for: Followers that sends wait for: nobody, slaves that report positions, or each connection.
-        has_tls: Whether the port uses TLS, as only rmqfast's may.
+        addresses: Addresses of this port, `host:port`, to try in turn.
+        file_size: Size of a log file in bytes.
+        waited_for: Followers for which sends wait: nobody, slaves that report positions, or every connection.
+        has_tls: Whether the port uses TLS, which only rmqfast supports.
     """
 
     addresses: tuple[str, ...]
@@ -27,10 +27,10 @@ class ServedLog(NamedTuple):
 
     @classmethod
     def of_config(cls, config: Mapping[str, str], address: str) -> Self:
-        """The HA port of the broker at `address`, from the configuration that it reports.
+        """Returns the HA port of the broker at `address`, from the configuration that it reports.
 
         Raises:
-            ArgumentError: It cannot be read.
+            ArgumentError: The configuration is malformed.
         """
         addresses, file_size, waited_for, has_tls = log_source(dict(config), address)
         return cls(tuple(addresses), file_size, waited_for, has_tls)

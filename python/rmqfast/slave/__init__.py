@@ -1,4 +1,4 @@
-"""A broker that follows a master: it has the master's log, topics, groups and offsets, and gives messages out."""
+"""A broker that follows a master: copies its log, topics, groups and offsets, and serves its messages."""
 
 from rmqfast.slave.slave import Slave
 

@@ -1,4 +1,4 @@
-"""Runs a slave: a copy of the master's store that is kept up to date, and a broker that gives out what is in it.
+"""Runs a slave: an up-to-date copy of the master's store, and a broker that serves the copy.
 
 Source: RocketMQ's `BrokerController`, `SlaveSynchronize`, `HAClient`, `brokerRole=SLAVE`.
 """
@@ -37,21 +37,21 @@ __all__ = ["ServedCopy", "Slave"]
 @suggests_names
 @not_picklable("make one in each process")
 class Slave:
-    """A broker with `brokerRole=SLAVE`: follows the master of its name, RocketMQ's or ours, and serves its messages.
+    """A broker with `brokerRole=SLAVE`: follows a master of RocketMQ or rmqfast, and serves its messages.
 
-    It takes no messages. While its master is gone it serves what it has, and follows on when it is back. Where the
-    master has lost the end of its log, what the slave has of that is withdrawn: a slave of RocketMQ keeps it, and goes
-    on with other messages than its master. To promote it, start a `Broker` with `brokerRole=ASYNC_MASTER` on its store.
+    It accepts no sends. While its master is down, it serves its copy, and resumes following afterwards. If the master
+    lost the end of its log, the slave removes its copy of that end; a slave of RocketMQ keeps it and then differs from
+    its master. To promote a slave, start a `Broker` with `brokerRole=ASYNC_MASTER` on its store.
 
     Args:
-        config: How it is set up; `broker.conf` says the same. `brokerName` is the master's, `brokerId` is 1 or more,
-            and `namesrvAddr` leads to a name server that knows the master. `listenPort` 0 is any port that is free.
-        config_file: Where the configuration comes from: what is changed while it runs is written there.
-        check: Is asked before a request is answered; raises `ResponseError` for one that is not allowed.
-        credentials: The account with which it asks name servers and master; that of `nameServerAclFile` unless given.
+        config: The configuration, with the keys of `broker.conf`. `brokerName` is the master's, `brokerId` is 1 or
+            more, and a name server in `namesrvAddr` knows the master. `listenPort` 0 chooses a free port.
+        config_file: File of the configuration, into which changes at run time are written.
+        check: Called before a request is answered; raises `ResponseError` for a forbidden request.
+        credentials: Account for requests to name servers and master. Default: that of `nameServerAclFile`.
 
     Raises:
-        ArgumentError: It is no slave by its configuration, has no name server, or properties of TLS that contradict
+        ArgumentError: The configuration is not a slave's, names no name server, or has TLS properties that contradict
             each other.
 
     Example:
@@ -81,7 +81,7 @@ class Slave:
         tls = client_tls(config, use_tls=True) if config.flag("haUseTLS") else None
         if config.flag("haUseTLS") and tls is None:
             raise ArgumentError("haUseTLS=true: expected no tls.enable=false, which forbids this side TLS")
-        # a slave that lags costs more than a master that reads from its disk
+        # No limit, since a slave that lags costs more than a master that reads from its disk.
         options = MirrorOptions(retention=retention_options(config), if_broken="withdraw", cold_rate=0)
         self._copy = CopyDirectory(Path(config.text("storePathRootDir")), options, self._served)
         name = config.text("brokerName")
@@ -93,17 +93,17 @@ class Slave:
         """Opens the copy, serves it, and starts to follow the master.
 
         Returns:
-            Its address, as clients are told.
+            The address for clients, `ip:port`.
 
         Raises:
             StoreError: The copy cannot be opened.
-            RemotingError: A port cannot be had.
-            ClientError: It was started before.
+            RemotingError: A port is not available.
+            ClientError: The slave was started before.
         """
         with self._lock:
             self._client.start()
             try:
-                # first what it has: its master may be gone
+                # Serve the existing copy first, since the master may be down.
                 self._copy.open_alone(self._served.sizes)
                 self._is_begun = True
                 self._mirror.start()
@@ -127,22 +127,22 @@ class Slave:
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration; once it runs, with its port."""
+        """The configuration; while the slave runs, with its actual port."""
         return self._served.config
 
     @property
     def address(self) -> str:
-        """The address of the broker, as `ip:port`."""
+        """Address of the broker, `ip:port`."""
         return self.config.broker_address
 
     @property
     def status(self) -> MirrorStatus:
-        """The progress of the copy."""
+        """Progress of the copy."""
         return self._mirror.status
 
     @property
     def error(self) -> RmqError | None:
-        """The reason why it ended by itself, as file sizes that differ from the master's; None while it runs."""
+        """Reason why the slave ended by itself, such as file sizes unlike the master's; None while it runs."""
         return self._mirror.error
 
     def __enter__(self) -> Self:
@@ -161,11 +161,10 @@ def _client_config(config: BrokerConfig, name_server: str, credentials: Credenti
 
 
 class ServedCopy:
-    """The user of a slave's copy: see `CopyUser`.
+    """Serves a slave's copy by a broker; see `CopyUser`.
 
-    Attributes:
-        config: How the broker is set up; from its first start on with the port that it has.
-        sizes: Of the files of the copy.
+    `config` is the broker's configuration, with the actual port after its first start; `sizes` are the copy's file
+    sizes.
     """
 
     def __init__(
@@ -181,7 +180,7 @@ class ServedCopy:
         self._broker: Broker | None = None
 
     def on_open(self, replica: Replica) -> None:
-        """Starts a broker that serves it."""
+        """Starts a broker that serves the copy."""
         broker = Broker(
             self.config,
             config_file=self._config_file,
@@ -189,19 +188,19 @@ class ServedCopy:
             signer=self._signer,
             store=replica.store,
         )
-        # a start that fails leaves nothing behind
+        # A broker whose start fails cleans up after itself.
         broker.start()
         self.config, self._broker = broker.config, broker
 
     def on_close(self) -> None:
         broker, self._broker = self._broker, None
         if broker is not None:
-            # what was changed while it ran, and its port
+            # Keep changes made at run time, and the port.
             self.config = broker.state.config()
             broker.stop()
 
     def take(self, table: ConfigTable) -> None:
-        """Gives the broker its master's tables in place of its own."""
+        """Replaces the broker's table by its master's."""
         if self._broker is None:
             return
         state = self._broker.state

@@ -1,1 +1,1 @@
-"""pytest fixtures for tests of programs that use RocketMQ; pytest finds them once rmqfast is installed."""
+"""pytest fixtures for tests of programs that use RocketMQ; available after installing rmqfast."""
