@@ -1,6 +1,6 @@
 """`Admin`: administers a cluster, with one object per subject.
 
-Source: `DefaultMQAdminExt`, `DefaultMQAdminExtImpl.start`, `DefaultMQAdminExtImpl.shutdown`.
+Source: `DefaultMQAdminExt`, `DefaultMQAdminExtImpl`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,12 @@ from rmqfast.pickling import not_picklable
 class Admin:
     """Inspects and changes a cluster. Threads may share it.
 
-    Each subject has its own methods, as `admin.topics.status("orders")`; the most common ones have a shortcut here.
-
-    Topic and group names are those of the brokers: no namespace is added to them.
+    Each subject has its own methods, as `admin.topics.status("orders")`. The most common methods have a shortcut here:
+    `create_topic`, `create_group` and `view_message`. Topic and group names get no namespace.
 
     Args:
-        name_server: `host:port`, several separated by `;`. Default: that of `config`, else `NAMESRV_ADDR` of the
-            environment.
-        instance_name: Keeps clients of one process apart.
+        name_server: `host:port`, several separated by `;`. Default: that of `config`, or `NAMESRV_ADDR`.
+        instance_name: Separates clients of one process.
         config: Other settings of the connection: TLS, accounts, addresses.
         timeout: Timeout of a request in seconds; three times as long for slow requests.
 
@@ -50,9 +48,6 @@ class Admin:
         messages: Looks up messages and their traces.
         dead_letters: Lists and resends dead letters.
         explain: Explains the state of a message, a queue or a group.
-        create_topic: `topics.create`.
-        create_group: `groups.create`.
-        view_message: `messages.by_id`.
 
     Raises:
         ArgumentError: An address has no port.
@@ -91,11 +86,7 @@ class Admin:
         self.view_message: Final = self.messages.by_id
 
     def start(self) -> None:
-        """Starts the client; `with` does the same.
-
-        Raises:
-            ClientError: It was started before, or no name server is configured.
-        """
+        """Starts the client, like `with`; `ClientError` if it was started before or no name server is configured."""
         self._client.start()
 
     def shutdown(self) -> None:

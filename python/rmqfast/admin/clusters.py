@@ -1,7 +1,6 @@
 """Clusters and brokers: members, configuration, runtime status.
 
-Source: `DefaultMQAdminExtImpl.examineBrokerClusterInfo`, `DefaultMQAdminExtImpl.getBrokerConfig`,
-`DefaultMQAdminExtImpl.updateBrokerConfig`, `DefaultMQAdminExtImpl.fetchBrokerRuntimeStats`.
+Source: `DefaultMQAdminExtImpl`.
 """
 
 from __future__ import annotations
@@ -54,10 +53,7 @@ UPDATABLE = frozenset(
 class BrokerRow:
     """A broker of a cluster, master or slave.
 
-    Attributes:
-        broker_name: Name of the master and all its slaves.
-        broker_id: 0 for a master.
-        address: `ip:port`.
+    A master and its slaves share the `broker_name`; the master has `broker_id` 0. `address` is `ip:port`.
 
     Example:
         >>> from rmqfast import Admin, EmbeddedCluster

@@ -1,7 +1,6 @@
 """Dead letters: lists and resends messages that a group failed to consume too often.
 
-Source: `DlqMessageController` of the dashboard, `DefaultMQPushConsumerImpl.sendMessageBack`,
-`DefaultMQPushConsumerImpl.consumeMessageDirectly`.
+Source: `DlqMessageController` of the dashboard, `DefaultMQPushConsumerImpl`.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class DeadLetters:
         """Lists the dead letters of a group, also those already resent; the oldest of each broker come first.
 
         Args:
-            group: The group.
+            group: The group; `ResponseError` 17 if it does not exist.
             max_messages: Limit over all brokers; `None` for all, which must fit into memory.
             begin_timestamp: Earliest store time of the dead letter, as in `MessageStore.scan`.
             end_timestamp: Latest store time.
@@ -63,13 +62,9 @@ class DeadLetters:
         Returns:
             Messages of the topic `%DLQ%<group>`. Their property `RETRY_TOPIC` names the original topic.
 
-        Raises:
-            ResponseError: 17, the group does not exist, or a broker refuses.
-
         Example:
             >>> import rmqfast
-            >>> from rmqfast.admin import Admin
-            >>> with rmqfast.EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
+            >>> with rmqfast.EmbeddedCluster() as cluster, rmqfast.Admin(name_server=cluster.name_server) as admin:
             ...     admin.create_group("cashiers")
             ...     admin.dead_letters.of_group("cashiers")
             []
@@ -86,13 +81,10 @@ class DeadLetters:
         return list(islice(letters, max_messages))
 
     def resend(self, message: Any) -> Any:
-        """Resends a dead letter to its group, as a message not consumed before.
+        """Resends a dead letter to its group as a message not consumed before; returns the `SendResult`.
 
         The copy goes to the group's retry topic, so no other group receives it. Members see its original topic, keys
         and id. The dead letter itself stays until its file expires.
-
-        Returns:
-            A `SendResult` with the place of the copy.
 
         Raises:
             ArgumentError: The message is no dead letter.
@@ -101,8 +93,7 @@ class DeadLetters:
 
         Example:
             >>> import rmqfast
-            >>> from rmqfast.admin import Admin
-            >>> with rmqfast.EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
+            >>> with rmqfast.EmbeddedCluster() as cluster, rmqfast.Admin(name_server=cluster.name_server) as admin:
             ...     admin.create_group("cashiers")
             ...     [admin.dead_letters.resend(each).queue.topic for each in admin.dead_letters.of_group("cashiers")]
             []

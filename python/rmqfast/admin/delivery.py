@@ -26,8 +26,8 @@ class Way(Enum):
 class Delivery(NamedTuple):
     """The step at which a delivery stops; `reason` completes "by the broker" or "by the tag check of".
 
-    `is_loss`: a member subscribes to the message and does not receive it. `passed_by`: the broker's SQL92 filter that
-    the message passed, with the compared values.
+    `is_loss` marks a message that a member subscribes to but does not receive. `passed_by` is the broker's SQL92 filter
+    that the message passed.
     """
 
     way: Way

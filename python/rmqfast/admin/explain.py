@@ -37,18 +37,14 @@ class Explainer:
         self._client, self._groups, self._messages = client, groups, messages
 
     def explain(self, what: Any, group: str | None = None) -> Explanation:
-        """Explains the state of a message, a queue or a group, and says which facts are unknown.
+        """Explains the state of a message, a queue or a group, and says which facts are unknown. Changes nothing.
 
         Combines offsets, subscriptions of broker and members, queue owners, copies sent back, and traces. Brokers
-        evaluate SQL92 expressions. If members changed after the message was stored, only traces can decide. Changes
-        nothing.
+        evaluate SQL92 expressions. If members changed after the message was stored, only traces can decide.
 
         Args:
             what: A stored message, a `MessageQueue`, or the name of a group.
-            group: The group to look at. Default: each group that consumes the topic.
-
-        Returns:
-            An explanation. With several groups, `parts` has one explanation per group.
+            group: The group to look at. Default: all groups of the topic, each with an explanation in `parts`.
 
         Raises:
             ResponseError: 17, the topic does not exist, or no member of the group ever connected.
@@ -56,10 +52,8 @@ class Explainer:
 
         Example:
             >>> import rmqfast
-            >>> from rmqfast.admin import Admin
-            >>> from rmqfast.client.producer import Producer
-            >>> with rmqfast.EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
-            ...     with Producer("shop", name_server=cluster.name_server) as producer:
+            >>> with rmqfast.EmbeddedCluster() as cluster, rmqfast.Admin(name_server=cluster.name_server) as admin:
+            ...     with rmqfast.Producer("shop", name_server=cluster.name_server) as producer:
             ...         sent = producer.send(rmqfast.Message("orders", b"paid", tags="paid"))
             ...     print(admin.explain(admin.view_message(sent.offset_msg_id), "cashiers").sentence)
             not yet consumed: offset 0 of 1, owner nobody: 1 behind

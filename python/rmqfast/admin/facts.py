@@ -47,25 +47,17 @@ class SqlAnswer:
 
     @property
     def values_text(self) -> str:
-        """Lists the properties with their values.
-
-        Example:
-            >>> SqlAnswer(is_passed=False, values={"a": "1", "b": None}).values_text
-            "a is '1', b is missing"
-        """
+        """The properties with their values, as "a is '1', b is missing"."""
         texts = [f"{name} is {'missing' if value is None else repr(value)}" for name, value in self.values.items()]
         return ", ".join(texts) or "it names no property"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MessageFacts:
-    """Facts about a message.
+    """Facts about a message; `store_timestamp` is in milliseconds since 1970.
 
-    Attributes:
-        msg_id: Id that the producer gave.
-        tags: Tag; `None` if it has no tag.
-        store_timestamp: Store time in milliseconds since 1970.
-        sql: Verdicts of the broker's filter, by SQL92 expression.
+    `msg_id` is the producer's id, `tags` the tag or `None`. `sql` has the verdicts of the broker's filter by SQL92
+    expression.
     """
 
     queue: MessageQueue
@@ -83,13 +75,9 @@ class MessageFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemberFacts:
-    """Facts about an online member of a group.
+    """Facts about an online member of a group; missing facts are `None`, with the reason in `problem`.
 
-    Attributes:
-        client_id: Client id of the member.
-        subscription: Its own subscription to the topic; `None` if it has none or does not answer.
-        queues: Queues of the topic that it owns; `None` if it does not answer.
-        problem: Reason why it does not answer.
+    `subscription` is the member's own subscription to the topic, `queues` are its queues of the topic.
     """
 
     client_id: str
@@ -103,7 +91,6 @@ class SubscriptionFacts:
     """The subscription stored for a group, or the subscription of one member.
 
     Attributes:
-        topic: The topic.
         client_id: The member; `None` for the subscription that brokers store for the group.
         subscription: Expression, type and version; `None` if there is none or the member does not answer.
         queues: The member's queues of the topic; `None` if it does not answer.
@@ -125,7 +112,6 @@ class GroupFacts:
     """Facts about a group and one topic, from the broker of a queue.
 
     Attributes:
-        group: The group.
         members: Online members of the group.
         subscription: The subscription that the broker stores for the topic.
         consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull.
@@ -199,9 +185,8 @@ class CopyFacts:
     """A copy of a message that a member sent back.
 
     Attributes:
-        kind: Waiting for its delay, in the retry topic, or a dead letter.
         reconsume_times: Number of failed attempts.
-        store_timestamp: Store time of the copy in milliseconds since 1970.
+        store_timestamp: Store time of the copy, in milliseconds since 1970.
         due_timestamp: Time when a delayed copy moves to the retry topic, in milliseconds since 1970.
         consumer_offset: Next offset that the group consumes in the retry queue.
     """

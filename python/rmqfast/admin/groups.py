@@ -1,9 +1,6 @@
 """Consumer groups: creates, changes, deletes and lists groups; reports members and progress.
 
-Source: `DefaultMQAdminExtImpl.createAndUpdateSubscriptionGroupConfig`, `DefaultMQAdminExtImpl.examineConsumeStats`,
-`DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, `UpdateSubGroupSubCommand`, `DeleteSubscriptionGroupCommand`,
-`DefaultMQAdminExtImpl.getAllSubscriptionGroup`, `DefaultMQAdminExtImpl.examineProducerConnectionInfo`,
-`DefaultMQAdminExtImpl.getConsumerRunningInfo`, `DefaultMQAdminExtImpl.queryTopicConsumeByWho`.
+Source: `DefaultMQAdminExtImpl`, `UpdateSubGroupSubCommand`, `DeleteSubscriptionGroupCommand`.
 """
 
 from __future__ import annotations
@@ -45,7 +42,6 @@ class Groups:
         Raises:
             ClientError: The name is illegal, or the cluster does not exist.
             ArgumentError: A setting does not exist.
-            ResponseError: A broker refuses.
         """
         config = group if isinstance(group, SubscriptionGroupConfig) else _config(group, settings)
         check_group(config.group_name)
@@ -55,15 +51,11 @@ class Groups:
     def update(self, /, group: str, *, cluster: str | None = None, **settings: Any) -> None:
         """Changes some settings of a group on each master and keeps the other settings.
 
-        Args:
-            group: The group.
-            cluster: Default: all clusters.
-            **settings: Fields of `SubscriptionGroupConfig`, as `retry_max_times=3`.
+        `settings` are fields of `SubscriptionGroupConfig`, as `retry_max_times=3`. Default of `cluster`: all.
 
         Raises:
             ClientError: 26, no broker has the group.
             ArgumentError: A setting does not exist.
-            ResponseError: A broker refuses.
         """
         is_there = False
         for broker in self._client.masters(cluster):
@@ -82,9 +74,6 @@ class Groups:
         """Deletes a group from the masters of a cluster, with its retry and dead-letter topics.
 
         Without `remove_offsets`, a later group of the same name resumes at the old offsets.
-
-        Raises:
-            ResponseError: A broker refuses.
         """
         fields = {"groupName": group, "removeOffset": remove_offsets, "cleanOffset": remove_offsets}
         for broker in self._client.masters(cluster):
@@ -119,7 +108,6 @@ class Groups:
 
         Raises:
             ResponseError: 206, no member is online; 17, the group has no retry topic.
-            ClientError: No member is online.
         """
         for broker in self._client.brokers_of_group(group)[:1]:
             members = members_at(self._client, broker.address, group)
@@ -132,7 +120,6 @@ class Groups:
 
         Raises:
             ResponseError: 1, the broker knows no producer of the group; 17, the topic does not exist.
-            ClientError: No producer is online.
         """
         code, fields = RequestCode.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": group}
         for broker in self._client.brokers_of(topic)[:1]:
@@ -142,11 +129,7 @@ class Groups:
         raise ClientError(f"no producer of the group {group} is online", next_step=_NOBODY)
 
     def running_info(self, group: str, client_id: str, *, jstack: bool = False) -> ConsumerRunningInfo:
-        """Returns the running state of a member of a group.
-
-        Raises:
-            ResponseError: 1, the member is not online; 207, the member does not answer.
-        """
+        """Returns the state of a member; `ResponseError` 1 if it is not online, 207 if it does not answer."""
         brokers = self._client.brokers_of_group(group)
         for broker in brokers[:-1]:  # a client connects only to the brokers of its topics
             try:
@@ -159,22 +142,16 @@ class Groups:
     def subscription_conflicts(self, group: str | None = None) -> list[SubscriptionConflict]:
         """Returns topics to which members of a group subscribe differently, so that messages get lost.
 
-        Without `group`, checks all groups with a retry topic.
-
-        Raises:
-            ResponseError: 17, the group has no retry topic, since no member ever connected.
+        Without `group`, checks all groups with a retry topic. `ResponseError` 17 if no member ever connected.
         """
         groups = self._groups_with_retries() if group is None else [group]
         return [conflict for each in groups for conflict in self._conflicts_of(each)]
 
     def of_topic(self, topic: str) -> list[str]:
-        """Returns the groups that consume a topic: groups online and groups with offsets, on all its brokers.
+        """Returns the groups that consume a topic, online or with offsets; `ResponseError` 17 for an unknown topic.
 
         RocketMQ 5.3.3 returns the topic's name instead of groups that are online without offsets; then all groups are
         searched.
-
-        Raises:
-            ResponseError: 17, the topic does not exist.
         """
         groups = {
             group

@@ -1,7 +1,6 @@
 """Fate of a message per group, as mqadmin reports it.
 
-Source: `DefaultMQAdminExtImpl.messageTrackDetail`, `DefaultMQAdminExtImpl.consumed`, `MessageTrack`, `TrackType`,
-`CONSUME_BROADCASTING`.
+Source: `DefaultMQAdminExtImpl.messageTrackDetail`, `DefaultMQAdminExtImpl.consumed`, `MessageTrack`, `TrackType`.
 """
 
 from __future__ import annotations

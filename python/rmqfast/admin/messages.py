@@ -1,8 +1,6 @@
 """Single messages: looks them up by id, key or queue offset; reports their traces and their fate.
 
-Source: `MQAdminImpl.viewMessage`, `MQAdminImpl.queryMessage`, `MQAdminImpl.queryMessageByUniqKey`,
-`DefaultMQAdminExtImpl.viewMessage`, `QueryMsgByOffsetSubCommand`, `QueryMsgTraceByIdSubCommand.queryTraceByMsgId`,
-`DefaultMQAdminExtImpl.messageTrackDetail`.
+Source: `MQAdminImpl`, `DefaultMQAdminExtImpl`, `QueryMsgByOffsetSubCommand`, `QueryMsgTraceByIdSubCommand`.
 """
 
 from __future__ import annotations
@@ -53,9 +51,7 @@ class Messages:
     def by_id(self, message_id: str, topic: str | None = None) -> Any:
         """Returns the message with an id of a broker or, given a topic, an id of a producer.
 
-        Raises:
-            UnknownMessageError: No message has the id.
-            ArgumentError: The id is not a broker's id, and `topic` is missing.
+        Raises `UnknownMessageError` if no message has the id, and `ArgumentError` for a producer's id without `topic`.
         """
         try:
             # With IPv4, both kinds of id have 32 digits, so ask the broker first.
@@ -74,17 +70,9 @@ class Messages:
     def by_key(
         self, topic: str, key: str, *, max_messages: int = 64, begin_timestamp: Time = 0, end_timestamp: Time = LATEST
     ) -> list[Any]:
-        """Returns the messages with a key, from all brokers, oldest first.
+        """Returns the messages with a key, from all brokers, oldest first; an empty list where Java raises error 208.
 
-        Args:
-            topic: The topic.
-            key: One of the message's keys.
-            max_messages: Limit per broker.
-            begin_timestamp: Earliest store time, as in `MessageStore.scan`.
-            end_timestamp: Latest store time.
-
-        Returns:
-            The messages; an empty list where Java raises error 208.
+        `max_messages` limits the messages per broker. The timestamps limit the store time, as in `MessageStore.scan`.
         """
         messages = query(
             self._client,
@@ -99,11 +87,7 @@ class Messages:
         return [message for message in messages if key in (message.keys or "").split(" ")]
 
     def by_unique_key(self, topic: str, unique_key: str) -> Any:
-        """Returns the message with a producer's id; if there are several, the one stored first.
-
-        Raises:
-            UnknownMessageError: No message has the id.
-        """
+        """Returns the message with a producer's id, the one stored first; `UnknownMessageError` if there is none."""
         listed = query(self._client, self._client.brokers_of(topic), topic, unique_key)
         messages = [message for message in listed if message.msg_id == unique_key]
         if not messages:
@@ -112,12 +96,7 @@ class Messages:
         return min(messages, key=lambda message: message.store_timestamp)
 
     def by_offset(self, queue: MessageQueue, offset: int) -> Any:
-        """Returns the message at an offset of a queue.
-
-        Raises:
-            UnknownMessageError: The queue has no message at the offset.
-            ResponseError: 17, the topic does not exist, or the broker refuses.
-        """
+        """Returns the message at an offset of a queue; `UnknownMessageError` if the queue has none there."""
         pulled = pull(self._client, self._client.broker_of(queue.topic, queue.broker_name), queue, offset, WHOLE)
         message = pulled.at(offset)
         if message is None:
@@ -136,9 +115,10 @@ class Messages:
         begin_timestamp: Time = 0,
         end_timestamp: Time = LATEST,
     ) -> list[TraceView]:
-        """Returns the steps of a message, from the traces of its producer and its consumers.
+        """Returns the steps of a message in order, from the traces of its producer and its consumers.
 
-        Clients write traces only with `enable_msg_trace`, about half a second after the step.
+        Clients write traces only with `enable_msg_trace`, about half a second after the step. `ResponseError` 17 if the
+        trace topic does not exist.
 
         Args:
             message_id: Producer's id of a message, or of a batch sent by rmqfast.
@@ -147,19 +127,11 @@ class Messages:
             begin_timestamp: Earliest store time of the traces, as in `MessageStore.scan`.
             end_timestamp: Latest store time of the traces.
 
-        Returns:
-            The steps in chronological order; empty if there is no trace.
-
-        Raises:
-            ResponseError: 17, the trace topic does not exist.
-
         Example:
-            >>> import time, rmqfast
-            >>> from rmqfast.admin import Admin
-            >>> from rmqfast.client.producer import Producer
-            >>> with rmqfast.EmbeddedCluster(config={"traceTopicEnable": "true"}) as cluster:
+            >>> from rmqfast import Admin, EmbeddedCluster, Message, Producer
+            >>> with EmbeddedCluster(config={"traceTopicEnable": "true"}) as cluster:
             ...     with Producer("shop", name_server=cluster.name_server, enable_msg_trace=True) as producer:
-            ...         sent = producer.send(rmqfast.Message("orders", b"paid", tags="paid"))
+            ...         sent = producer.send(Message("orders", b"paid", tags="paid"))
             ...     with Admin(name_server=cluster.name_server) as admin:
             ...         (step,) = admin.messages.trace(sent.msg_id)
             >>> step.trace_type.value, step.group, step.topic, step.tags, step.status
@@ -178,9 +150,6 @@ class Messages:
         """Returns the fate of a message in a group, as mqadmin reports it; `explain` says more.
 
         Without `group`, returns the fate in each group that consumes the topic.
-
-        Raises:
-            ResponseError: 17, the topic does not exist.
         """
         groups: Sequence[str] = [group] if group is not None else self._consumers(message.topic)
         return [track_of(self._client, self._groups, message, each) for each in groups]

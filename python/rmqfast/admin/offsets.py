@@ -1,8 +1,6 @@
 """Offsets of groups: reset, skip, copy.
 
-Source: `DefaultMQAdminExtImpl.resetOffsetByTimestamp`, `DefaultMQAdminExtImpl.resetOffsetByTimestampOld`,
-`CloneGroupOffsetCommand`, `ResetOffsetByTimeCommand`, `SkipAccumulationSubCommand`,
-`DefaultMQAdminExtImpl.updateConsumeOffset`.
+Source: `DefaultMQAdminExtImpl`, `CloneGroupOffsetCommand`, `ResetOffsetByTimeCommand`, `SkipAccumulationSubCommand`.
 """
 
 from __future__ import annotations
@@ -33,22 +31,16 @@ class Offsets:
         self._client, self._groups = client, groups
 
     def reset_by_time(self, group: str, topic: str, when: Time, *, force: bool = True) -> dict[MessageQueue, int]:
-        """Resets a group's offsets for a topic to a time, on all brokers of the topic.
+        """Resets a group's offsets for a topic to a time, on all its brokers; returns the new offset per queue.
 
         The broker notifies online members, which switch within ten seconds. Without online members, the stored offsets
         change.
 
         Args:
-            group: The group.
-            topic: The topic.
+            group: The group; `ResponseError` 1 if it has no offset for a queue.
+            topic: The topic; `ResponseError` 17 if it does not exist.
             when: A time with a zone, or milliseconds since 1970; -1 for the end of the queues.
-            force: Allows moving forward as well as back.
-
-        Returns:
-            The new offset per queue. Queues whose offset would need `force` are missing.
-
-        Raises:
-            ResponseError: 17, the topic does not exist; 1, the group has no offset for a queue.
+            force: Allows moving forward, too. Without `force`, the result omits queues that would need it.
         """
         timestamp = _milliseconds(when)
         offsets: dict[MessageQueue, int] = {}
@@ -77,7 +69,6 @@ class Offsets:
         Raises:
             ArgumentError: The offset is negative.
             ClientError: Members are online.
-            ResponseError: 17, the topic does not exist.
         """
         offset = integer("offset", offset, 0)
         # Members keep offsets in memory and commit them every five seconds, which would undo the change.
@@ -90,16 +81,10 @@ class Offsets:
         self._set(address, group, queue, offset)
 
     def clone(self, source: str, target: str, topic: str) -> dict[MessageQueue, int]:
-        """Copies the offsets of a group for a topic to another group.
+        """Copies the offsets of a group for a topic to another group; returns the copied offset per queue.
 
-        The target group should be offline. Brokers of RocketMQ 5.x must know the target group.
-
-        Returns:
-            The copied offset per queue.
-
-        Raises:
-            ResponseError: 17, the topic does not exist.
-            ClientError: 206, the source group has no offsets.
+        The target group should be offline. Brokers of RocketMQ 5.x must know the target group. `ClientError` 206 if the
+        source group has no offsets.
         """
         addresses = dict(self._client.brokers_of(topic))
         # The progress of a group may name brokers that have left the topic's route.

@@ -1,10 +1,7 @@
 """Topics: creates, changes, deletes and describes topics.
 
-Source: `DefaultMQAdminExtImpl.createAndUpdateTopicConfig`, `DefaultMQAdminExtImpl.deleteTopicInBroker`,
-`DefaultMQAdminExtImpl.deleteTopicInNameServer`, `DefaultMQAdminExtImpl.examineTopicRouteInfo`,
-`DefaultMQAdminExtImpl.examineTopicStats`, `TopicOffset`, `UpdateTopicSubCommand`, `UpdateTopicPermSubCommand`,
-`DeleteTopicSubCommand.deleteTopic`, `DefaultMQAdminExtImpl.fetchAllTopicList`,
-`DefaultMQAdminExtImpl.fetchTopicsByCLuster`, `TopicStatsTable`.
+Source: `DefaultMQAdminExtImpl`, `TopicOffset`, `TopicStatsTable`, `UpdateTopicSubCommand`, `UpdateTopicPermSubCommand`,
+`DeleteTopicSubCommand`.
 """
 
 from __future__ import annotations
@@ -37,13 +34,6 @@ class TopicOffset:
         min_offset: Offset of the first message still stored.
         max_offset: End of the queue.
         last_update_timestamp: Store time of the last message, in milliseconds since 1970; 0 for an empty queue.
-
-    Example:
-        >>> from rmqfast import Admin, EmbeddedCluster
-        >>> with EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
-        ...     admin.create_topic("orders", 1)
-        ...     [(row.queue_id, row.max_offset) for row in admin.topics.status("orders")]
-        [(0, 0)]
     """
 
     topic: str
@@ -113,14 +103,11 @@ class Topics:
         """Changes a topic on each of its brokers; omitted settings stay.
 
         Args:
-            topic: The topic.
+            topic: The topic; `ResponseError` 17 if it does not exist.
             queues: Queues for producers, and for consumers unless `read_queues` is given.
             read_queues: Queues for consumers.
             perm: Sum of 4 (read) and 2 (write).
             broker_names: Restricts the change to these brokers.
-
-        Raises:
-            ResponseError: 17, the topic does not exist, or a broker refuses.
         """
         route = self._client.route(topic)
         addresses = dict(self._client.addresses(route.broker_datas))
@@ -130,11 +117,7 @@ class Topics:
                 self._put_topic(addresses[data.broker_name], config)
 
     def delete(self, topic: str, *, cluster: str | None = None) -> None:
-        """Deletes a topic from the masters of a cluster and from all name servers.
-
-        Raises:
-            ResponseError: A broker refuses, for instance because it is a system topic.
-        """
+        """Deletes a topic from the masters of a cluster and from all name servers; brokers refuse for system topics."""
         # Brokers first: a broker that still has the topic would register it again.
         for broker in self._client.masters(cluster):
             self._client.ask(broker.address, RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic})
@@ -149,19 +132,11 @@ class Topics:
         return sorted(set(names))
 
     def route(self, topic: str) -> TopicRouteData:
-        """Returns the brokers and queues of a topic.
-
-        Raises:
-            ResponseError: 17, the topic does not exist.
-        """
+        """Returns the brokers and queues of a topic; `ResponseError` 17 if it does not exist."""
         return self._client.route(topic)
 
     def status(self, topic: str) -> list[TopicOffset]:
-        """Returns the offsets of all queues of a topic, sorted by queue.
-
-        Raises:
-            ResponseError: 17, the topic does not exist.
-        """
+        """Returns the offsets of a topic's queues, sorted by queue; `ResponseError` 17 if the topic does not exist."""
         code, fields = RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}
         bodies = [
             self._client.ask(broker.address, code, fields, slow=True).body for broker in self._client.brokers_of(topic)
