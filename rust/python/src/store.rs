@@ -113,7 +113,7 @@ impl Store {
     fn scan_pieces(&self, py: Python<'_>, request: PyScanRequest, pieces: Vec<PyPiece>) -> PyResult<Scan> {
         let request = Arc::new(request.into_request()?);
         let pieces = pieces.into_iter().map(to_piece).collect::<PyResult<Vec<_>>>()?;
-        // the pieces were planned in another process, so files are opened anew
+        // the pieces were planned in another process, so this process opens the files itself
         let store = self.store()?;
         let sources = py.detach(|| Plan::sources(store, &request)).map_err(to_python)?;
         let schema = column::schema(&request.columns, request.time_unit);

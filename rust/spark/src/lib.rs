@@ -1,12 +1,12 @@
-//! The read and write requests of Spark: option texts, offsets and filters in; scans, offset bounds and pieces out.
+//! Plans the reads and writes of Spark: turns options, offsets and filters into scans, offset bounds and pieces.
 //!
 //! ```text
-//! option texts ──► request::Options ──► store::StoreRead ──► scan plan ──────────────► store pieces
+//! options ───────► request::Options ──► store::StoreRead ──► scan plan ──────────────► store pieces
 //!                        ▲        └───► topic::TopicRead ──► offset bounds ─► origin ─► topic pieces
 //! filters of Spark ──► request::Selection
 //! ```
 //!
-//! Spark's Python and JVM sources share this crate, so that an option text means the same in both.
+//! Spark's Python and JVM sources share this crate, so that an option has the same meaning in both.
 //!
 //! - [`request`] parses options, offsets, times and filters. It opens no file and no socket.
 //! - [`store`] plans batches and streams of a store's directory.

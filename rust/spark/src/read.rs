@@ -164,7 +164,7 @@ impl Read {
         }
     }
 
-    /// Returns message counts per queue from the indexes alone, or `None` if messages must be read.
+    /// Counts the messages from the bounds of queues alone. `None` if messages must be read.
     ///
     /// # Errors
     /// As [`StoreRead::known_counts`] and [`TopicRead::known_counts`].

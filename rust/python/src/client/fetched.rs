@@ -11,7 +11,7 @@ use rmqfast_client::puller::{self, Item};
 use rmqfast_store::scan::row::Row;
 use std::sync::Arc;
 
-/// How bodies are read: the size limit, and whether to check their CRC.
+/// Limit and checks for reading bodies.
 #[derive(Clone, Copy)]
 pub struct Bodies {
     pub max_bytes: usize,

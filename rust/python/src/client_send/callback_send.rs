@@ -58,7 +58,7 @@ impl CallbackSend {
             let (error, latency) = match self.request(py, &queue, &address) {
                 Ok(()) => return Ok(None),
                 Err(error) if error.is_instance_of::<RemotingError>(py) => (error, Some(NOT_SENT_LATENCY)),
-                Err(error) if error.is_instance_of::<RmqError>(py) => (error, None), // as in a fork
+                Err(error) if error.is_instance_of::<RmqError>(py) => (error, None), // such as `ForkError`
                 Err(error) => return Err(error),
             };
             match self.next(&object(py, error).into_any(), latency)? {

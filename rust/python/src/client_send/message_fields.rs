@@ -9,7 +9,7 @@ pub struct MessageFields {
     pub tags: Option<PyBackedStr>,
     pub keys: Option<PyBackedStr>,
     pub pairs: Pairs,
-    /// 0 without delay.
+    /// Delay level; 0 delivers at once.
     pub delay_level: i32,
     /// Whether the broker answers only after its disk and slaves have the message.
     pub wait_store: bool,

@@ -98,7 +98,6 @@ impl Outgoing {
         &self.topic
     }
 
-    /// The encoded properties.
     #[getter]
     fn properties(&self) -> &str {
         self.texts.properties()

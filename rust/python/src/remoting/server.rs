@@ -1,4 +1,4 @@
-//! Exposes a server.
+//! Exposes a server, which passes requests to Python or to a data plane.
 use super::mailbox::Mailbox;
 use super::tls::PyTlsOptions;
 use crate::broker::DataPlane;

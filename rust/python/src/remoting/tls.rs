@@ -1,4 +1,4 @@
-//! Converts Python's `TlsOptions`.
+//! Converts Python's `TlsOptions`, and makes certificates.
 use crate::error::{ArgumentError, remoting};
 use pyo3::prelude::*;
 use rmqfast_remoting::{ClientAuth, ClientTls, KeyPair, ServerTls, TlsMode, Trust};

@@ -103,8 +103,8 @@ impl TopicRead {
         Ok((pieces.collect(), BrokerWay::to_option(&planned.ways)))
     }
 
-    /// Pickles the read by its options, which are small. Files in options, as certificates, are opened anew on each
-    /// machine.
+    /// Pickles the read by its options, which are small. Files that options name, such as certificates, are opened on
+    /// each machine.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let Arguments { kind, options, columns, config, filters } = &self.arguments;
         let arguments = (kind, options.bind(py), columns, config.as_ref().map(|config| config.bind(py)), filters);

@@ -232,7 +232,6 @@ impl LogPart {
         Self { begins: begins.map(|(_, begin)| *begin).collect(), ..self.clone() }
     }
 
-    /// The inverse of [`of_parts`](Self::of_parts).
     pub fn to_parts(&self) -> LogParts {
         let LogStretch { addresses, file_size, max_record, from, end } = self.stretch.clone();
         (addresses, [file_size, max_record, from, end], self.first, self.begins.clone())
@@ -264,7 +263,6 @@ pub struct CopyPart {
 pub type CopyParts = (PathBuf, Value);
 
 impl CopyPart {
-    /// The inverse of [`of_parts`](Self::of_parts).
     pub fn to_parts(&self) -> CopyParts {
         (self.path.clone(), store_piece::to_json(&self.piece))
     }

@@ -35,7 +35,7 @@ pub struct StoreStream {
     target: Option<u64>,
     /// The end of the log that was seen last.
     last: Option<u64>,
-    /// Start and end of the last batch. Both are known to be the beginning of a record.
+    /// Start and end of the last batch, which are known to be boundaries of records.
     known: Option<(u64, u64)>,
     is_strict: bool,
     log: Log,
