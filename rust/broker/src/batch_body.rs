@@ -6,33 +6,33 @@
 //!
 //! Source: `MessageDecoder.encodeMessage`, `CommitLog.MessageExtBatchEncoder.encode`.
 
-/// The least bytes of a message.
+/// Minimum bytes of a message.
 const MIN_LEN: usize = 22;
 
 /// One message of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchMessage<'a> {
-    /// The user's 32 bits.
+    /// The application's flag of 32 bits.
     pub flag: i32,
     pub body: &'a [u8],
     pub properties: &'a [u8],
 }
 
-/// Returns all messages of a batch; `None` where the bytes are no batch.
+/// Parses all messages of a batch. Returns `None` for invalid bytes.
 pub fn messages(mut bytes: &[u8]) -> Option<Vec<BatchMessage<'_>>> {
-    // a guess from the bytes that are there: no length in them is believed for it
+    // the capacity is a guess from the body's size, not from lengths in it, which a client could forge
     let mut messages = Vec::with_capacity(bytes.len() / 1024 + 1);
     while !bytes.is_empty() {
         let size = usize::try_from(i32::from_be_bytes(*bytes.first_chunk()?)).ok().filter(|size| *size >= MIN_LEN)?;
         let (message, rest) = bytes.split_at_checked(size)?;
-        // behind size, magic and CRC: producers send zero for both, and the store computes its own
+        // skips size, magic and CRC: producers send zero for the last two, and the store computes its own
         messages.push(message_of(message.get(12..)?)?);
         bytes = rest;
     }
     (!messages.is_empty()).then_some(messages)
 }
 
-/// From the flag on.
+/// Parses a message from its flag on.
 fn message_of(bytes: &[u8]) -> Option<BatchMessage<'_>> {
     let (flag, bytes) = bytes.split_first_chunk()?;
     let (length, bytes) = bytes.split_first_chunk()?;

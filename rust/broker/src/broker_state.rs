@@ -1,4 +1,4 @@
-//! The state of a broker's data plane, which all requests share: store, tables, offsets, counters.
+//! State of a broker's data plane, shared by all requests: store, tables, offsets, counters.
 //!
 //! Source: `BrokerController`.
 use crate::counters::{Counter, Counters, PutTimes};
@@ -22,55 +22,53 @@ use std::time::{Duration, Instant};
 
 const OFFSET_MOVED_EVENT: &str = "OFFSET_MOVED_EVENT";
 
-/// The state of a broker's data plane.
 pub struct BrokerState {
     pub appender: Arc<Appender>,
     pub live: Live,
-    /// Whether a send waits for the disk.
+    /// Whether sends wait until their messages are on the disk.
     pub flush: Flush,
-    /// Options at the start.
+    /// Options fixed at the start.
     pub options: BrokerOptions,
     /// Topics, groups and subscriptions.
     pub tables: Tables,
     pub offsets: Offsets,
-    /// Groups and topics of which a connection may bring in offsets.
+    /// Limit of new pairs of group and topic that a connection may commit offsets for.
     pub new_offsets: Quota,
     /// Pulls that cannot be answered yet.
     pub parked_pulls: ParkedPulls,
-    /// Pulls by filters that cost much.
+    /// Pulls with expensive filters.
     pub heavy_pulls: HeavyPulls,
-    /// By name, and by topic or group.
+    /// Counters by name, and by topic or group.
     pub counters: Counters,
-    /// Answers that wait for the disk, or for a slave.
+    /// Answers to sends that wait for the disk or a slave.
     pub group_commit: GroupCommit,
-    /// Positions that slaves have reported.
+    /// Positions of the log that slaves reported.
     pub replicas: Arc<Replicas>,
-    // These four are in `counters`, too: kept here, no message costs a look-up by name.
-    /// Messages that were stored.
+    // These four are also in `counters`. Kept here, they cost no look-up per message.
+    /// Stored messages.
     pub puts: Arc<Counter>,
     /// Messages that could not be stored.
     pub failed_puts: Arc<Counter>,
-    /// Messages that pulls delivered.
+    /// Messages returned by pulls.
     pub gets: Arc<Counter>,
-    /// Pulls that delivered none.
+    /// Pulls that returned no message.
     pub missed_gets: Arc<Counter>,
-    /// Messages that pulls had to skip.
+    /// Messages that pulls skipped because the log is damaged.
     pub skipped_messages: SkippedMessages,
     /// Durations of puts and gets.
     pub times: PutTimes,
-    /// Takes the requests that are not answered here.
+    /// Backlog of the control plane, for requests not answered here.
     pub control: Arc<Mailbox>,
     settings: RwLock<Settings>,
     disk_usage: RwLock<String>,
 }
 
 impl BrokerState {
-    /// The state of a broker that has answered nothing yet.
     pub fn new(appender: Arc<Appender>, flush: Flush, options: BrokerOptions, control: Arc<Mailbox>) -> Self {
         let counters = Counters::default();
         let of_cluster = |name| counters.of(name, &options.cluster_name);
         let live = appender.live();
-        // off unless it is set: no broker of RocketMQ compares bodies with their CRC (decision 0009)
+        // off by default: no broker of RocketMQ checks CRCs on delivery (decision 0009)
         live.check_bodies(options.settings.checks_bodies);
         Self {
             live,
@@ -105,12 +103,12 @@ impl BrokerState {
         if !self.replicas.is_near(position, sync.most_behind) {
             return SlaveWait::NotAvailable;
         }
-        // slaves get nothing that the disk does not have, where sends wait for the disk
+        // with SYNC_FLUSH slaves only get what is on the disk, so their time starts after the flush
         SlaveWait::Since((self.flush == Flush::Async).then(Instant::now))
     }
 
-    /// Waits until a slave has the log up to `position`, for `slaveTimeout` from `since` on. Returns the code of the answer: the message
-    /// is stored in any case.
+    /// Waits until a slave has the log up to `position`, for at most `slaveTimeout` from `since`. Returns the response
+    /// code; the message is stored in any case.
     ///
     /// Source: `CommitLog.submitReplicaRequest`.
     pub fn wait_replicated(&self, position: u64, since: Instant) -> i32 {
@@ -122,47 +120,47 @@ impl BrokerState {
         }
     }
 
-    /// Waits until the disk has the log up to `position`, where sends wait for the disk.
+    /// Waits until the log up to `position` is on the disk, if sends wait for the disk.
     ///
     /// # Errors
-    /// [`NotFlushed`]. Where the files came to harm, what is on the disk may not be what was appended.
+    /// [`NotFlushed`]. If another process changed the files, the appended messages may not be on the disk.
     pub fn wait_flushed(&self, position: u64, timeout: Duration) -> Result<(), NotFlushed> {
         if self.flush == Flush::Async {
             return Ok(());
         }
         match self.appender.wait_flushed(position, Some(timeout)) {
             Ok(()) => Ok(()),
-            // not FLUSH_DISK_TIMEOUT, which tells a producer that the message is stored
+            // not FLUSH_DISK_TIMEOUT, which means that the message is stored
             Err(_) if self.appender.harm().is_some() => Err(NotFlushed::Harmed(self.not_available())),
             Err(_) => Err(NotFlushed::InTime),
         }
     }
 
-    /// Hands a request to the control plane. Returns false where its backlog is full.
+    /// Passes a request to the control plane. Returns false if its backlog is full.
     pub fn hand_over(&self, connection: &Arc<Connection>, request: &Command<'_>) -> bool {
         self.control.request(request, Answer::to(connection, request))
     }
 
-    /// Min and max offset of a queue; 0 where there is none.
+    /// Returns the first offset of a queue and its end (exclusive), or 0 for a missing queue.
     pub fn bounds(&self, topic: &str, queue_id: i32) -> (i64, i64) {
         self.live.queue(topic, queue_id).map_or((0, 0), |queue| queue.bounds())
     }
 
-    /// Max offset of a queue; 0 where there is none.
+    /// Returns the end of a queue (exclusive), or 0 for a missing queue.
     pub fn max_offset(&self, topic: &str, queue_id: i32) -> i64 {
         self.live.queue(topic, queue_id).map_or(0, |queue| queue.max_offset())
     }
 
-    /// Returns whether a queue still has its first message, in what counts as memory. An empty queue is young, too.
+    /// Returns whether a queue still has its first message, and in what counts as memory. Also true for an empty queue.
     ///
     /// Source: `ConsumerManageProcessor.queryConsumerOffset`, `DefaultMessageStore.checkInDiskByConsumeOffset`.
     pub fn is_young(&self, topic: &str, queue_id: i32) -> bool {
         let Some(queue) = self.live.queue(topic, queue_id) else { return true };
         let first = queue.unit(0).ok().flatten();
-        // 4.9.4 goes by the distance from the log's end; 5.x asks whether the page is in memory
+        // as in 4.9.4, the distance from the log's end decides; 5.x asks whether the page is in memory
         let in_disk =
             first.is_some_and(|unit| self.settings().limits.is_in_disk(unit.physical_offset, self.live.log_bounds().1));
-        // once messages were removed, a new group does not begin at 0: its `consumeFromWhere` decides
+        // once messages expired, a new group must not begin at 0: its `consumeFromWhere` decides
         queue.min_offset() <= 0 && !in_disk
     }
 
@@ -176,24 +174,24 @@ impl BrokerState {
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
-    /// Sets the text by which refusals say how full the disks are.
+    /// Sets the text about the disk usage in refusals.
     pub fn set_disk_usage(&self, text: &str) {
         text.clone_into(&mut self.disk_usage.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Returns the remark of a refusal where nothing can be stored.
+    /// Returns the remark for a send while nothing can be stored.
     pub fn not_available(&self) -> String {
         if let Some((path, reason)) = self.appender.harm() {
             return format!("service not available now. {}: {reason}", path.display());
         }
         let usage = self.disk_usage.read().unwrap_or_else(PoisonError::into_inner);
-        // Java's words: people search for them
+        // Java's text, which people search for
         format!(
             "service not available now. It may be caused by one of the following reasons: the broker's disk is full [{usage}], messages are put to the slave, message store has been shut down, etc."
         )
     }
 
-    /// Refuses a filter other than by tags, unless `enablePropertyFilter` is set.
+    /// Refuses filters other than tags unless `enablePropertyFilter` is set.
     ///
     /// # Errors
     /// The code of the answer and its remark.
@@ -205,7 +203,7 @@ impl BrokerState {
         Err((response::SYSTEM_ERROR, remark))
     }
 
-    /// Refuses an expression that pulls could not use.
+    /// Refuses a filter expression that does not compile.
     ///
     /// # Errors
     /// The code of the answer and its remark.
@@ -219,11 +217,11 @@ impl BrokerState {
         }
     }
 
-    /// Stores a message which says that a consumer's offset was out of range, and where it goes on.
+    /// Stores a message in OFFSET_MOVED_EVENT: a consumer's offset was out of range, and continues at `new_offset`.
     ///
     /// Source: `PullMessageProcessor.generateOffsetMovedEvent`.
     pub fn offset_moved(&self, header: &PullHeader<'_>, new_offset: i64) {
-        // the names come from the request, and may have quotes in them
+        // the names come from the request and may contain quotes
         let [group, broker, topic] = [header.group, &self.options.broker_name, header.topic].map(json_text);
         let body = format!(
             r#"{{"consumerGroup":{group},"messageQueue":{{"brokerName":{broker},"queueId":{},"topic":{topic}}},"offsetNew":{new_offset},"offsetRequest":{}}}"#,
@@ -236,7 +234,7 @@ impl BrokerState {
             properties: [("KEYS", header.group), ("DELAY", "0"), ("TAGS", header.group)].map(to_owned_pair).into(),
             ..OwnedMessage::default()
         };
-        // only a note: the answer is sent all the same
+        // a failure is ignored, as the event is informational
         let _ = self.appender.append_unsynced(&Messages::new(vec![event]), None, |_| {});
     }
 }

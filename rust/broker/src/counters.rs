@@ -1,11 +1,11 @@
-//! Counters and durations since the start, of which the control plane makes rates.
+//! Counters and durations since the start. The control plane computes rates from them.
 //!
 //! Source: `BrokerStatsManager`, `StoreStatsService.setPutMessageEntireTimeMax`.
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Calls, messages and bytes.
+/// Counts of calls, messages and bytes.
 #[derive(Debug, Default)]
 pub struct Counter {
     calls: AtomicU64,
@@ -14,7 +14,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Counts one call for so many messages of so many bytes.
+    /// Counts one call with this number of messages and bytes.
     #[inline]
     pub fn add(&self, messages: usize, bytes: u64) {
         self.calls.fetch_add(1, Ordering::Relaxed);
@@ -25,32 +25,32 @@ impl Counter {
 
 type Keys = HashMap<Box<str>, Arc<Counter>>;
 
-/// Counters by name and key; of names there are few.
+/// Counters by name, such as `TOPIC_PUT`, and key, such as a topic.
 #[derive(Debug, Default)]
 pub struct Counters {
     by_name: RwLock<HashMap<&'static str, Keys>>,
 }
 
 impl Counters {
-    /// The counter of a key.
+    /// Returns the counter of a key, and creates it if it is new.
     pub fn of(&self, name: &'static str, key: &str) -> Arc<Counter> {
         let read = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = read.get(name).and_then(|keys| keys.get(key)) {
             return counter.clone();
         }
-        // only a key's first use comes here: all others share the lock
+        // only the first use of a key takes the write lock
         drop(read);
         let mut write = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
         write.entry(name).or_default().entry(key.into()).or_default().clone()
     }
 
-    /// Forgets the keys of a name that are not to be kept.
+    /// Removes the keys for which `keep` returns false.
     pub fn retain(&self, keep: impl Fn(&'static str, &str) -> bool) {
         let mut write = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
         write.iter_mut().for_each(|(name, keys)| keys.retain(|key, _| keep(name, key)));
     }
 
-    /// Name, key, calls, messages and bytes of each.
+    /// Returns name, key, calls, messages and bytes of each counter.
     pub fn all(&self) -> Vec<(&'static str, String, u64, u64, u64)> {
         let read = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
         let mut all = Vec::new();
@@ -65,7 +65,7 @@ impl Counters {
     }
 }
 
-/// The ranges, and the milliseconds at which each ends; the last has no end.
+/// Names of the ranges, with their ends in milliseconds (exclusive).
 const RANGES: [(&str, u64); 13] = [
     ("<=0ms", 1),
     ("0~10ms", 10),
@@ -82,7 +82,7 @@ const RANGES: [(&str, u64); 13] = [
     ("10s~", u64::MAX),
 ];
 
-/// Puts by the range of their duration, and the longest put and get.
+/// Number of puts per range of duration, and the longest put and get.
 #[derive(Debug, Default)]
 pub struct PutTimes {
     puts: [AtomicU64; RANGES.len()],
@@ -91,7 +91,7 @@ pub struct PutTimes {
 }
 
 impl PutTimes {
-    /// Notes a put that took so many milliseconds.
+    /// Records the duration of a put.
     pub fn note_put(&self, millis: u64) {
         let range = RANGES.iter().position(|(_, end)| millis < *end).unwrap_or(RANGES.len() - 1);
         if let Some(puts) = self.puts.get(range) {
@@ -100,7 +100,7 @@ impl PutTimes {
         raise(&self.put_max, millis);
     }
 
-    /// Notes a get that took so many milliseconds.
+    /// Records the duration of a get.
     pub fn note_get(&self, millis: u64) {
         raise(&self.get_max, millis);
     }
@@ -110,7 +110,7 @@ impl PutTimes {
         (self.put_max.load(Ordering::Relaxed), self.get_max.load(Ordering::Relaxed))
     }
 
-    /// Puts by the name of their range; ranges without any are left out.
+    /// Returns the number of puts by the name of the range. Empty ranges are left out.
     pub fn ranges(&self) -> Vec<(&'static str, u64)> {
         let counted = RANGES.iter().zip(&self.puts).map(|((name, _), puts)| (*name, puts.load(Ordering::Relaxed)));
         counted.filter(|(_, puts)| *puts > 0).collect()
@@ -118,7 +118,7 @@ impl PutTimes {
 }
 
 fn raise(max: &AtomicU64, millis: u64) {
-    // most of the time nothing is written, so that threads do not wait for one another
+    // reads first, as threads would contend for a write that is rarely needed
     if max.load(Ordering::Relaxed) < millis {
         max.fetch_max(millis, Ordering::Relaxed);
     }

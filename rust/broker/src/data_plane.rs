@@ -1,4 +1,4 @@
-//! Answers the requests that come per message, and hands all others to the control plane.
+//! Answers the frequent requests (send, pull, offsets), and passes all others to the control plane.
 //!
 //! Source: `BrokerController.registerProcessor`.
 use crate::broker_state::BrokerState;
@@ -18,11 +18,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The longest body of a request that is no message. Clients send a few hundred bytes.
+/// Maximum body of requests other than sends. Clients send a few hundred bytes.
 const MAX_BODY: usize = 4 << 20;
 const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 
-/// A broker's data plane.
 pub struct DataPlane {
     state: Arc<BrokerState>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -30,10 +29,10 @@ pub struct DataPlane {
 }
 
 impl DataPlane {
-    /// Answers from and into `appender`'s store; `control` takes the requests that are not answered here.
+    /// Creates the data plane of `appender`'s store. `control` receives the requests that are not answered here.
     ///
     /// # Errors
-    /// What the operating system says where no thread can be started.
+    /// The error of the operating system if no thread can be started.
     pub fn new(
         appender: Arc<Appender>,
         flush: (Flush, Duration),
@@ -41,9 +40,9 @@ impl DataPlane {
         control: Arc<Mailbox>,
     ) -> std::io::Result<Self> {
         let state = Arc::new(BrokerState::new(appender, flush.0, options, control));
-        // weak: the appender keeps its listener, and the state keeps the appender
+        // weak, to avoid a cycle: the state owns the appender, which owns its listener
         state.appender.set_arrival_listener(Some(Arc::new(Arrivals(Arc::downgrade(&state)))));
-        // weak, as the tables are a part of the state
+        // weak, as the state owns the tables
         let weak = Arc::downgrade(&state);
         state.tables.on_subscription_change(move |group| {
             if let Some(state) = weak.upgrade() {
@@ -62,7 +61,7 @@ impl DataPlane {
         };
         let plane = Self { state, threads: Mutex::default(), ha: Mutex::default() };
         plane.spawn("rmqfast-group-commit", commit)?;
-        // where it cannot be started, dropping the plane ends the other one
+        // on an error the drop of the plane ends the first thread
         plane.spawn("rmqfast-filters", filter)?;
         Ok(plane)
     }
@@ -77,10 +76,10 @@ impl DataPlane {
         &self.state
     }
 
-    /// Serves the log to slaves at `address`, until [`close`](Self::close).
+    /// Serves the log to slaves at `address` until [`close`](Self::close).
     ///
     /// # Errors
-    /// What the operating system says where it cannot listen there.
+    /// The error of the operating system if the address cannot be used.
     pub fn serve_log(&self, address: SocketAddr, options: HaOptions) -> std::io::Result<()> {
         let (appender, control) = (self.state.appender.clone(), self.state.control.clone());
         let tell = Box::new(move |line| control.warn(line));
@@ -89,12 +88,12 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Answers a request once more, for which the control plane has done what was missing.
-    /// `target` is where a message goes in place of its own topic and queue.
+    /// Answers a request after the control plane created what was missing for it. `target` replaces the message's topic
+    /// and queue.
     pub fn handle_again(&self, request: &OwnedCommand, answer: &Answer, target: Option<(&str, i32)>) {
         let (command, connection) = (request.borrow(), &answer.connection);
         let mut out = Outgoing::default();
-        // handed over once: a second time the two planes could pass the request to each other for ever
+        // never handed over twice, or both planes could pass the request to each other for ever
         if let Err(HandOver) = self.answer(connection, &command, Some(PreparedSend { target }), &mut out) {
             let remark = format!("the request {} could not be answered: what it needs was not made", request.code);
             Reply::to(&command, &mut out).end(response::SYSTEM_ERROR, &remark);
@@ -102,20 +101,20 @@ impl DataPlane {
         connection.send_frames(out);
     }
 
-    /// Answers pulls that have waited long enough, or whose queue has grown unseen.
+    /// Answers pulls that waited long enough, or whose queue grew without a notification.
     pub fn check_parked_pulls(&self) {
         pull::wake_overdue(&self.state);
     }
 
-    /// Answers the sends that wait, and then no more; new messages wake no pulls any more, and slaves get none.
+    /// Answers waiting sends, then stops. Parked pulls are no longer woken, and the connections of slaves end.
     pub fn close(&self) {
         self.state.appender.set_arrival_listener(None);
-        // producers are gone by now: nobody hears whether a slave has it
+        // connections of producers are closed by now, so nobody waits for a slave
         self.state.replicas.close();
         self.state.group_commit.close();
         self.state.heavy_pulls.close();
         for thread in self.threads.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
-            // a panic of it has been printed by then
+            // a panic was already printed
             let _ = thread.join();
         }
         drop(self.ha.lock().unwrap_or_else(PoisonError::into_inner).take());
@@ -133,8 +132,8 @@ impl DataPlane {
             request::SEND_MESSAGE | request::SEND_MESSAGE_V2 | request::SEND_BATCH_MESSAGE => {
                 Sending { state, connection, request, prepared }.answer(out)
             }
-            // Lite pull consumers of 5.x send 361 with the header of 11; 4.9.4 does not know it. Java's second
-            // listener takes no pulls: there the control plane answers them with code 3.
+            // Lite pull consumers of 5.x send 361 with the header of 11; 4.9.4 does not know it. The second listener
+            // (VIP) takes no pulls: there the control plane answers them with code 3, as in Java.
             request::PULL_MESSAGE | request::LITE_PULL_MESSAGE
                 if state.options.vip_port != Some(connection.local().port()) =>
             {
@@ -181,7 +180,7 @@ impl Handler for DataPlane {
     }
 
     fn on_closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
-        // or the table would keep every connection that ever was
+        // otherwise the table would grow with each connection
         self.state.new_offsets.forget(connection.id());
         self.state.control.connection_closed(connection, reason);
     }
@@ -191,7 +190,7 @@ impl Handler for DataPlane {
     }
 }
 
-/// Wakes pulls when a message arrives, as long as there is a data plane.
+/// Wakes parked pulls when a message arrives.
 struct Arrivals(std::sync::Weak<BrokerState>);
 
 impl ArrivalListener for Arrivals {

@@ -1,5 +1,5 @@
-//! Holds back the answers to sends until the disk has the messages (`SYNC_FLUSH`), or a slave has (`SYNC_MASTER`): one thread waits
-//! for all of them together.
+//! Delays answers to sends until the messages are on the disk (`SYNC_FLUSH`) or on a slave (`SYNC_MASTER`). One thread
+//! waits for all of them together.
 //!
 //! Source: `CommitLog.submitFlushRequest`, `CommitLog.submitReplicaRequest`, `GroupCommitService`.
 use crate::options::BrokerOptions;
@@ -12,7 +12,7 @@ use rmqfast_store::store::append::Place;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The answer to a send: the ids of the messages, and the place of the first one.
+/// The answer to a send: ids of the messages, and queue and offset of the first.
 #[derive(Debug)]
 pub struct SendReceipt {
     ids: String,
@@ -21,9 +21,9 @@ pub struct SendReceipt {
 }
 
 impl SendReceipt {
-    /// Of messages of one request, sent to this queue.
+    /// Creates the receipt for the messages of one request.
     pub fn new(host: Host, places: &[Place], queue_id: i32) -> Self {
-        // 32 hexadecimal digits where the address is of IPv4, and a comma
+        // an id with an IPv4 address has 32 hex digits, plus a comma
         let mut ids = Vec::with_capacity(places.len() * 33);
         for (index, place) in places.iter().enumerate() {
             if index > 0 {
@@ -35,7 +35,7 @@ impl SendReceipt {
         Self { ids: String::from_utf8(ids).unwrap_or_default(), queue_id, queue_offset }
     }
 
-    /// Writes it into an answer.
+    /// Writes the receipt as answer.
     pub fn write(&self, code: i32, options: &BrokerOptions, reply: &mut Reply<'_>) {
         reply.write(code, None, &self.fields(options), b"");
     }
@@ -60,7 +60,7 @@ fn refuse(remark: &str, answer: &Answer) {
     answer.send(&Header { code, remark: Some(remark), ..Header::response(answer.serialize_type) }, b"");
 }
 
-/// An answer that waits.
+/// An answer that waits for the log up to `position`.
 #[derive(Debug)]
 struct Pending {
     position: u64,
@@ -72,24 +72,24 @@ struct Pending {
 /// Whether an answer waits for a slave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlaveWait {
-    /// It waits for the disk alone.
+    /// Waits only for the disk.
     None,
-    /// There was none to wait for when the message came in.
+    /// No slave was near enough when the message arrived.
     NotAvailable,
-    /// It waits for one for some time from then on, or from when the disk has the message.
+    /// Waits for a slave; the timeout starts at this time, or after the flush if `None`.
     Since(Option<Instant>),
 }
 
-/// Why the disk does not have what was appended.
+/// Reason why appended messages are not on the disk.
 #[derive(Debug)]
 pub enum NotFlushed {
-    /// It took too long, or failed.
+    /// The flush took too long or failed.
     InTime,
-    /// The files came to harm; with the remark for the producer.
+    /// Another process changed the files; with the remark for the producer.
     Harmed(String),
 }
 
-/// The answers that wait.
+/// Queue of waiting answers.
 #[derive(Debug, Default)]
 pub struct GroupCommit {
     queue: Mutex<Queue>,
@@ -103,14 +103,15 @@ struct Queue {
 }
 
 impl GroupCommit {
-    /// Sends the receipt once the log is safe up to `position`.
+    /// Queues an answer until the log is safe up to `position`.
     pub fn push(&self, position: u64, slave: SlaveWait, answer: Answer, receipt: SendReceipt) {
         self.lock().pending.push(Pending { position, slave, answer, receipt });
         self.changed.notify_one();
     }
 
-    /// Answers what is pending again and again, until [`close`](Self::close). `wait_flushed` waits until the disk has the log up to
-    /// a position; `wait_replicated` until a slave has, for some time from the given one on, and gives the code of the answer.
+    /// Sends pending answers until [`close`](Self::close). `wait_flushed` waits until the log up to a position is on
+    /// the disk. `wait_replicated` waits until a slave has it, with a timeout from the given time on, and returns the
+    /// response code.
     pub fn run(
         &self,
         options: &BrokerOptions,
@@ -118,7 +119,7 @@ impl GroupCommit {
         wait_replicated: impl Fn(u64, Instant) -> i32,
     ) {
         while let Some(pending) = self.take() {
-            // the log is flushed from its front: one wait for the last of them serves all
+            // the log is flushed in order, so one wait for the last position serves all answers
             let position = pending.iter().map(|pending| pending.position).max().unwrap_or_default();
             let flushed = match wait_flushed(position) {
                 Ok(()) => response::SUCCESS,
@@ -126,18 +127,18 @@ impl GroupCommit {
                     pending.iter().for_each(|pending| refuse(&remark, &pending.answer));
                     continue;
                 }
-                // the message is stored all the same, so the producer gets its receipt
+                // the message is stored nevertheless, so the producer gets its receipt
                 Err(NotFlushed::InTime) => response::FLUSH_DISK_TIMEOUT,
             };
-            // one time for all of them: what the disk got together waits together
+            // one start time for all messages of a flush, so that their timeouts do not add up
             let now = Instant::now();
             for Pending { position, slave, answer, receipt } in pending {
                 let code = match slave {
                     SlaveWait::None => flushed,
                     SlaveWait::NotAvailable => response::SLAVE_NOT_AVAILABLE,
-                    // what the disk does not have no slave gets
+                    // slaves only get what is on the disk
                     SlaveWait::Since(_) if flushed != response::SUCCESS => flushed,
-                    // in their order: when the first has waited in vain, those behind it have waited, too
+                    // in order: if the first timed out, the timeouts of those after it are over too
                     SlaveWait::Since(since) => wait_replicated(position, since.unwrap_or(now)),
                 };
                 receipt.send(code, options, &answer);
@@ -148,11 +149,11 @@ impl GroupCommit {
     fn take(&self) -> Option<Vec<Pending>> {
         let is_idle = |queue: &mut Queue| queue.pending.is_empty() && !queue.is_closed;
         let mut queue = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
-        // after `close`, too: these messages are stored, and their producers wait
+        // even after `close`: these messages are stored, and their producers wait
         (!queue.pending.is_empty()).then(|| std::mem::take(&mut queue.pending))
     }
 
-    /// Ends [`run`](Self::run) once nothing is pending.
+    /// Ends [`run`](Self::run) when no answer is pending.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();

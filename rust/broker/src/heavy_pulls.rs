@@ -1,14 +1,14 @@
-//! Pulls by filters that cost much: a thread of their own answers them one after the other, so that no socket waits for them.
+//! Pulls with expensive filters. A separate thread answers them one by one, so that they do not block sockets.
 use crate::parked_pulls::{Look, ParkedPull};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of requests that wait, at most.
+/// Maximum bytes of waiting requests.
 const MAX_BYTES: usize = 64 << 20;
-/// Bytes that a request counts beside its fields.
+/// Bytes counted per request in addition to its fields.
 const OF_REQUEST: usize = 1 << 10;
 
-/// The pulls that wait for the thread.
+/// Pulls that wait for the thread.
 #[derive(Debug, Default)]
 pub struct HeavyPulls {
     waiting: Mutex<Waiting>,
@@ -23,7 +23,7 @@ struct Waiting {
 }
 
 impl HeavyPulls {
-    /// Adds a pull. Returns false where too many wait already, or none is answered any more.
+    /// Adds a pull. Returns false if too many wait, or after [`close`](Self::close).
     pub fn push(&self, pull: ParkedPull, look: Look) -> bool {
         let mut waiting = self.lock();
         let bytes = bytes_of(&pull);
@@ -36,14 +36,14 @@ impl HeavyPulls {
         true
     }
 
-    /// Answers pulls until it is closed; runs in a thread of its own.
+    /// Answers pulls until [`close`](Self::close). Called by the separate thread.
     pub fn run(&self, answer: impl Fn(&ParkedPull, Look)) {
         while let Some((pull, look)) = self.next() {
             answer(&pull, look);
         }
     }
 
-    /// Ends [`run`](Self::run) after the pull that is being answered; those that wait are dropped.
+    /// Ends [`run`](Self::run) after the current pull. Waiting pulls are dropped.
     pub fn close(&self) {
         let mut waiting = self.lock();
         waiting.is_closed = true;

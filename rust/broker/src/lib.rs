@@ -1,8 +1,8 @@
-//! A broker's data plane: what happens per message. It reads tables that a control plane fills, and hands over the
+//! A broker's data plane: the requests per message. It reads tables that the control plane fills, and hands over
 //! requests that need more.
 //!
-//! Read in this order: [`DataPlane`] says which request goes where; `send` and `pull` answer; `parked_pulls` keeps pulls that
-//! cannot be answered yet; [`Tables`] is what the control plane writes.
+//! Read in this order: [`DataPlane`] dispatches requests; `send` and `pull` answer them; `parked_pulls` keeps pulls
+//! that cannot be answered yet; the control plane writes the [`Tables`].
 #![allow(missing_docs, reason = "not published: fields that their names explain have none")]
 pub mod batch_body;
 mod broker_state;

@@ -1,4 +1,4 @@
-//! Answers requests for consumer offsets, which groups commit, and for the bounds of queues.
+//! Answers requests for consumer offsets and for the bounds of queues.
 //!
 //! Source: `ConsumerManageProcessor.queryConsumerOffset`, `updateConsumerOffset`, `AdminBrokerProcessor.getMaxOffset`, `getMinOffset`.
 use crate::broker_state::BrokerState;
@@ -16,12 +16,12 @@ pub fn answer(state: &BrokerState, connection: &Connection, request: &Command<'_
     let mut reply = Reply::to(request, out);
     match outcome(state, connection, request) {
         Err(Refusal::Wrong(remark)) => reply.end(response::SYSTEM_ERROR, &remark),
-        // Java's clients commit one-way: only the broker's log can say that it was refused
+        // Java's clients commit with oneway requests, so only the broker's log can report the refusal
         Err(Refusal::TooMany(_)) if request.is_oneway() => state.control.note_dropped(),
         Err(Refusal::TooMany(remark)) => reply.end(response::SYSTEM_BUSY, &remark),
         Ok(Outcome::Offset(offset)) => reply.write(response::SUCCESS, None, &[("offset", Value::Number(offset))], b""),
         Ok(Outcome::Committed) => reply.write(response::SUCCESS, None, &[], b""),
-        // exactly this code: clients of 5.x take any other one for a failure, and do not start the queue
+        // exactly this code: 5.x clients treat any other code as a failure and do not start the queue
         Ok(Outcome::None) => reply.end(response::QUERY_NOT_FOUND, NOT_FOUND),
     }
 }
@@ -34,7 +34,7 @@ enum Outcome {
 
 enum Refusal {
     Wrong(String),
-    /// Offsets of more groups and topics than a connection may bring in, or a broker keeps.
+    /// The limit of groups and topics per connection or per broker is reached.
     TooMany(String),
 }
 
@@ -53,7 +53,7 @@ fn outcome(state: &BrokerState, connection: &Connection, request: &Command<'_>) 
         request::UPDATE_CONSUMER_OFFSET => {
             let offset = number("commitOffset", text("commitOffset")?)?;
             let group = text("consumerGroup")?;
-            // every commit comes through here: only what is new is checked and counted
+            // commits are frequent: only a new pair of group and topic is checked and counted
             if !state.offsets.has(group, topic) {
                 admit(state, connection, group, topic)?;
             }
@@ -62,7 +62,7 @@ fn outcome(state: &BrokerState, connection: &Connection, request: &Command<'_>) 
         }
         _ => match state.offsets.get(text("consumerGroup")?, topic, queue_id).filter(|offset| *offset >= 0) {
             Some(offset) => Outcome::Offset(offset),
-            // a group that begins anew gets all messages of a queue that still has the first one in memory
+            // a new group starts at 0 if the queue still has its first message in memory
             None if state.is_young(topic, queue_id) && request.field("setZeroIfNotFound") != Some("false") => {
                 Outcome::Offset(0)
             }
@@ -71,7 +71,7 @@ fn outcome(state: &BrokerState, connection: &Connection, request: &Command<'_>) 
     })
 }
 
-/// Lets a group have offsets of a topic of which it had none: they are kept, and saved, for good.
+/// Checks the first commit of a group for a topic, since its offsets are kept and saved for ever.
 fn admit(state: &BrokerState, connection: &Connection, group: &str, topic: &str) -> Result<(), Refusal> {
     Rule::Group.check(group)?;
     Rule::NamedTopic.check(topic)?;

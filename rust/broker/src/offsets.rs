@@ -1,14 +1,14 @@
-//! The consumer offsets of all groups, in memory, and which of them are still to be saved.
+//! Consumer offsets of all groups in memory, and which of them must still be saved.
 //!
 //! Source: `ConsumerOffsetManager`.
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Next offset by queue.
+/// Next offset by queue id.
 type Queues = BTreeMap<i32, i64>;
 
-/// The next offset that each group consumes: by group, topic and queue.
+/// Next offset to consume, by group, topic and queue.
 #[derive(Debug, Default)]
 pub struct Offsets {
     inner: RwLock<Inner>,
@@ -17,22 +17,22 @@ pub struct Offsets {
 #[derive(Debug, Default)]
 struct Inner {
     groups: HashMap<Arc<str>, GroupOffsets>,
-    /// Each topic's name once, whatever the number of its groups.
+    /// Shared names of topics, to store each once for all groups.
     topics: HashSet<Arc<str>>,
-    /// Group and topic of what changed since it was last taken.
+    /// Pairs of group and topic that changed since the last [`take_changed`](Offsets::take_changed).
     changed: Vec<(Arc<str>, Arc<str>)>,
-    /// Groups and topics in all.
+    /// Number of pairs of group and topic.
     len: usize,
 }
 
-/// The offsets of a group; most groups read few topics.
+/// Offsets of a group. A list, as most groups read few topics.
 #[derive(Debug)]
 struct GroupOffsets {
     name: Arc<str>,
     topics: Vec<TopicOffsets>,
 }
 
-/// A group's offsets of a topic, in order of the queues.
+/// Offsets of a group for a topic, sorted by queue id.
 #[derive(Debug)]
 struct TopicOffsets {
     topic: Arc<str>,
@@ -40,16 +40,16 @@ struct TopicOffsets {
     is_changed: bool,
 }
 
-/// A group's offsets of a topic, to be saved.
+/// Offsets of a group for a topic, to be saved. The key is `topic@group`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ChangedOffsets {
     pub key: String,
-    /// By queue, as JSON; `None` where they were removed.
+    /// Offsets by queue id as JSON; `None` if they were removed.
     pub json: Option<String>,
 }
 
 impl Offsets {
-    /// Notes an offset, a smaller one than before, too.
+    /// Stores an offset, even if it is lower than before.
     pub fn commit(&self, group: &str, topic: &str, queue_id: i32, offset: i64) {
         let mut inner = self.write();
         let Inner { groups, topics, changed, len } = &mut *inner;
@@ -63,18 +63,18 @@ impl Offsets {
             intern(topics, topic)
         });
         match entry.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue) {
-            // a smaller one counts, too, as after a reset: Java only logs a warning
+            // a lower offset is stored too, for example after a reset; Java only logs a warning
             Ok(at) => entry.queues[at].1 = offset,
             Err(at) => entry.queues.insert(at, (queue_id, offset)),
         }
-        // listed once, however often it is committed until it is saved
+        // listed once until it is saved
         if !mem::replace(&mut entry.is_changed, true) {
             let topic = Arc::clone(&entry.topic);
             changed.push((Arc::clone(&group.name), topic));
         }
     }
 
-    /// Returns the offset that was noted.
+    /// Returns the stored offset.
     pub fn get(&self, group: &str, topic: &str, queue_id: i32) -> Option<i64> {
         let inner = self.read();
         let offsets = inner.groups.get(group)?.topics.iter().find(|offsets| &*offsets.topic == topic)?;
@@ -82,7 +82,7 @@ impl Offsets {
         Some(offsets.queues[at].1)
     }
 
-    /// Returns whether a group has any of a topic.
+    /// Returns whether a group has offsets for a topic.
     pub fn has(&self, group: &str, topic: &str) -> bool {
         self.read()
             .groups
@@ -90,25 +90,24 @@ impl Offsets {
             .is_some_and(|offsets| offsets.topics.iter().any(|offsets| &*offsets.topic == topic))
     }
 
-    /// Returns the number of pairs of a group and a topic.
+    /// Returns the number of pairs of group and topic.
     pub fn len(&self) -> usize {
         self.read().len
     }
 
-    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Forgets those of a group, or those of it in one topic.
+    /// Removes the offsets of a group, for one topic or all.
     pub fn remove(&self, group: &str, topic: Option<&str>) {
         let mut inner = self.write();
-        // taken out, and put back below with what is left: `changed` is borrowed meanwhile
+        // removed and reinserted below, as `changed` must be borrowed meanwhile
         let Some(mut removed) = inner.groups.remove(group) else { return };
         let before = removed.topics.len();
         removed.topics.retain(|offsets| {
             let is_kept = topic.is_some_and(|topic| topic != &*offsets.topic);
-            // its row in the database has to go, too; one that has changed is listed already
+            // its row in the database must be deleted too; a changed pair is already listed
             if !is_kept && !offsets.is_changed {
                 inner.changed.push((Arc::clone(&removed.name), Arc::clone(&offsets.topic)));
             }
@@ -120,7 +119,7 @@ impl Offsets {
         }
     }
 
-    /// Takes at most `limit` of those that changed, or were removed, since they were taken last.
+    /// Removes and returns at most `limit` pairs that changed or were removed since the last call.
     pub fn take_changed(&self, limit: usize) -> Vec<ChangedOffsets> {
         let mut inner = self.write();
         let rest = inner.changed.len().saturating_sub(limit);
@@ -131,7 +130,7 @@ impl Offsets {
         keys.into_iter().map(|(group, topic)| inner.take(&group, &topic)).collect()
     }
 
-    /// A copy: group, topic, offsets by queue; of one group, of one topic, or of both where they are given.
+    /// Returns a copy as rows of group, topic and offsets by queue, filtered by group and topic if these are given.
     pub fn of(&self, group: Option<&str>, topic: Option<&str>) -> Vec<(String, String, Queues)> {
         let inner = self.read();
         let groups: Box<dyn Iterator<Item = &GroupOffsets>> = match group {
@@ -163,7 +162,7 @@ impl Inner {
         let key = format!("{topic}@{group}");
         let group = self.groups.get_mut(group);
         let offsets = group.and_then(|offsets| offsets.topics.iter_mut().find(|offsets| &*offsets.topic == topic));
-        // other groups may use the name still: `intern` then makes a second copy, which costs memory only
+        // other groups may still use the name; `intern` then creates a second copy, which only costs memory
         let Some(offsets) = offsets else {
             self.topics.remove(topic);
             return ChangedOffsets { key, json: None };
@@ -183,7 +182,7 @@ impl GroupOffsets {
     }
 }
 
-/// Returns the shared text of a topic's name. A name that was forgotten while in use exists twice.
+/// Returns the shared string of a topic's name.
 fn intern(topics: &mut HashSet<Arc<str>>, topic: &str) -> Arc<str> {
     if let Some(name) = topics.get(topic) {
         return Arc::clone(name);

@@ -1,9 +1,9 @@
-//! The settings of a broker: what its data plane is started with, and what may change while it runs.
+//! Settings of a broker: options fixed at the start, and settings that may change at run time.
 use rmqfast_store::format::host::Host;
 use rmqfast_store::store::get_limits::GetLimits;
 use std::time::Duration;
 
-/// Default wait of a pull that came before its heartbeat, which the client sends in the same rebalance.
+/// Default wait of a pull that arrived before its heartbeat. Clients send both in the same rebalance.
 pub const EARLY_PULL_WAIT: Duration = Duration::from_millis(200);
 
 /// Options of a broker, fixed at the start.
@@ -11,24 +11,24 @@ pub const EARLY_PULL_WAIT: Duration = Duration::from_millis(200);
 pub struct BrokerOptions {
     pub broker_name: String,
     pub cluster_name: String,
-    /// The address that name servers tell, which records name as their store.
+    /// Address that name servers publish. Records store it as their store host.
     pub address: Host,
     pub region: String,
     pub trace_on: bool,
     pub max_message_size: usize,
-    /// Groups and topics of which there are offsets, at most (`maxConsumerOffsetCount`).
+    /// Maximum pairs of group and topic with offsets (`maxConsumerOffsetCount`).
     pub max_offsets: usize,
-    /// New pairs that a connection may add at once, and each second (`newNamesBurst`, `newNamesPerSecond`).
+    /// New pairs that a connection may add at once, and per second (`newNamesBurst`, `newNamesPerSecond`).
     pub new_names: (u32, u32),
-    /// Port of the second listener, which takes no pulls.
+    /// Port of the second listener (VIP), which takes no pulls.
     pub vip_port: Option<u16>,
-    /// Every request goes to the control plane first, as where rights are to be checked.
+    /// Whether every request goes to the control plane first, for example to check permissions.
     pub hands_over_all: bool,
-    /// It is a slave (`brokerRole=SLAVE`): it takes no messages, and offsets are its master's.
+    /// Whether this is a slave (`brokerRole=SLAVE`), which takes no messages and gets its offsets from the master.
     pub is_slave: bool,
-    /// Set where sends wait for a slave (`brokerRole=SYNC_MASTER`).
+    /// Set if sends wait for a slave (`brokerRole=SYNC_MASTER`).
     pub sync_replication: Option<SyncReplication>,
-    /// Wait of a pull for the heartbeat that registers its subscription.
+    /// Maximum wait of a pull for the heartbeat that registers its subscription.
     pub early_pull_wait: Duration,
     pub settings: Settings,
 }
@@ -38,7 +38,7 @@ pub struct BrokerOptions {
 pub struct SyncReplication {
     /// The longest wait (`slaveTimeout`).
     pub timeout: Duration,
-    /// A slave that is so many bytes behind is not waited for (`haSlaveFallbehindMax`).
+    /// Sends do not wait for slaves that are this many bytes behind (`haSlaveFallbehindMax`).
     pub most_behind: u64,
 }
 
@@ -47,18 +47,18 @@ pub struct SyncReplication {
 pub struct Settings {
     /// Limits of the answer to one pull.
     pub limits: GetLimits,
-    /// `longPollingEnable`: a pull that finds nothing is held as long as the client allows.
+    /// Whether pulls that find nothing are held as long as the client allows (`longPollingEnable`).
     pub long_polling: bool,
-    /// `shortPollingTimeMills`: how long it is held otherwise.
+    /// Hold of such a pull without long polling (`shortPollingTimeMills`).
     pub short_polling: Duration,
     pub property_filter: bool,
-    /// Each body is compared with its CRC when it is given for the first time (`checkCRCOnDelivery`).
+    /// Whether each body is checked against its CRC at its first delivery (`checkCRCOnDelivery`).
     pub checks_bodies: bool,
-    /// On a slave: a pull of an offset that there is not is told so as by a master (`offsetCheckInSlave`).
+    /// Whether a slave reports a missing offset as a master does (`offsetCheckInSlave`).
     pub checks_offsets_in_slave: bool,
-    /// Consumers far behind the log's end are sent to a slave (`slaveReadEnable`).
+    /// Whether consumers far behind the log's end are directed to a slave (`slaveReadEnable`).
     pub slave_read: bool,
     pub rejects_transactions: bool,
-    /// Milliseconds since 1970 before which no message is taken (`startAcceptSendRequestTimeStamp`).
+    /// Time in milliseconds since 1970 before which no message is accepted (`startAcceptSendRequestTimeStamp`).
     pub accepts_sends_from: i64,
 }

@@ -1,7 +1,7 @@
-//! The waiting room of pulls that cannot be answered yet. A pull at the end of its queue waits for a message; one that came
-//! before the heartbeat which registers its subscription waits for that.
+//! Pulls that cannot be answered yet. A pull at the end of its queue waits for a message. A pull that arrived before
+//! the heartbeat that registers its subscription waits for the heartbeat.
 //!
-//! Nobody waits here by polling: whoever changes what a pull waits for takes it out and answers it.
+//! There is no polling: the thread that changes what a pull waits for removes the pull and answers it.
 //!
 //! Source: `PullRequestHoldService`, `ManyPullRequest`; `RebalancePushImpl.messageQueueChanged` for early pulls.
 use crate::subscription::Subscription;
@@ -11,29 +11,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Which look at a pull this is; each may wait only for what no earlier one has waited for.
+/// Stage of a pull. Stages only advance, so that a pull waits at most once for each reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// It has just come in: it may wait for its heartbeat, then for a message.
+    /// Just received: may wait for its heartbeat, then for a message.
     First,
-    /// It has waited for its heartbeat.
+    /// Waited for its heartbeat: may wait for a message.
     AfterHeartbeat,
-    /// It has waited for a message: now it is answered in any case.
+    /// Waited for a message: is answered in any case.
     Last,
 }
 
-/// A pull that waits.
+/// A waiting pull.
 #[derive(Debug)]
 pub struct ParkedPull {
     pub answer: Answer,
-    /// The request, without what may be large and is not needed: body and remark.
+    /// The request without body and remark, which may be large and are not needed.
     pub request: OwnedCommand,
-    /// When it is answered in any case.
+    /// Time at which it is answered in any case.
     pub until: Instant,
 }
 
 impl ParkedPull {
-    /// A pull that waits from now on, for at most `wait`.
+    /// Creates a pull that waits from now on for at most `wait`.
     pub fn new(connection: &Arc<Connection>, request: &Command<'_>, wait: Duration) -> Self {
         let command = Command { body: b"", remark: None, ..request.clone() };
         let until = Instant::now() + wait;
@@ -45,7 +45,7 @@ impl ParkedPull {
     }
 }
 
-/// Waits for a message of its queue from `offset` on.
+/// Waits for a message of its queue at `offset` or later.
 #[derive(Debug)]
 struct AtQueueEnd {
     pull: ParkedPull,
@@ -63,19 +63,19 @@ struct Early {
 
 type Queues = HashMap<i32, Vec<AtQueueEnd>>;
 
-/// All pulls that wait.
+/// All waiting pulls.
 #[derive(Debug, Default)]
 pub struct ParkedPulls {
     at_queue_end: Mutex<HashMap<Box<str>, Queues>>,
     early: Mutex<HashMap<Box<str>, Vec<Early>>>,
-    /// Of those at a queue's end. Every append reads it, so it is no lock.
+    /// Number of pulls at a queue's end. Atomic, as every append reads it.
     count: AtomicUsize,
 }
 
 /// A message that arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// That of its unit.
+    /// Tags code of its consume-queue unit.
     pub tags_code: i64,
     pub properties: &'a [u8],
 }
@@ -86,19 +86,19 @@ impl ParkedPulls {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Parks a pull until a message arrives. Then the caller has to look at the queue once more, as the message may have arrived
-    /// before anybody knew that a pull waits.
+    /// Parks a pull until a message arrives. The caller must then check the queue again, as a message may have arrived
+    /// before the pull was visible.
     pub fn park_at_queue_end(
         &self,
         (topic, queue_id): (&str, i32),
         (offset, subscription): (i64, Arc<Subscription>),
         pull: ParkedPull,
     ) {
-        // counted first: who appends publishes the message and then reads the count, so one of both sees the other
+        // counted first: an append publishes its message and then reads the count, so at least one side sees the other
         self.count.fetch_add(1, Ordering::SeqCst);
         let parked = AtQueueEnd { pull, offset, subscription };
         let mut topics = lock(&self.at_queue_end);
-        // no copy of the name where the topic has pulls already
+        // avoids a copy of the name if the topic already has pulls
         if let Some(queues) = topics.get_mut(topic) {
             queues.entry(queue_id).or_default().push(parked);
         } else {
@@ -106,7 +106,8 @@ impl ParkedPulls {
         }
     }
 
-    /// Takes the pulls of a queue that want `message`, which stands before `max`; without a message, all that are behind.
+    /// Removes and returns the pulls of a queue that match `message`, which is before `max`. Without a message, all
+    /// pulls before `max`.
     pub fn take_arrived(
         &self,
         (topic, queue_id): (&str, i32),
@@ -122,13 +123,14 @@ impl ParkedPulls {
         let Some(parked) = topics.get_mut(topic).and_then(|queues| queues.get_mut(&queue_id)) else {
             return Vec::new();
         };
-        // an empty list stays: the next pull of the queue comes soon, and `take_overdue` removes what is left
+        // an empty list stays, as the next pull of the queue comes soon; `take_overdue` removes it otherwise
         let pulls = parked.extract_if(.., is_wanted).map(|parked| parked.pull).collect();
         drop(topics);
         self.subtract(pulls)
     }
 
-    /// Takes the pulls of all queues that have waited long enough, whose peer is gone, or whose queue has grown unseen.
+    /// Removes and returns the pulls that waited long enough, whose peer is gone, or whose queue grew without a
+    /// notification.
     pub fn take_overdue(&self, max_offset: impl Fn(&str, i32) -> i64) -> Vec<ParkedPull> {
         let now = Instant::now();
         let mut pulls = Vec::new();
@@ -146,13 +148,13 @@ impl ParkedPulls {
         self.subtract(pulls)
     }
 
-    /// Parks a pull until its group registers `version` of what it wants of a topic. Then the caller has to look at the tables
-    /// once more, as the heartbeat may have come meanwhile.
+    /// Parks a pull until its group registers `version` of its subscription to the topic. The caller must then check
+    /// the tables again, as the heartbeat may have arrived meanwhile.
     pub fn park_early(&self, group: &str, (topic, version): (&str, i64), pull: ParkedPull) {
         lock(&self.early).entry(group.into()).or_default().push(Early { pull, topic: topic.into(), version });
     }
 
-    /// Takes the early pulls of a group that are early no more, by topic and version, or have waited long enough.
+    /// Removes and returns the early pulls of a group for which `is_early` returns false, or that waited long enough.
     pub fn take_early(&self, group: &str, is_early: impl Fn(&str, i64) -> bool) -> Vec<ParkedPull> {
         let now = Instant::now();
         let mut groups = lock(&self.early);
@@ -165,7 +167,7 @@ impl ParkedPulls {
         pulls
     }
 
-    /// Subtracts pulls from the count, once they are out of the table.
+    /// Subtracts pulls from the count after their removal.
     fn subtract(&self, pulls: Vec<ParkedPull>) -> Vec<ParkedPull> {
         self.count.fetch_sub(pulls.len(), Ordering::SeqCst);
         pulls

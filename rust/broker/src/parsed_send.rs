@@ -1,4 +1,4 @@
-//! Makes rows for the store from the messages of a send, with the properties that a broker adds.
+//! Converts the messages of a send to rows for the store, with the properties that a broker adds.
 //!
 //! Source: `SendMessageProcessor.asyncSendMessage`, `TransactionalMessageBridge.parseHalfMessageInner`, `MessageExtBatchEncoder`.
 use crate::batch_body::BatchMessage;
@@ -8,31 +8,31 @@ use rmqfast_store::format::java_map::in_map_order;
 use rmqfast_store::format::properties;
 use rmqfast_store::store::append::{Pair, Row, Rows};
 
-/// Whether the producer waits until the disk has the message; only the broker looks at it.
+/// Property: whether the producer waits until the message is on the disk. Only the broker reads it.
 pub const WAIT: &[u8] = b"WAIT";
-/// A half message of a transaction.
+/// Property of a half message, the first phase of a transaction.
 pub const TRAN_MSG: &[u8] = b"TRAN_MSG";
-/// The topic of half messages.
+/// Topic that stores half messages.
 pub const HALF_TOPIC: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
-/// The delay that a message asks for.
+/// Property with the delay level of a message.
 pub const DELAY: &[u8] = b"DELAY";
 const CLUSTER: &[u8] = b"CLUSTER";
 const REAL_TOPIC: &[u8] = b"REAL_TOPIC";
 const REAL_QID: &[u8] = b"REAL_QID";
-/// Bits of a transaction's type.
+/// Bits of the system flag for the type of transaction.
 const TRANSACTION_MASK: i32 = 0xC;
 
 /// Name and value of a property.
 pub type Property<'a> = (&'a [u8], &'a [u8]);
 
-/// Returns the properties of a request and those that the broker adds, in the order of Java's map.
+/// Returns the request's properties plus those that the broker adds, in the order of Java's map.
 pub fn with_cluster<'a>(header: &SendHeader<'a>, cluster: &'a str) -> Vec<Property<'a>> {
     let own = [(CLUSTER, cluster.as_bytes())];
     in_map_order(properties::iter(header.properties.as_bytes()).chain(own))
 }
 
-/// Returns the properties as they are stored: nobody needs to know whether the producer waits. But those of a message
-/// that is delayed are written anew later, from a map into which that was put back.
+/// Returns the properties to store, without WAIT, which is not needed later. For delayed messages WAIT moves to the
+/// end, as Java rewrites them from a map into which it is put back.
 pub fn without_wait(mut properties: Vec<Property<'_>>) -> Vec<Property<'_>> {
     let is_delayed = value(&properties, DELAY).is_some_and(|level| level != b"0");
     let Some(at) = properties.iter().position(|(name, _)| *name == WAIT) else { return properties };
@@ -41,7 +41,6 @@ pub fn without_wait(mut properties: Vec<Property<'_>>) -> Vec<Property<'_>> {
     properties
 }
 
-/// Returns the value of a property.
 pub fn value<'a>(properties: &[Property<'a>], name: &[u8]) -> Option<&'a [u8]> {
     properties.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
 }
@@ -49,20 +48,20 @@ pub fn value<'a>(properties: &[Property<'a>], name: &[u8]) -> Option<&'a [u8]> {
 /// A SEND_MESSAGE request, parsed.
 #[derive(Debug)]
 pub struct ParsedSend<'a> {
-    /// Its header; topic and queue are those where it is stored.
+    /// Header with the topic and queue in which the message is stored.
     pub header: SendHeader<'a>,
     pub body: &'a [u8],
     pub born_host: Host,
-    /// Its properties, in their order.
+    /// Properties in stored order.
     pub properties: Vec<Property<'a>>,
 }
 
 impl<'a> ParsedSend<'a> {
-    /// Returns the message as a half message: what it was sent to becomes properties.
+    /// Converts the message to a half message. Its topic and queue become properties.
     pub fn into_half(self, queue_id: &'a str) -> Self {
         let own = [(REAL_TOPIC, self.header.topic.as_bytes()), (REAL_QID, queue_id.as_bytes())];
         let properties = in_map_order(self.properties.into_iter().chain(own));
-        // a prepared message is listed in no queue, but half messages are read back through theirs
+        // prepared messages are not indexed, but half messages are read through their queue, so the bits are cleared
         let sys_flag = self.header.sys_flag & !TRANSACTION_MASK;
         let header = SendHeader { topic: HALF_TOPIC, queue_id: 0, sys_flag, ..self.header };
         Self { header, properties, ..self }
@@ -98,7 +97,7 @@ pub struct ParsedBatch<'a> {
 }
 
 impl<'a> ParsedBatch<'a> {
-    /// The messages; each has its own properties, then those of the batch.
+    /// Combines the properties of each message with those of the batch.
     pub fn new(
         header: SendHeader<'a>,
         messages: Vec<BatchMessage<'a>>,
@@ -108,7 +107,7 @@ impl<'a> ParsedBatch<'a> {
         let mut properties = Vec::with_capacity(messages.len() * (common.len() + 4));
         let mut ends = Vec::with_capacity(messages.len());
         for message in &messages {
-            // a name may come twice, as with Java: nobody removes those that the batch repeats
+            // names may repeat, as in Java: properties of the batch are not removed
             properties.extend(properties::iter(message.properties));
             properties.extend_from_slice(common);
             ends.push(properties.len());
@@ -147,7 +146,7 @@ fn row_of<'a>(
     Row {
         topic: Some(header.topic.as_bytes()),
         body: Some(body),
-        // tags and keys stand in the properties, in their place of Java's order
+        // tags and keys are already among the properties, in Java's order
         tags: None,
         keys: None,
         pairs,
@@ -157,7 +156,7 @@ fn row_of<'a>(
         born_host: Some(born_host),
         sys_flag: header.sys_flag.into(),
         reconsume_times: header.reconsume_times.into(),
-        // only a committed transaction has one, and the control plane stores that
+        // only set for a committed transaction, which the control plane stores
         prepared_transaction_offset: 0,
         is_due: false,
     }

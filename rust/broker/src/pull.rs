@@ -1,4 +1,4 @@
-//! Answers PULL_MESSAGE: finds messages of a queue for a consumer, or parks the request until there is one.
+//! Answers PULL_MESSAGE: returns messages of a queue, or parks the request until there is a message.
 //!
 //! Source: `PullMessageProcessor.processRequest`.
 use crate::broker_state::BrokerState;
@@ -17,40 +17,39 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Parked pulls beyond this number are answered on another thread, so that whoever woke them need not wait for it.
+/// More woken pulls than this are answered on another thread, so that the waking thread does not wait.
 const FEW: usize = 16;
-/// Bytes of a subscription in a pull that are parsed on any thread.
+/// Maximum bytes of a pull's subscription that is parsed on the socket's thread.
 const LARGE_TEXT: usize = 16 << 10;
-/// Compiled filters of pulls that bring large ones along, kept for the next pull; at most so many.
+/// Maximum compiled filters kept per thread, for pulls that carry large filters.
 const KEPT_FILTERS: usize = 8;
 const FAQ: &str = "\nSee http://rocketmq.apache.org/docs/faq/ for further details.";
 
 const MASTER_ID: i64 = 0;
 
-/// Why nothing is looked for: a code and what a person reads.
+/// Response code and remark of a refusal.
 type Refusal = (i32, String);
 
-/// Kind and text of an expression, and what became of it.
+/// Type and text of an expression, and the compiled filter.
 type Kept = (Option<Box<str>>, Box<str>, Arc<Subscription>);
 
 thread_local! {
     static KEPT: RefCell<VecDeque<Kept>> = const { RefCell::new(VecDeque::new()) };
-    // The header of an answer stands before the records, and says what only they tell: first they are found, then copied.
+    // The header precedes the records but describes them, so the records are located first and copied later.
     static RECORDS: RefCell<Places> = RefCell::default();
 }
 
-/// One request to pull.
+/// A pull request while it is answered.
 pub struct Pulling<'a> {
     pub state: &'a Arc<BrokerState>,
     pub connection: &'a Arc<Connection>,
     pub request: &'a Command<'a>,
-    /// Which look at it this is.
     pub look: Look,
-    /// Whether this thread is the one for filters that cost much.
+    /// Whether this runs on the thread for expensive filters.
     pub is_aside: bool,
 }
 
-/// Answers the pulls of a queue that want a message that arrived; without one, all that are behind `max`.
+/// Answers the parked pulls of a queue that match `message`; without a message, all pulls before `max`.
 pub fn wake_queue(state: &Arc<BrokerState>, queue: (&str, i32), max: i64, message: Option<Message<'_>>) {
     let woken = state.parked_pulls.take_arrived(queue, max, message);
     if woken.len() <= FEW {
@@ -59,16 +58,16 @@ pub fn wake_queue(state: &Arc<BrokerState>, queue: (&str, i32), max: i64, messag
     answer_elsewhere(state, woken, Look::Last);
 }
 
-/// Answers the pulls that have waited for a message long enough, or whose queue has grown unseen.
+/// Answers the parked pulls that waited long enough, or whose queue grew without a notification.
 pub fn wake_overdue(state: &Arc<BrokerState>) {
     let woken = state.parked_pulls.take_overdue(|topic, queue_id| state.max_offset(topic, queue_id));
     answer_elsewhere(state, woken, Look::Last);
 }
 
-/// Answers the early pulls of a group whose heartbeat has come, or did not come in time.
+/// Answers the early pulls of a group whose heartbeat arrived or timed out.
 pub fn wake_early(state: &Arc<BrokerState>, group: &str) {
     let is_early = |topic: &str, version| state.tables.is_behind(group, topic, version);
-    // never on this thread: who registers a heartbeat may hold locks of the control plane
+    // never on this thread: the control plane may hold locks while it registers a heartbeat
     answer_elsewhere(state, state.parked_pulls.take_early(group, is_early), Look::AfterHeartbeat);
 }
 
@@ -77,7 +76,7 @@ fn answer_elsewhere(state: &Arc<BrokerState>, pulls: Vec<ParkedPull>, look: Look
         return;
     }
     let state = state.clone();
-    // without a runtime there is no connection that could wait
+    // without a runtime there are no connections, so a failure affects nobody
     rmqfast_remoting::spawn_blocking(move || answer_parked(&state, &pulls, look));
 }
 
@@ -87,7 +86,7 @@ fn answer_parked(state: &Arc<BrokerState>, pulls: &[ParkedPull], look: Look) {
     }
 }
 
-/// Answers a pull by a filter that costs much; nobody else waits for this thread.
+/// Answers a pull with an expensive filter. Called by the thread for such pulls.
 pub fn answer_aside(state: &Arc<BrokerState>, pull: &ParkedPull, look: Look) {
     answer_waiting(state, pull, look, true);
 }
@@ -103,7 +102,7 @@ impl Pulling<'_> {
     /// Answers the request, or parks it.
     ///
     /// # Errors
-    /// [`HandOver`] where the group is unknown.
+    /// [`HandOver`] if the group is unknown.
     pub fn answer(&self, out: &mut Outgoing) -> Result<(), HandOver> {
         let mut reply = Reply::to(self.request, out);
         let header = match PullHeader::read(self.request) {
@@ -114,7 +113,7 @@ impl Pulling<'_> {
             }
         };
         if self.state.tables.group(header.group).is_none() {
-            // the control plane makes the group, if it may (`autoCreateSubscriptionGroup`), and asks again
+            // the control plane creates the group if allowed (`autoCreateSubscriptionGroup`), and retries the request
             return Err(HandOver);
         }
         if !self.is_aside && header.subscription.is_some_and(|text| text.len() > LARGE_TEXT) {
@@ -138,7 +137,7 @@ impl Pulling<'_> {
         };
     }
 
-    /// Leaves the request to the thread for filters that cost much.
+    /// Passes the request to the thread for expensive filters.
     fn set_aside(&self, reply: &mut Reply<'_>) {
         let pull = ParkedPull::new(self.connection, self.request, Duration::ZERO);
         if !self.state.heavy_pulls.push(pull, self.look) {
@@ -149,7 +148,7 @@ impl Pulling<'_> {
         }
     }
 
-    /// Has an early pull wait a moment for its heartbeat; where none comes, it is refused.
+    /// Parks a pull until its heartbeat arrives. After the timeout it is refused.
     fn park_early(&self, header: &PullHeader<'_>) {
         let wait = self.state.options.early_pull_wait;
         let (state, group) = (Arc::downgrade(self.state), Box::from(header.group));
@@ -163,7 +162,7 @@ impl Pulling<'_> {
         wake_early(self.state, header.group);
     }
 
-    /// Returns the subscription, once all is checked that can be wrong: in the order of Java's checks.
+    /// Checks permissions, topic and queue in Java's order, and returns the subscription.
     fn subscription(&self, header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
         let (tables, options) = (&self.state.tables, &self.state.options);
         if !tables.allows(perm::READ) {
@@ -192,7 +191,7 @@ impl Pulling<'_> {
             );
             return Err((response::SYSTEM_ERROR, remark));
         }
-        // pull and lite pull consumers bring theirs along; those of push consumers came with heartbeats
+        // pull and lite pull consumers send their subscription; that of push consumers came with a heartbeat
         let subscription = if header.has_subscription() { of_request(header) } else { self.of_group(header) }?;
         if let Some(filter_type) = &subscription.filter_type {
             self.state.check_filter_type(filter_type)?;
@@ -223,7 +222,7 @@ impl Pulling<'_> {
     }
 
     fn pull(&self, header: &PullHeader<'_>, subscription: Arc<Subscription>, reply: &mut Reply<'_>) {
-        // taken, not borrowed: what follows may wake other pulls, which are answered on this thread
+        // taken, not borrowed: the code below may answer other pulls on this thread
         let mut records = RECORDS.take();
         let started = Instant::now();
         match self.get(header, &subscription, &mut records) {
@@ -235,7 +234,7 @@ impl Pulling<'_> {
             }
             Err(error) => reply.end(response::SYSTEM_ERROR, &error.to_string()),
         }
-        // no file is to stay mapped for it
+        // releases the mapped files
         records.clear();
         RECORDS.set(records);
     }
@@ -248,7 +247,7 @@ impl Pulling<'_> {
         reply: &mut Reply<'_>,
     ) {
         let code = self.code(header, pulled);
-        // the first look has committed the offset: a woken pull must not put back what was committed since
+        // an earlier stage committed the offset: a woken pull must not overwrite a later commit
         let may_wait = self.look != Look::Last;
         if may_wait && header.commits_offset() && !self.state.options.is_slave {
             self.state.offsets.commit(header.group, header.topic, header.queue_id, header.commit_offset);
@@ -263,12 +262,13 @@ impl Pulling<'_> {
         let fields = fields(pulled, self.suggested_broker(header, pulled));
         match code {
             response::SUCCESS => reply.write_records(code, pulled.status.name(), &fields, records),
-            // Java's client reads the four numbers of every answer
+            // Java's client requires the four numbers in every answer
             _ => reply.write(code, Some(pulled.status.name()), &fields, b""),
         }
     }
 
-    /// Returns a slave may be behind: who asks for an offset that it does not have is to ask for that again.
+    /// Corrects the answer of a slave, which may be behind its master: a consumer that asks for a missing offset shall
+    /// retry the same offset.
     ///
     /// Source: `DefaultMessageStore.nextOffsetCorrection`.
     fn as_of_slave(&self, header: &PullHeader<'_>, pulled: PullResult) -> PullResult {
@@ -279,12 +279,12 @@ impl Pulling<'_> {
         PullResult { next_begin_offset: header.queue_offset, ..pulled }
     }
 
-    /// Returns whether what this broker does not have may be at its master.
+    /// Returns whether messages missing here may exist on the master.
     fn may_be_behind(&self) -> bool {
         self.state.options.is_slave && !self.state.settings().checks_offsets_in_slave
     }
 
-    /// Returns the code of the answer.
+    /// Returns the response code.
     ///
     /// Source: `PullMessageProcessor.processRequest`: `PULL_OFFSET_MOVED`.
     fn code(&self, header: &PullHeader<'_>, pulled: &PullResult) -> i32 {
@@ -294,8 +294,8 @@ impl Pulling<'_> {
         }
     }
 
-    /// Which broker of this name the queue is to be pulled from next: a slave, where slaves may be read, what is read is not in
-    /// memory, and the group does not say otherwise.
+    /// Returns the broker id for the next pull: a slave if slaves may be read, the messages are not in memory, and the
+    /// group's configuration does not say otherwise.
     fn suggested_broker(&self, header: &PullHeader<'_>, pulled: &PullResult) -> i64 {
         let group = self.state.tables.group(header.group).filter(|_| self.state.settings().slave_read);
         let suggested = |group: Group| match pulled.suggest_pulling_from_slave {
@@ -312,7 +312,7 @@ impl Pulling<'_> {
                 let most = usize::try_from(header.max_messages).unwrap_or_default();
                 live.get_message(&queue, header.queue_offset, most, subscription, limits, out)
             }
-            // empty, not unknown: RocketMQ makes a queue when it is looked up, so NO_MATCHED_LOGIC_QUEUE never comes
+            // empty, not unknown: RocketMQ creates a queue at its look-up, so NO_MATCHED_LOGIC_QUEUE never occurs
             None => Ok(PullResult {
                 status: GetMessageStatus::NoMessageInQueue,
                 next_begin_offset: 0,
@@ -329,12 +329,12 @@ impl Pulling<'_> {
         let settings = self.state.settings();
         let wait =
             if settings.long_polling { Duration::from_millis(header.suspend_ms) } else { settings.short_polling };
-        // Java answers a pull that it has woken in JSON, whatever the request was written in (`executeRequestWhenWakeup`)
+        // Java always answers woken pulls in JSON (`executeRequestWhenWakeup`)
         let request = Command { serialize_type: SerializeType::Json, ..self.request.clone() };
         let queue = (header.topic, header.queue_id);
         let pull = ParkedPull::new(self.connection, &request, wait);
         self.state.parked_pulls.park_at_queue_end(queue, (header.queue_offset, subscription), pull);
-        // once more, now that appends see it wait: a message may have come in between
+        // checks again now that appends see the parked pull: a message may have arrived in between
         let max = self.state.max_offset(header.topic, header.queue_id);
         if max > header.queue_offset {
             wake_queue(self.state, queue, max, None);
@@ -344,7 +344,7 @@ impl Pulling<'_> {
     fn count(&self, header: &PullHeader<'_>, pulled: &PullResult, bytes: usize) {
         match pulled.status {
             GetMessageStatus::Found => {
-                // the key of `BrokerStatsManager`, by which mqadmin asks
+                // the key of `BrokerStatsManager`, which mqadmin queries
                 let key = format!("{}@{}", header.topic, header.group);
                 self.state.counters.of("GROUP_GET", &key).add(pulled.messages, bytes as u64);
                 self.state.gets.add(pulled.messages, bytes as u64);
@@ -354,11 +354,11 @@ impl Pulling<'_> {
     }
 }
 
-/// Gives an early pull of tags each message: its consumer picks its own out of them in any case.
+/// Returns a subscription to all messages for an early pull by tags, as its consumer filters by tags itself anyway.
 ///
-/// After a rebalance a client raises the version of its subscription, pulls with it, and only then sends the heartbeat that says so.
-/// Java's client sends none while another one is on its way, and the next one half a minute later; RocketMQ refuses all pulls until
-/// then. What SQL92 leaves out the broker alone can tell: such a pull is refused here, too.
+/// After a rebalance a client raises the version of its subscription, pulls with it, and only then sends the heartbeat
+/// with that version. Java's client skips the heartbeat while another is in flight, and sends the next half a minute
+/// later. RocketMQ refuses all pulls until then. Only the broker can apply SQL92, so such a pull is refused here too.
 ///
 /// Source: `RebalancePushImpl.messageQueueChanged`, `MQClientInstance.sendHeartbeatToAllBrokerWithLockV2`.
 fn of_early_pull(header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
@@ -368,7 +368,6 @@ fn of_early_pull(header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> 
     }
 }
 
-/// Returns the code for a status.
 fn code_of(status: GetMessageStatus, asked_offset: i64) -> i32 {
     use GetMessageStatus as Status;
     match status {
@@ -390,7 +389,7 @@ fn compile(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
     Subscription::parse(header.expression_type, text, header.sub_version).map(Arc::new)
 }
 
-/// Returns a large filter of an earlier pull, or compiled now.
+/// Returns a large filter from this thread's cache, or compiles it.
 fn kept_filter(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
     let kind = header.expression_type;
     KEPT.with_borrow_mut(|kept| {

@@ -17,25 +17,25 @@ pub struct PullHeader<'a> {
     pub queue_id: i32,
     /// Offset of the first message.
     pub queue_offset: i64,
-    /// The most messages of one answer.
+    /// Maximum messages of the answer.
     pub max_messages: i32,
     sys_flag: i32,
-    /// The group's offset, where it sends one.
+    /// Offset of the group to store, if `commits_offset`.
     pub commit_offset: i64,
-    /// Milliseconds for which the request may wait for a message.
+    /// Milliseconds for which the request may be held.
     pub suspend_ms: u64,
-    /// The subscription, where the request has its own.
+    /// Subscription sent with the request.
     pub subscription: Option<&'a str>,
-    /// Version of the subscription that the consumer knows.
+    /// Version of the consumer's subscription.
     pub sub_version: i64,
     pub expression_type: Option<&'a str>,
 }
 
 impl<'a> PullHeader<'a> {
-    /// Reads the fields of a request.
+    /// Parses the fields of a request.
     ///
     /// # Errors
-    /// What a person may read: the field that is missing or no number.
+    /// A text that names the missing or invalid field.
     pub fn read(request: &'a Command<'_>) -> Result<Self, String> {
         let mut header = Self::default();
         let mut seen = [false; 9];
@@ -55,7 +55,7 @@ impl<'a> PullHeader<'a> {
                 "subVersion" => (header.sub_version, seen[8]) = (number(name, value)?, true),
                 "subscription" => header.subscription = Some(value),
                 "expressionType" => header.expression_type = Some(value),
-                // clients of 5.x send further fields
+                // 5.x clients send further fields
                 _ => {}
             }
         }
@@ -83,14 +83,14 @@ impl<'a> PullHeader<'a> {
         self.sys_flag & SUSPEND != 0
     }
 
-    /// Returns whether the consumer says that it wants tags: it looks at those of each message once more itself.
+    /// Returns whether the consumer filters by tags, so that it checks the tags of each message itself.
     ///
     /// Source: `PullAPIWrapper.processPullResult`.
     pub fn wants_tags(&self) -> bool {
         self.expression_type == Some(TAG)
     }
 
-    /// Returns whether the request has a subscription of its own.
+    /// Returns whether the request carries its own subscription.
     pub fn has_subscription(&self) -> bool {
         self.sys_flag & SUBSCRIPTION != 0
     }

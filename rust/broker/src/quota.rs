@@ -1,24 +1,24 @@
-//! Limits names that a connection may add for good: a burst, then so many each second.
+//! Limits the names that a connection may add permanently: a burst, then a rate per second.
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// A budget for each connection; what is spent comes back with time.
+/// A token bucket per connection.
 #[derive(Debug)]
 pub struct Quota {
     burst: f64,
     per_second: f64,
-    /// The rest of each connection's budget and when it was computed. One that spent nothing has no entry.
+    /// Tokens of each connection, and the time of their computation. A connection that spent nothing has no entry.
     budgets: Mutex<HashMap<u64, (f64, Instant)>>,
 }
 
 impl Quota {
-    /// So much at once, and so much each second.
+    /// Allows `burst` names at once, and `per_second` names per second.
     pub fn new(burst: u32, per_second: u32) -> Self {
         Self { burst: burst.into(), per_second: per_second.into(), budgets: Mutex::default() }
     }
 
-    /// Spends one of a connection's budget. Returns whether it had one.
+    /// Takes one token of a connection. Returns false if there is none.
     pub fn take(&self, connection: u64, now: Instant) -> bool {
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         let (tokens, at) = budgets.entry(connection).or_insert((self.burst, now));
@@ -29,12 +29,12 @@ impl Quota {
         is_there
     }
 
-    /// Forgets a connection that is gone.
+    /// Removes a closed connection.
     pub fn forget(&self, connection: u64) {
         self.budgets.lock().unwrap_or_else(PoisonError::into_inner).remove(&connection);
     }
 
-    /// Returns the limits in words.
+    /// Returns the limits as text for a refusal.
     pub fn limits(&self) -> String {
         format!("{} at once and {} a second", self.burst, self.per_second)
     }

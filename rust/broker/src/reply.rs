@@ -1,14 +1,14 @@
-//! The answer to one request, in the making.
+//! Writes the answer to one request.
 use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Body, Command, Header, Outgoing, SerializeType, Value};
 use rmqfast_store::store::serve::Places;
 
-/// Records of so many bytes are copied once the socket takes them, chunk by chunk; fewer at once: a single write wakes who
-/// waits for them only once.
+/// Answers with at least this many bytes of records are copied chunk by chunk while they are written. Smaller answers
+/// are copied at once, as a single write wakes the peer only once.
 const LARGE: usize = 512 << 10;
 
-/// A body that stands in the log. Its files stay mapped, though retention may remove them, until it is written or the
-/// connection ends: a peer that does not read for long is cut off.
+/// A body within the log's mapped files. They stay mapped, even if retention removes them, until the body is written or
+/// the connection ends, which happens if the peer does not read.
 #[derive(Debug)]
 struct InLog(Places);
 
@@ -26,11 +26,11 @@ impl Body for InLog {
     }
 }
 
-/// Why there is no answer yet: the control plane has to make something first, as a topic or a group, or knows more.
+/// The control plane must answer: it creates a missing topic or group first, or has more information.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandOver;
 
-/// Writes the answer to a request; nothing for a one-way request.
+/// Writes the answer to a request. Writes nothing for a oneway request.
 #[derive(Debug)]
 pub struct Reply<'a> {
     out: &'a mut Outgoing,
@@ -40,7 +40,7 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// Returns the answer to `request`.
+    /// Creates the reply to `request`, which is appended to `out`.
     pub fn to(request: &Command<'_>, out: &'a mut Outgoing) -> Self {
         Self { out, opaque: request.opaque, serialize_type: request.serialize_type, is_oneway: request.is_oneway() }
     }
@@ -52,7 +52,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Writes it with records as its body, which come straight from the log; they may be taken.
+    /// Writes an answer with records as its body, directly from the log. Takes `records` if they are many.
     pub fn write_records(&mut self, code: i32, remark: &str, fields: &[(&str, Value<'_>)], records: &mut Places) {
         if !self.is_oneway {
             let remark = Some(remark);
@@ -61,7 +61,7 @@ impl<'a> Reply<'a> {
             header.write_before(records.bytes(), self.out.frames());
             if records.bytes() < LARGE {
                 records.write(self.out.frames());
-                // a map that lost its pages reads as zeroes, which are no message (decision 0012)
+                // lost pages of a map read as zeroes, which are no message (decision 0012)
                 if !records.are_complete() {
                     self.out.frames().truncate(start);
                     self.end(response::SYSTEM_ERROR, "a file of the commit log was cut off while it was read");
@@ -72,7 +72,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Writes one that has neither fields nor a body.
+    /// Writes an answer without fields and body.
     pub fn end(&mut self, code: i32, remark: &str) {
         self.write(code, Some(remark), &[], b"");
     }

@@ -1,4 +1,4 @@
-//! Answers SEND_MESSAGE and its variants: checks a message, stores it, and replies where it is.
+//! Answers SEND_MESSAGE and its variants: checks a message, stores it, and returns its id and offset.
 //!
 //! Source: `SendMessageProcessor.asyncSendMessage`, `asyncSendBatchMessage`, `handlePutMessageResult`, `AbstractSendMessageProcessor.msgCheck`.
 use crate::batch_body;
@@ -22,30 +22,30 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 const RETRY: &str = "%RETRY%";
-/// When a message shall be delivered, to the millisecond, as 5.x has it.
+/// Properties of 5.x that set the time of delivery.
 const TIMER: [&[u8]; 3] = [b"TIMER_DELIVER_MS", b"TIMER_DELAY_MS", b"TIMER_DELAY_SEC"];
 const MULTI_TAG: i32 = 2;
 const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 
-/// Why nothing is stored: a code and what a person reads.
+/// Response code and remark of a refusal.
 type Refusal = (i32, String);
 
-/// An answer that need not wait, with its code.
+/// An answer to send at once, with its response code.
 type Receipt = (i32, SendReceipt);
 
-/// One request to send.
+/// A send request while it is answered.
 pub struct Sending<'a> {
     pub state: &'a BrokerState,
     pub connection: &'a Arc<Connection>,
     pub request: &'a Command<'a>,
-    /// Set once the control plane has prepared the request.
+    /// Set if the control plane has prepared the request.
     pub prepared: Option<PreparedSend<'a>>,
 }
 
-/// A request that the control plane has prepared: what was missing for it, as its topic, is there.
+/// Preparation by the control plane: whatever was missing, such as the topic, exists now.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PreparedSend<'a> {
-    /// Topic and queue that the message goes to in place of its own.
+    /// Topic and queue that replace those of the message.
     pub target: Option<(&'a str, i32)>,
 }
 
@@ -53,15 +53,15 @@ impl Sending<'_> {
     /// Stores the messages and answers the request.
     ///
     /// # Errors
-    /// [`HandOver`] where the topic is unknown, and for messages that are sent back.
+    /// [`HandOver`] for an unknown topic, and for messages sent back to a retry topic.
     pub fn answer(&self, out: &mut Outgoing) -> Result<(), HandOver> {
         let mut reply = Reply::to(self.request, out);
         if self.state.options.is_slave {
-            // before a topic is made for it
+            // refused before the control plane could create a topic for it
             reply.end(response::SERVICE_NOT_AVAILABLE, &self.state.not_available());
             return Ok(());
         }
-        // a batch has the short names, too
+        // batches use the one-letter field names too
         let mut header = match SendHeader::read(self.request, self.request.code != request::SEND_MESSAGE) {
             Ok(header) => header,
             Err(remark) => {
@@ -70,7 +70,7 @@ impl Sending<'_> {
             }
         };
         match self.prepared {
-            // only the control plane knows a group's limit of retries
+            // only the control plane knows the group's maximum of retries
             None if header.topic.starts_with(RETRY) => return Err(HandOver),
             Some(PreparedSend { target: Some(target) }) => (header.topic, header.queue_id) = target,
             _ => {}
@@ -84,7 +84,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// `None` where the answer waits for the disk, or for a slave.
+    /// Checks and stores the messages. Returns `None` if the answer waits for the disk or a slave.
     fn store(&self, header: SendHeader<'_>, topic: Topic) -> Result<Option<Receipt>, Refusal> {
         self.check(&header, topic)?;
         if self.request.code == request::SEND_BATCH_MESSAGE && self.prepared.is_some() {
@@ -105,7 +105,7 @@ impl Sending<'_> {
         if accepts_sends_from > 0 && now_ms() < accepts_sends_from {
             return Err((response::SYSTEM_ERROR, format!("broker unable to service, until {accepts_sends_from}")));
         }
-        // of ordered topics only, as `msgCheck`
+        // only for ordered topics, as in `msgCheck`
         if !self.state.tables.allows(perm::WRITE) && topic.is_ordered {
             let remark = format!("the broker[{}] sending message is forbidden", options.address.ip);
             return Err((response::NO_PERMISSION, remark));
@@ -114,7 +114,7 @@ impl Sending<'_> {
             let remark = format!("Sending message to topic[{}] is forbidden.", header.topic);
             return Err((response::NO_PERMISSION, remark));
         }
-        // Java's rule; the store would take any number
+        // Java's rule; the store itself accepts any queue id
         if header.queue_id >= topic.read_queues.max(topic.write_queues) {
             let peer = self.connection.peer();
             let remark = format!(
@@ -130,9 +130,10 @@ impl Sending<'_> {
     fn store_one(&self, header: SendHeader<'_>) -> Result<Option<Receipt>, Refusal> {
         let properties = with_cluster(&header, &self.state.options.cluster_name);
         check_timer(&properties)?;
-        // a producer that says nothing waits
+        // waits unless WAIT is "false"
         let waits = value(&properties, WAIT) != Some(b"false");
-        // a message that comes back from a consumer keeps TRAN_MSG: Java has this exception for clients before 4.6.1
+        // a message sent back by a consumer keeps TRAN_MSG but is no half message: Java's exception for clients before
+        // 4.6.1
         let is_half = value(&properties, TRAN_MSG).is_some_and(|text| text.eq_ignore_ascii_case(b"true"))
             && !(header.reconsume_times > 0 && value(&properties, DELAY).is_some());
         let mut message = ParsedSend { header, body: self.request.body, born_host: self.born_host(), properties };
@@ -150,7 +151,7 @@ impl Sending<'_> {
         self.note_time(started);
         let position = appended.map_err(|error| self.refusal_of(&error))?;
         let places: Vec<Place> = place.into_iter().collect();
-        // where the store put it: it moves what is delayed to the topic of delays, a half message, too
+        // the topic in which the store put it: delayed messages, half messages included, go to the schedule topic
         let topic = match (is_delayed, is_half) {
             (true, _) => SCHEDULE_TOPIC,
             (false, true) => HALF_TOPIC,
@@ -192,7 +193,7 @@ impl Sending<'_> {
         match (waits && self.state.flush == Flush::Sync, slave) {
             (false, SlaveWait::None) => Some((response::SUCCESS, receipt)),
             (false, SlaveWait::NotAvailable) => Some((response::SLAVE_NOT_AVAILABLE, receipt)),
-            // answered by another thread: this one goes on with the connection's next request
+            // another thread answers, so that this connection continues with its next request
             _ => {
                 self.state.group_commit.push(position, slave, Answer::to(self.connection, self.request), receipt);
                 None
@@ -200,12 +201,12 @@ impl Sending<'_> {
         }
     }
 
-    /// Counts messages in the topic that they were stored in: that of delays, of half messages, or their own.
+    /// Counts messages for the topic in which they are stored: the schedule topic, the half topic, or their own.
     ///
     /// Source: `SendMessageProcessor.handlePutMessageResult`.
     fn count(&self, topic: &str, places: &[Place], position: u64) {
         let Some(first) = places.first() else { return };
-        // up to the log's end after the append: the records of a request stand one behind the other
+        // records of a request are contiguous, so their bytes end at the log's end after the append
         let bytes = position.saturating_sub(first.physical_offset.cast_unsigned());
         let count = |counter: &Counter| counter.add(places.len(), bytes);
         count(&self.state.counters.of("TOPIC_PUT", topic));
@@ -227,7 +228,7 @@ impl Sending<'_> {
         illegal(self.state.options.max_message_size)
     }
 
-    /// Returns the answer to a put that failed, as of `handlePutMessageResult`.
+    /// Returns code and remark for a failed put, as in `handlePutMessageResult`.
     fn refusal_of(&self, error: &Error) -> Refusal {
         use PutMessageStatus as Status;
         self.state.failed_puts.add(1, 0);
@@ -248,15 +249,14 @@ impl Sending<'_> {
     }
 }
 
-/// Returns the remark for a message longer than `most`, or with properties that are too long.
+/// Returns the remark for a message whose body exceeds `most` bytes, or whose properties are too long.
 pub fn illegal(most: usize) -> String {
     format!(
         "the message is illegal, maybe msg body or properties length not matched. msg body length limit {most}B, msg properties length limit 32KB."
     )
 }
 
-/// Returns a batch cannot go to a retry topic. A request for one has been at the control plane first, which may have
-/// replaced the topic.
+/// Refuses a batch to a retry topic. Checked with the original topic, as the control plane may have replaced it.
 ///
 /// Source: `SendMessageProcessor.asyncSendBatchMessage`.
 fn check_batch(topic: &str) -> Result<(), Refusal> {
@@ -266,7 +266,8 @@ fn check_batch(topic: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// There is no timer of 5.x here. 4.9 would deliver such a message at once; here the send fails, so that its producer knows.
+/// Refuses the timed messages of 5.x, which are not supported. 4.9 would deliver them at once; here the producer gets
+/// an error.
 ///
 /// Source: `HookUtils.handleScheduleMessage`, `checkIfTimerMessage` of 5.x.
 fn check_timer(properties: &[Property<'_>]) -> Result<(), Refusal> {
@@ -278,7 +279,7 @@ fn check_timer(properties: &[Property<'_>]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns whether a property `DELAY` delays.
+/// Returns whether a value of `DELAY` is a delay level above 0.
 fn is_level(value: &[u8]) -> bool {
     std::str::from_utf8(value).ok().and_then(|text| text.parse::<i32>().ok()).is_some_and(|level| level > 0)
 }
@@ -296,7 +297,7 @@ fn describe(name: &str, topic: Topic) -> String {
     )
 }
 
-/// Returns the queues in turn. Java draws one at random; no client can rely on either.
+/// Returns the next queue, round robin. Java chooses at random; clients cannot rely on either.
 fn any_queue(topic: Topic) -> i32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     (NEXT.fetch_add(1, Ordering::Relaxed) % topic.write_queues.max(1).cast_unsigned()).cast_signed()

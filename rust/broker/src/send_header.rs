@@ -7,23 +7,23 @@ use rmqfast_remoting::Command;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SendHeader<'a> {
     pub topic: &'a str,
-    /// Queue; less than 0 for any.
+    /// Queue id; negative for any queue.
     pub queue_id: i32,
-    /// `MessageSysFlag`, without the bits of hosts.
+    /// Bits of `MessageSysFlag`, without those for IPv6 hosts.
     pub sys_flag: i32,
     pub born_timestamp: i64,
-    /// The user's 32 bits.
+    /// The application's flag of 32 bits.
     pub flag: i32,
     pub properties: &'a str,
-    /// The number of failed tries to consume it.
+    /// Number of failed deliveries.
     pub reconsume_times: i32,
 }
 
 impl<'a> SendHeader<'a> {
-    /// Reads the fields of a request; `is_short` for names of one letter.
+    /// Parses the fields of a request. `is_short` selects the one-letter names.
     ///
     /// # Errors
-    /// What a person may read: the field that is missing or no number.
+    /// A text that names the missing or invalid field.
     pub fn read(request: &'a Command<'_>, is_short: bool) -> Result<Self, String> {
         let mut header = Self::default();
         let mut seen = [false; 5];
@@ -39,7 +39,7 @@ impl<'a> SendHeader<'a> {
                 (true, "h") | (false, "flag") => (header.flag, seen[4]) = (number("flag", value)?, true),
                 (true, "i") | (false, "properties") => header.properties = value,
                 (true, "j") | (false, "reconsumeTimes") => header.reconsume_times = number("reconsumeTimes", value)?,
-                // producer group, default topic and most retries are for the control plane; 5.x has more
+                // producer group, default topic and maximum of retries are for the control plane; 5.x sends more
                 _ => {}
             }
         }
@@ -50,15 +50,15 @@ impl<'a> SendHeader<'a> {
     }
 }
 
-/// Returns the text of a field that is missing.
+/// Returns the text about a missing field.
 pub fn missing_field(name: &str) -> String {
     format!("the header field {name} is missing")
 }
 
-/// Returns a number of a field.
+/// Parses a number in a header field.
 ///
 /// # Errors
-/// What a person may read.
+/// A text that names the field.
 pub fn number<T: std::str::FromStr>(name: &str, value: &str) -> Result<T, String> {
     value.parse().map_err(|_| {
         let start: String = value.chars().take(40).collect();

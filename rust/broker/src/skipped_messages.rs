@@ -1,24 +1,22 @@
-//! Counts messages that queues list and pulls have to skip, as the log is damaged, and reports each place once.
+//! Counts indexed messages that pulls skip because the log is damaged, and reports each position once.
 use rmqfast_store::store::serve::SkippedRange;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Places that are remembered, so that each is reported once. Messages at further ones are only counted.
+/// Maximum remembered positions. Further skipped messages are only counted.
 const MAX_PLACES: usize = 10_000;
 
-/// A message that was skipped, and its queue.
+/// A skipped message and its queue.
 #[derive(Clone, Debug)]
 pub struct SkippedMessage {
-    /// Topic of the queue.
     pub topic: String,
-    /// Number of the queue.
     pub queue_id: i32,
-    /// Its expected place, and the fault there.
+    /// Expected position of the message, and the fault there.
     pub skipped: SkippedRange,
 }
 
-/// All that were skipped since the start.
+/// Messages skipped since the start.
 #[derive(Debug, Default)]
 pub struct SkippedMessages {
     count: AtomicU64,
@@ -32,7 +30,7 @@ struct Places {
 }
 
 impl SkippedMessages {
-    /// Counts messages of one pull.
+    /// Counts the skipped messages of one pull.
     #[inline]
     pub fn add(&self, queue: (&str, i32), messages: &[SkippedRange]) {
         if !messages.is_empty() {
@@ -53,12 +51,12 @@ impl SkippedMessages {
         }
     }
 
-    /// Returns the number of skipped messages: one that two groups ask for counts twice.
+    /// Returns the number of skipped messages. A message pulled by two groups counts twice.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Returns the places that were not reported yet.
+    /// Removes and returns the messages not reported yet.
     pub fn take(&self) -> Vec<SkippedMessage> {
         std::mem::take(&mut self.places.lock().unwrap_or_else(PoisonError::into_inner).unreported)
     }

@@ -1,4 +1,4 @@
-//! Decides which messages of a topic a group gets: by tags, or by an expression of SQL92.
+//! Filters of groups for the messages of a topic: by tags or by SQL92.
 //!
 //! Source: `SubscriptionData`, `ConsumerFilterData`, `ExpressionMessageFilter`.
 use rmqfast_store::filter::TagExpression;
@@ -9,18 +9,19 @@ use rmqfast_store::store::serve::{PullFilter, TagCodes};
 
 const SQL92: &str = "SQL92";
 
-/// Parts of an expression that anybody's thread may evaluate for a message: some 50 µs.
+/// Maximum cost of a filter per message on a shared thread, about 50 µs. More expensive filters run on their own
+/// thread.
 const HEAVY: usize = 512;
 
-/// Characters that are kept of a filter's name, and of why an expression does not compile.
+/// Maximum characters kept of a filter's name and of a compile error.
 const MAX_TEXT: usize = 1000;
 
 /// A group's subscription to a topic.
 #[derive(Debug)]
 pub struct Subscription {
-    /// Milliseconds: a later one is newer.
+    /// Version in milliseconds; later versions are newer.
     pub version: i64,
-    /// Name of the filter, unless it is tags: `SQL92`, or an unknown one.
+    /// Name of the filter, `SQL92` or an unknown name; `None` for tags.
     pub filter_type: Option<Box<str>>,
     filter: Filter,
 }
@@ -30,12 +31,12 @@ enum Filter {
     All,
     Codes(TagCodes),
     Sql(Box<Sql92>),
-    /// Does not compile, for this reason: a request that brings it along gets everything.
+    /// Does not compile, with the reason. A pull that carries such a filter gets all messages.
     Invalid(Box<str>),
 }
 
 impl Subscription {
-    /// Makes the subscription of a heartbeat: by the codes of its tags, or by an SQL92 expression.
+    /// Creates the subscription of a heartbeat, from the hash codes of its tags or an SQL92 expression.
     pub fn new(expression_type: &str, sub_string: &str, version: i64, codes: &[i32]) -> Self {
         if !is_tag_type(expression_type) {
             return Self::compile(expression_type, sub_string, version);
@@ -47,7 +48,7 @@ impl Subscription {
         Self { version, filter_type: None, filter }
     }
 
-    /// Compiles an expression for the filter of this name.
+    /// Compiles an expression of the filter type `filter_type`.
     pub fn compile(filter_type: &str, expression: &str, version: i64) -> Self {
         let filter = match filter_type {
             SQL92 => compile_sql(expression),
@@ -60,7 +61,7 @@ impl Subscription {
         Self { version, filter_type: None, filter: Filter::All }
     }
 
-    /// Parses the subscription of a pull; `None` for illegal tags.
+    /// Parses the subscription of a pull. Returns `None` for illegal tags.
     pub fn parse(expression_type: Option<&str>, text: &str, version: i64) -> Option<Self> {
         if let Some(filter_type) = expression_type.filter(|name| !is_tag_type(name)) {
             return Some(Self::compile(filter_type, text, version));
@@ -72,7 +73,7 @@ impl Subscription {
         Some(Self { version, filter_type: None, filter })
     }
 
-    /// Returns why its expression does not compile.
+    /// Returns the compile error of the expression, if any.
     pub fn problem(&self) -> Option<&str> {
         match &self.filter {
             Filter::Invalid(problem) => Some(problem),
@@ -80,13 +81,13 @@ impl Subscription {
         }
     }
 
-    /// Returns whether its pulls are answered aside from the threads of the sockets.
+    /// Returns whether its pulls are answered on the thread for expensive filters.
     pub fn is_heavy(&self) -> bool {
         self.cost(0) > HEAVY
     }
 
-    /// Returns whether a message that arrived is worth a look: by its tags code, then by its properties. What would
-    /// cost much is not asked: whoever stores messages waits for it.
+    /// Returns whether an arrived message may match: by tags code or properties. Expensive filters are not evaluated
+    /// and return true, since the appending thread waits for this.
     pub fn matches_arrival(&self, tags_code: i64, properties: &[u8]) -> bool {
         match &self.filter {
             Filter::Sql(_) if self.cost(properties.len()) > HEAVY => true,
@@ -104,14 +105,14 @@ fn is_tag_type(expression_type: &str) -> bool {
 }
 
 fn compile_sql(expression: &str) -> Filter {
-    // readers of stores take more than a broker of 4.9 does, as which this one answers
+    // the dialect of 4.9, which this broker implements; readers of stores accept more
     match Sql92::parse_dialect(expression, Dialect::V4) {
         Ok(sql) => Filter::Sql(sql.into()),
         Err(error) => Filter::Invalid(clip(&error.to_string())),
     }
 }
 
-/// Shortens a text that a client may have made as long as a frame.
+/// Shortens a string, which a client may have made as long as a frame.
 fn clip(text: &str) -> Box<str> {
     text.chars().take(MAX_TEXT).collect()
 }

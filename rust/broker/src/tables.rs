@@ -1,4 +1,5 @@
-//! Tables that the control plane fills for the data plane: topics, groups, and subscriptions of online consumers.
+//! Tables written by the control plane and read by the data plane: topics, groups, and subscriptions of online
+//! consumers.
 use crate::subscription::Subscription;
 use rmqfast_remoting::code::perm;
 use std::collections::HashMap;
@@ -20,9 +21,9 @@ pub struct Topic {
 pub struct Group {
     pub consume_enable: bool,
     pub broadcast_enable: bool,
-    /// Which broker of the name its consumers pull from (`brokerId`): 0 is the master.
+    /// Broker id to pull from (`brokerId`); 0 is the master.
     pub broker_id: i64,
-    /// Which one where they read what is not in memory (`whichBrokerWhenConsumeSlowly`).
+    /// Broker id for messages that are not in memory (`whichBrokerWhenConsumeSlowly`).
     pub slow_broker_id: i64,
 }
 
@@ -36,18 +37,18 @@ struct Online {
 /// A group's subscription to a topic.
 #[derive(Debug)]
 pub enum GroupSubscription {
-    /// It has no consumer online.
+    /// The group has no consumer online.
     Offline,
-    /// It has none to the topic; whether its model is broadcasting.
+    /// The group has no subscription to the topic; true for the broadcasting model.
     Nothing(bool),
-    /// Its subscription, and whether its model is broadcasting.
+    /// The subscription, and true for the broadcasting model.
     To(Arc<Subscription>, bool),
 }
 
-/// Is called with the name of a group after what its consumers subscribe to has changed.
+/// Called with the name of a group after its subscriptions changed.
 type OnChange = Box<dyn Fn(&str) + Send + Sync>;
 
-/// The tables. Every request reads them; a heartbeat writes only what it changes.
+/// Tables of the data plane. Every request reads them; a heartbeat only writes changes.
 pub struct Tables {
     topics: RwLock<HashMap<Box<str>, Topic>>,
     groups: RwLock<HashMap<Box<str>, Group>>,
@@ -69,39 +70,35 @@ impl Default for Tables {
 }
 
 impl Tables {
-    /// Returns a topic, if there is one.
     #[inline]
     pub fn topic(&self, name: &str) -> Option<Topic> {
         read(&self.topics).get(name).copied()
     }
 
-    /// Puts a topic in.
+    /// Adds or replaces a topic.
     pub fn put_topic(&self, name: &str, topic: Topic) {
         write(&self.topics).insert(name.into(), topic);
     }
 
-    /// Takes a topic out.
     pub fn remove_topic(&self, name: &str) {
         write(&self.topics).remove(name);
     }
 
-    /// Returns a group's configuration, if there is one.
     #[inline]
     pub fn group(&self, name: &str) -> Option<Group> {
         read(&self.groups).get(name).copied()
     }
 
-    /// Puts a group in.
+    /// Adds or replaces a group.
     pub fn put_group(&self, name: &str, group: Group) {
         write(&self.groups).insert(name.into(), group);
     }
 
-    /// Takes a group out.
     pub fn remove_group(&self, name: &str) {
         write(&self.groups).remove(name);
     }
 
-    /// Looks up an online group's subscription to a topic.
+    /// Looks up a group's subscription to a topic.
     pub fn subscription(&self, group: &str, topic: &str) -> GroupSubscription {
         let online = read(&self.online);
         let Some(group) = online.get(group) else { return GroupSubscription::Offline };
@@ -111,38 +108,38 @@ impl Tables {
         }
     }
 
-    /// Returns whether an online group has only registered an older version of what it wants of a topic.
+    /// Returns whether an online group has only registered a version of its subscription older than `version`.
     pub fn is_behind(&self, group: &str, topic: &str, version: i64) -> bool {
         matches!(self.subscription(group, topic), GroupSubscription::To(subscription, _) if subscription.version < version)
     }
 
-    /// Has `on_change` called, without a lock, with each group whose subscriptions have changed. The first one stays.
+    /// Registers the callback for changed subscriptions, called without a lock. Only the first registration counts.
     pub fn on_subscription_change(&self, on_change: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.on_subscription_change.set(Box::new(on_change));
     }
 
-    /// Says that a group is online, and its model.
+    /// Marks a group as online, with its message model.
     pub fn put_online(&self, group: &str, is_broadcasting: bool) {
         write(&self.online).entry(group.into()).or_default().is_broadcasting = is_broadcasting;
     }
 
-    /// Says that a group is online no more.
+    /// Marks a group as offline.
     pub fn remove_online(&self, group: &str) {
-        // the lock ends with this line, for the same reason as in `put_subscription`
+        // unlocked after this line, as in `put_subscription`
         write(&self.online).remove(group);
         self.subscriptions_changed(group);
     }
 
-    /// Says what an online group wants of a topic.
+    /// Sets an online group's subscription to a topic.
     pub fn put_subscription(&self, group: &str, topic: &str, subscription: Subscription) {
         let mut online = write(&self.online);
         online.entry(group.into()).or_default().subscriptions.insert(topic.into(), Arc::new(subscription));
-        // unlocked first: who is called looks into the tables
+        // unlocked first, as the callback reads the tables
         drop(online);
         self.subscriptions_changed(group);
     }
 
-    /// Says that an online group wants nothing of a topic any more.
+    /// Removes an online group's subscription to a topic.
     pub fn remove_subscription(&self, group: &str, topic: &str) {
         write(&self.online).get_mut(group).map(|group| group.subscriptions.remove(topic));
         self.subscriptions_changed(group);
@@ -154,12 +151,12 @@ impl Tables {
         }
     }
 
-    /// Sets what the broker as a whole allows.
+    /// Sets the broker's permission, which applies to all topics.
     pub fn set_permission(&self, perm: i32) {
         self.permission.store(perm, Ordering::Relaxed);
     }
 
-    /// Returns whether the broker as a whole allows it.
+    /// Returns whether the broker's permission has any of these bits.
     #[inline]
     pub fn allows(&self, perm: i32) -> bool {
         self.permission.load(Ordering::Relaxed) & perm != 0

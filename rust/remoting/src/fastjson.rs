@@ -7,7 +7,8 @@ use std::fmt;
 
 /// Maximum nesting of objects and arrays.
 pub const MAX_DEPTH: usize = 64;
-/// Maximum values in a document, estimated from its separators. Parsed values take far more memory than their source.
+/// Maximum values in a document, counted by separators, including those within strings. Parsed values take far more
+/// memory than their source.
 pub const MAX_VALUES: usize = 2_000_000;
 // Maximum digits of a whole number.
 const MAX_DIGITS: usize = 4000;
