@@ -1,4 +1,4 @@
-//! A bell that wakes a thread while it waits for a socket.
+//! A bell wakes a thread that waits for a socket.
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -13,14 +13,14 @@ type Stream = TcpStream;
 #[derive(Debug)]
 pub struct Bell(Stream);
 
-/// Wakes a thread that waits.
+/// The waiting side of a [`Bell`].
 #[derive(Debug)]
 pub struct Ear(Stream);
 
-/// Returns a bell and its ear.
+/// Creates a bell and its ear.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn bell() -> io::Result<(Bell, Ear)> {
     let (bell, ear) = pair()?;
     bell.set_nonblocking(true)?;
@@ -31,23 +31,23 @@ pub fn bell() -> io::Result<(Bell, Ear)> {
 impl Bell {
     /// Wakes the thread, now or as soon as it waits.
     pub fn ring(&self) {
-        // a bell that cannot ring any more has rung
+        // a full buffer means that the bell has already rung
         let _ = (&self.0).write(&[1]);
     }
 }
 
 impl Ear {
-    /// Waits until the bell rings, `socket` has something to read, or the time is over; a signal ends it, too.
+    /// Waits until the bell rings, `socket` is readable, or the timeout is over. A signal also ends the wait.
     pub fn wait(&self, socket: Option<&TcpStream>, timeout: Option<Duration>) {
         let timeout = timeout.map(|timeout| Timespec {
             tv_sec: timeout.as_secs() as i64,
-            // a wait of nothing would be a turn for nothing
+            // a timeout of zero would make the caller's loop spin
             tv_nsec: i64::from(timeout.subsec_nanos()).max(100_000) as _,
         });
         let mut fds = vec![PollFd::new(&self.0, PollFlags::IN)];
         fds.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
         let _ = poll(&mut fds, timeout.as_ref());
-        // any of its bits: Windows sets one of two
+        // intersects, as Windows sets only one of the two bits of IN
         if fds[0].revents().intersects(PollFlags::IN) {
             let _ = (&self.0).read(&mut [0; 64]);
         }
@@ -59,15 +59,15 @@ fn pair() -> io::Result<(Stream, Stream)> {
     Stream::pair()
 }
 
-/// Two ends of a connection of this process with itself.
+/// Returns the two ends of a connection of this process to itself.
 #[cfg(windows)]
 fn pair() -> io::Result<(Stream, Stream)> {
     let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;
     let one = TcpStream::connect(listener.local_addr()?)?;
-    // a second ring does not wait until the first is acknowledged
+    // without Nagle's algorithm, as a second ring must not wait for the acknowledgement of the first
     one.set_nodelay(true)?;
     loop {
-        // another process may come first
+        // another process may have connected first
         let (other, address) = listener.accept()?;
         if address == one.local_addr()? {
             return Ok((one, other));

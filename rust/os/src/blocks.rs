@@ -1,17 +1,18 @@
-//! The blocks of a file: which of its bytes have some, and room for bytes to come.
+//! Blocks of a file: which bytes are stored, and allocation of blocks.
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-/// `f_type` of ext4, XFS and tmpfs, where a write to an allocated block finds room. Others may write to a copy.
+/// `f_type` of ext4, XFS and tmpfs, which write to allocated blocks in place. Others may write to new blocks and find
+/// the disk full.
 #[cfg(target_os = "linux")]
 const KEEPS_BLOCKS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
 
-/// Finds room on the disk for `len` bytes at `at`, which stay what they are; false where the file system, or this operating
-/// system, has no call for it.
+/// Allocates blocks for `len` bytes at `at` without changing them. Returns false if the file system or the operating
+/// system does not support this.
 ///
 /// # Errors
-/// What the operating system says, as for a full disk; some of the bytes may have room then.
+/// The error of the operating system, for example for a full disk. Some of the blocks may be allocated then.
 pub fn allocate(file: &File, at: u64, len: u64) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return by_mode(file, rustix::fs::FallocateFlags::empty(), at, len);
@@ -22,10 +23,10 @@ pub fn allocate(file: &File, at: u64, len: u64) -> io::Result<bool> {
     }
 }
 
-/// Makes `len` bytes from `at` zero, and gives back the blocks that hold nothing else; false as of [`allocate`].
+/// Zeroes `len` bytes at `at` and frees the blocks within. Returns false if this is not supported.
 ///
 /// # Errors
-/// What the operating system says; any of the bytes may be zero then.
+/// The error of the operating system. Any of the bytes may be zero then.
 pub fn punch(file: &File, at: u64, len: u64) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return {
@@ -54,16 +55,17 @@ fn by_mode(file: &File, mode: rustix::fs::FallocateFlags, at: u64, len: u64) -> 
     }
 }
 
-/// Returns the parts from `from` to `end` that the file system stores; all of it where it does not know its holes.
+/// Returns the ranges between `from` and `end` that the file system stores, or the whole range if it does not know
+/// holes.
 ///
-/// Ask before you read any of it: of what is read ahead, blocks that were never written count as stored from then on, and who asked
-/// between two reads would read all of the file.
+/// Call this before reading: blocks that the system reads ahead count as stored from then on, so with reads in between
+/// the result would grow to the whole file.
 pub fn stored_ranges(file: &File, from: u64, end: u64) -> Vec<Range<u64>> {
     let mut stored = Vec::new();
     let mut at = next_stored(file, from, end);
     while at < end {
         let hole = next_hole(file, at).map_or(end, |hole| hole.clamp(at, end));
-        // where the file was cut off meanwhile nothing is behind
+        // the file was truncated meanwhile
         if hole == at {
             break;
         }
@@ -73,15 +75,16 @@ pub fn stored_ranges(file: &File, from: u64, end: u64) -> Vec<Range<u64>> {
     stored
 }
 
-/// Start of the next stored bytes from `at` on: `end` where there are none, `at` where the file system does not know.
+/// Returns the start of the next stored bytes from `at` on: `end` if there are none, `at` if the file system does not
+/// know holes.
 pub fn next_stored(file: &File, at: u64, end: u64) -> u64 {
     next_data(file, at).map_or(at, |next| next.unwrap_or(end).clamp(at, end.max(at)))
 }
 
-/// Start of the next stored bytes from `at` on; `None` where there are none.
+/// Returns the start of the next stored bytes from `at` on, or `None` if there are none.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`] or another where the file system does not know its holes, or is not to be believed.
+/// [`io::ErrorKind::Unsupported`] or another error if the file system does not know holes, or reports them wrongly.
 fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     #[cfg(target_os = "linux")]
     return match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
@@ -93,10 +96,10 @@ fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     return unknown(file, at);
 }
 
-/// Start of the next hole from `at` on, or the end of the file.
+/// Returns the start of the next hole from `at` on, or the end of the file.
 ///
 /// # Errors
-/// As of [`next_data`]; also where the file ends before `at`.
+/// As [`next_data`]; also if the file ends before `at`.
 fn next_hole(file: &File, at: u64) -> io::Result<u64> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(at))?);
@@ -104,16 +107,16 @@ fn next_hole(file: &File, at: u64) -> io::Result<u64> {
     return unknown(file, at);
 }
 
-/// APFS tells of holes where there is data that was just written.
+/// Returns `Unsupported`: APFS reports holes where data was just written.
 #[cfg(not(target_os = "linux"))]
 fn unknown<T>(_file: &File, _at: u64) -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Returns whether the file system writes to the blocks that were allocated, and to no others.
+/// Returns whether the file system writes in place to allocated blocks.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn keeps_blocks(file: &File) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return Ok(KEEPS_BLOCKS.contains(&rustix::fs::fstatfs(file)?.f_type));

@@ -1,11 +1,12 @@
-//! The clock that only ever ticks.
+//! A clock that nobody can set.
 
-/// Milliseconds since some moment, the time that the machine slept included: nobody sets it.
+/// Returns milliseconds since an arbitrary moment, including time that the machine slept. Changes of the system time
+/// have no effect.
 pub fn steady_ms() -> i64 {
     #[cfg(unix)]
     {
         use rustix::time::{ClockId, clock_gettime};
-        // of macOS the monotonic clock goes on while the machine sleeps
+        // on macOS the monotonic clock continues while the machine sleeps
         #[cfg(target_vendor = "apple")]
         let clock = ClockId::Monotonic;
         #[cfg(not(target_vendor = "apple"))]
@@ -17,7 +18,7 @@ pub fn steady_ms() -> i64 {
     {
         use std::sync::LazyLock;
         use std::time::Instant;
-        // its performance counter goes on while the machine sleeps
+        // the performance counter continues while the machine sleeps
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         START.elapsed().as_millis() as i64
     }

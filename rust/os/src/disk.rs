@@ -1,21 +1,21 @@
-//! The disk below a directory: its room, what waits for it, and names that change on it.
+//! The disk of a directory: free space, synchronization, and renames.
 use std::io;
 use std::path::Path;
 
-/// Bytes of a disk.
+/// Space of a file system in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
     pub total: u64,
-    /// Those that are free, with what is kept for the system's owner.
+    /// Free bytes, including those reserved for root.
     pub free: u64,
-    /// Those that anybody may have.
+    /// Free bytes for any user.
     pub usable: u64,
 }
 
-/// Returns the room of the disk that `path` is on.
+/// Returns the space of the file system of `path`.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn space(path: &Path) -> io::Result<Space> {
     #[cfg(unix)]
     {
@@ -30,34 +30,35 @@ pub fn space(path: &Path) -> io::Result<Space> {
     }
 }
 
-/// Waits until all that was written to the file system that `directory` is on is on the disk.
+/// Waits until everything written to the file system of `directory` is on the disk.
 ///
 /// # Errors
-/// What the operating system says; [`io::ErrorKind::Unsupported`] where it has no such call: wait for each file then.
+/// The error of the operating system; [`io::ErrorKind::Unsupported`] if there is no such call, so that each file must
+/// be synchronized.
 pub fn sync_file_system(directory: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::fs::syncfs(std::fs::File::open(directory)?)?);
     #[cfg(not(target_os = "linux"))]
-    // `sync` of macOS begins to write, and does not wait
+    // `sync` on macOS starts the writes but does not wait
     return directory.metadata().and_then(|_| Err(io::ErrorKind::Unsupported.into()));
 }
 
-/// Waits until the names in `directory` are on the disk.
+/// Waits until new and removed names in `directory` are on the disk.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     #[cfg(unix)]
     return std::fs::File::open(directory).and_then(|open| open.sync_all());
-    // a directory cannot be waited for there; NTFS has a journal of names
+    // Windows cannot synchronize a directory, but NTFS journals names
     #[cfg(windows)]
     return directory.metadata().map(drop);
 }
 
-/// Gives a directory another name, where nothing has that name yet.
+/// Renames a directory, but only if the new name is free.
 ///
 /// # Errors
-/// [`io::ErrorKind::AlreadyExists`], or what the operating system says.
+/// [`io::ErrorKind::AlreadyExists`], or the error of the operating system.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -69,7 +70,7 @@ pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
             other => return Ok(other?),
         }
     }
-    // what comes between the two calls is replaced, if it is an empty directory
+    // an empty directory created between the two calls would be replaced
     if to.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }

@@ -1,4 +1,4 @@
-//! Page faults in a mapped file of this process that somebody has made shorter.
+//! Page faults in a mapped file that another process truncated.
 #[cfg(windows)]
 mod refused;
 #[cfg(unix)]

@@ -1,4 +1,4 @@
-//! Files: they are opened, and read and written at a position.
+//! Files: opening without a change of the access time, and I/O at a position.
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -12,13 +12,13 @@ pub trait FileExt {
     /// Reads some bytes at `offset`.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The error of the operating system.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Writes some of `bytes` at `offset`.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The error of the operating system.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Fills `buffer` with the bytes at `offset`.
@@ -67,17 +67,17 @@ impl FileExt for File {
     }
 }
 
-/// Opens a file for reading; its access time stays as it is, where the system has a way to ask for that and this user may.
+/// Opens a file for reading without changing its access time, if the system and the user's permissions allow that.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn open_unseen(path: &Path) -> io::Result<File> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::OFlags;
         use std::os::unix::fs::OpenOptionsExt;
         match File::options().read(true).custom_flags(OFlags::NOATIME.bits() as i32).open(path) {
-            // only a file's owner may leave it alone
+            // only the owner of a file may use NOATIME
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {}
             other => return other,
         }

@@ -1,12 +1,12 @@
-//! Which file it is that is open, or that a path leads to.
+//! Identity of an open file, or of the file at a path.
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Identity of a file or a directory: equal for two names of the same one.
+/// Identity of a file or directory, equal for all of its names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId {
-    /// The file system that it is on.
+    /// Number of the file system.
     pub device: u64,
     pub inode: u64,
 }
@@ -14,15 +14,14 @@ pub struct FileId {
 /// Metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Which file it is.
     pub id: FileId,
     pub len: u64,
 }
 
-/// Returns the open file, whatever its name leads to by now.
+/// Returns the metadata of an open file, even if its name now belongs to another file.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn facts_of(file: &File) -> io::Result<Facts> {
     #[cfg(unix)]
     return file.metadata().map(|meta| facts(&meta));
@@ -30,10 +29,10 @@ pub fn facts_of(file: &File) -> io::Result<Facts> {
     return winapi_util::file::information(file).map(|information| facts(&information));
 }
 
-/// Returns the file, or the directory, that `path` leads to.
+/// Returns the metadata of the file or directory at `path`.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn facts_at(path: &Path) -> io::Result<Facts> {
     #[cfg(unix)]
     return path.metadata().map(|meta| facts(&meta));

@@ -1,7 +1,7 @@
-//! Differences between operating systems. No other crate asks which one it runs on.
+//! Differences between operating systems. No other crate depends on the operating system.
 //!
-//! The tests run on Linux. On macOS, a call that only Linux has returns `Unsupported`, or does its work another way. For Windows
-//! the code compiles. Nothing has run on either: `make check-platforms` compiles it.
+//! The tests run on Linux. On macOS, calls that only Linux has return `Unsupported` or use another way. For macOS and
+//! Windows the code is only compiled, by `make check-platforms`, and has never run.
 #![allow(missing_docs)]
 
 pub mod bell;

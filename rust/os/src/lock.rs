@@ -1,21 +1,21 @@
-//! A lock of a file that other processes see, those in Java, too: `FileChannel.tryLock(0, 1, false)`.
+//! A file lock shared with other processes, including Java's `FileChannel.tryLock(0, 1, false)`.
 //!
-//! On Unix it is a POSIX lock of the process (`fcntl`, not `flock`): a second owner within this process would get it, too, and
-//! whoever closes the file anywhere in the process gives it up. On Windows it is `LockFileEx`, of the open file.
+//! On Unix it is a POSIX lock of the process (`fcntl`, not `flock`). A second lock within the same process succeeds,
+//! and closing the file anywhere in the process releases it. On Windows it is `LockFileEx` on the open file.
 use std::fs::File;
 use std::io;
 
-/// The process that has a lock.
+/// The process that holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Its id, where the operating system tells it: not of a process in another container.
+    /// Id of the process. `None` if the operating system does not know it, for example for another container.
     pub process: Option<u32>,
 }
 
-/// Takes the lock until the file is closed; false where another process has it.
+/// Takes the lock until the file is closed. Returns false if another process holds it.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     #[cfg(unix)]
     {
@@ -35,7 +35,7 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-/// Another process that has the lock.
+/// Returns the other process that holds the lock, if any.
 pub fn holder(file: &File) -> Option<Holder> {
     #[cfg(unix)]
     {

@@ -1,12 +1,12 @@
-//! Permissions of files that are created: the mode, on Unix. Windows takes them from the directory.
+//! Permissions of new files: the mode on Unix. On Windows they are inherited from the directory.
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Opens the file at `path` with `options`; where they create it, it has `mode` less what the umask takes.
+/// Opens the file at `path` with `options`. A new file gets `mode` without the bits of the umask.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn open(options: &mut OpenOptions, path: &Path, mode: u32) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, mode);
@@ -15,10 +15,10 @@ pub fn open(options: &mut OpenOptions, path: &Path, mode: u32) -> io::Result<Fil
     options.open(path)
 }
 
-/// Gives an open file a mode, whatever the umask is.
+/// Sets the mode of an open file, regardless of the umask.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn set(file: &File, mode: u32) -> io::Result<()> {
     #[cfg(unix)]
     return file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
@@ -29,10 +29,10 @@ pub fn set(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Makes a directory, and those above it that are not there, with `mode` less what the umask takes.
+/// Creates a directory and its missing parents, with `mode` without the bits of the umask.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn create_directories(path: &Path, mode: u32) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);

@@ -1,4 +1,4 @@
-//! Pages of memory: their size, those of a map, those that keep a file's bytes.
+//! Memory pages: their size, preparation of a map, and release of cached file pages.
 use memmap2::MmapRaw;
 use std::fs::File;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes of a page.
+/// Returns the size of a page in bytes.
 #[inline]
 pub fn size() -> usize {
     match SIZE.load(Ordering::Relaxed) {
@@ -25,8 +25,7 @@ fn ask_size() -> usize {
     size
 }
 
-/// Has the operating system find memory for a range of a map now: a later write there does not stop for it. Where it cannot,
-/// nothing is lost but that.
+/// Allocates memory for a range of a map now, so that a later write does not wait for it. A failure is ignored.
 pub fn populate(map: &MmapRaw, range: Range<usize>) {
     #[cfg(target_os = "linux")]
     let _ = map.advise_range(memmap2::Advice::PopulateWrite, range.start, range.len());
@@ -34,8 +33,8 @@ pub fn populate(map: &MmapRaw, range: Range<usize>) {
     let _ = (map, range);
 }
 
-/// Gives back the memory that keeps the bytes of a file from `from` to `end`, of which none was written. Not while somebody writes
-/// there. Where the system takes no such advice nothing happens.
+/// Releases cached pages of a file from `from` to `end`. The range must not contain unwritten changes or be written
+/// meanwhile. Does nothing on systems without this call.
 pub fn forget(file: &File, from: u64, end: u64) {
     #[cfg(target_os = "linux")]
     {

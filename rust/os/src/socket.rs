@@ -1,12 +1,12 @@
-//! Sockets: what is read without a wait, and a listener that is shut down.
+//! Sockets: a read that does not wait, and the shutdown of a listener.
 use std::io;
 use std::net::{TcpListener, TcpStream};
 
-/// Reads what has come, without waiting; [`io::ErrorKind::WouldBlock`] where nothing has. One thread alone may use the socket: not
-/// every system can read so without a change of the socket.
+/// Reads available bytes without waiting; [`io::ErrorKind::WouldBlock`] if there are none. Only one thread may use the
+/// socket meanwhile, as Windows must change its mode for this.
 ///
 /// # Errors
-/// What the operating system says.
+/// The error of the operating system.
 pub fn read_ready(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     #[cfg(unix)]
     loop {
@@ -24,7 +24,7 @@ pub fn read_ready(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Ends the wait of who accepts connections, where the operating system lets a listener be shut down.
+/// Ends a blocked accept of the listener, if the operating system supports that.
 pub fn shut_down(listener: &TcpListener) {
     let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
 }

@@ -1,4 +1,4 @@
-//! The reading side of an HA connection.
+//! The reading side of an HA connection: frames become a contiguous stream of log bytes.
 //!
 //! Source: `HAClient.connectMaster`, `HAClient.processReadEvent`, `HAClient.dispatchReadRequest`.
 use crate::end::End;
@@ -9,18 +9,18 @@ use std::io::{ErrorKind, IoSliceMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The connection ends after this silence; a master sends a keep-alive each 5 seconds.
+/// Timeout without any bytes. A master sends a keep-alive every 5 seconds.
 pub const SILENCE: Duration = Duration::from_secs(20);
-// Time to send a report.
+// Timeout for sending a report.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
 pub struct Connection {
     wire: Arc<Wire>,
     wait: Duration,
-    /// Offset of the next byte.
+    /// Position of the next byte in the log.
     position: u64,
-    /// Bytes of the frame at hand that have not come.
+    /// Remaining bytes of the current frame.
     left: usize,
     header: [u8; HEADER_LEN],
     header_len: usize,
@@ -29,7 +29,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to `address`, `host:port`, and asks for the log from `position` on. A read waits for `wait` at most.
+    /// Connects to `address` (`host:port`) and requests the log from `position` on. Each read waits for at most `wait`.
     ///
     /// # Errors
     /// [`End::Connect`], [`End::Tls`].
@@ -37,7 +37,7 @@ impl Connection {
         let failed = |source| End::Connect { address: address.to_owned(), source };
         let wire = Arc::new(Wire::connect(address, tls)?);
         wire.set(wait, WRITE_TIMEOUT).map_err(failed)?;
-        // 0 would be taken for "from the start of your last file"
+        // never 0, which means "from the start of the master's last file"
         let start = i64::try_from(position.max(1)).map_err(|_| failed(ErrorKind::InvalidInput.into()))?;
         wire.write_all(&report(start), &[]).map_err(failed)?;
         Ok(Self {
@@ -52,7 +52,7 @@ impl Connection {
         })
     }
 
-    /// Tells the master a position.
+    /// Reports a position to the master.
     ///
     /// # Errors
     /// [`End::Closed`].
@@ -60,35 +60,37 @@ impl Connection {
         self.wire.write_all(&report(position), &[]).map_err(End::Closed)
     }
 
-    /// Returns the wire, for a thread that writes meanwhile, or ends the connection.
+    /// Returns the wire, for another thread that writes to it or ends it.
     pub fn wire(&self) -> Arc<Wire> {
         self.wire.clone()
     }
 
-    /// Offset of the next byte.
+    /// Returns the position of the next byte in the log.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Returns whether the master has sent anything: before, it takes a report for the request.
+    /// Returns whether the master has sent anything. Before that it would treat a report as the request.
     pub fn has_heard(&self) -> bool {
         self.has_heard
     }
 
-    /// Returns whether the last read gave all that had come, up to the end of a frame.
+    /// Returns whether the last read returned all received bytes, up to the end of a frame.
     pub fn is_drained(&self) -> bool {
         self.is_drained
     }
 
-    /// Reads bytes of the log until `room` is full, or until no more have come. Returns how many; none for a keep-alive.
+    /// Reads bytes of the log until `room` is full or no more were received. Returns their number; 0 after a
+    /// keep-alive.
     ///
     /// # Errors
-    /// [`End::Frame`], [`End::Closed`]; [`End::Silent`] where nothing comes, after which it may be called again.
+    /// [`End::Frame`], [`End::Closed`]; [`End::Silent`] after `wait` without bytes, and then the call may be repeated.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize, End> {
         if self.position == 0
             && let [first, ..] = room
         {
-            // the byte before those that were asked for: the first of a record's size is 0 below 16 MiB
+            // position 1 was requested instead of 0, and the first byte is known: a record's size below 16 MiB starts
+            // with 0
             (*first, self.position) = (0, 1);
             return Ok(1);
         }
@@ -97,7 +99,7 @@ impl Connection {
         loop {
             if self.left == 0 {
                 match self.read_header() {
-                    // the next call tells it
+                    // returns the bytes; the next call reports the end
                     Err(End::Silent(_) | End::Closed(_)) if filled > 0 => return Ok(filled),
                     header => header?,
                 }
@@ -106,7 +108,7 @@ impl Connection {
                 }
             }
             let part = self.left.min(room.len() - filled);
-            // the next header with it, where this ends the frame: half as many calls
+            // reads the next header in the same call if this completes the frame: half as many system calls
             let also = if part == self.left { HEADER_LEN } else { 0 };
             let (mut next, into) = ([0; HEADER_LEN], &mut room[filled..filled + part]);
             let count = match self.read_some(&mut [IoSliceMut::new(into), IoSliceMut::new(&mut next[..also])]) {
@@ -116,7 +118,7 @@ impl Connection {
             let body = count.min(part);
             (filled, self.left, self.position) = (filled + body, self.left - body, self.position + body as u64);
             (self.header, self.header_len) = (next, count - body);
-            // nothing else has come: whoever waits for these bytes gets them now
+            // no more bytes were received, so return these without a further wait
             if filled == room.len() || self.header_len == 0 {
                 self.is_drained = self.left == 0 && self.header_len == 0;
                 return Ok(filled);

@@ -1,56 +1,56 @@
-//! Why following a log ended.
+//! Reasons for the end of following a log.
 use std::io;
 
-/// Why following a log ended. The first reason counts, unless a later one is that the copy could not be written.
+/// Reason for the end of following a log. The first reason is kept, unless a later one is a failure to write the copy.
 #[derive(Debug, thiserror::Error)]
 pub enum End {
-    /// It was asked to.
+    /// The caller stopped it.
     #[error("stopped")]
     Stopped,
-    /// The address refuses connections.
+    /// The connection could not be opened.
     #[error("{address}: {source}")]
     Connect { address: String, source: io::Error },
-    /// The two sides do not agree on TLS.
+    /// The TLS handshake failed.
     #[error(transparent)]
     Tls(rmqfast_remoting::Error),
-    /// The connection ended, as where the other side was restarted: nothing on the wire tells why.
+    /// The connection ended. The protocol gives no reason, for example a restart of the master.
     #[error("the connection ended: {0}")]
     Closed(io::Error),
-    /// Silence on the connection, without a keep-alive.
+    /// No bytes for this many seconds, not even a keep-alive.
     #[error("nothing came for {0} seconds, not even a keep-alive")]
     Silent(u64),
-    /// This side did not write in time. A connection that nobody reads would keep the master from removing old files.
+    /// This side wrote too slowly. A connection that is not read keeps the master from removing old files.
     #[error(
         "the copy was not written for {0} seconds; the connection is closed, so that it holds nothing back at the master"
     )]
     Stalled(u64),
-    /// Something that is no frame, or not the next one.
+    /// An invalid frame, or a frame for another position.
     #[error("a frame at {at}: {reason}")]
     Frame {
-        /// Offset of the log.
+        /// Position in the log.
         at: u64,
-        /// Expected and got, in words.
+        /// The defect, as expected and actual value.
         reason: String,
     },
-    /// A master that has the bytes sends them: these are gone, or were lost.
+    /// The master sends only keep-alives, so it no longer has the requested bytes.
     #[error("keep-alives came for {seconds} seconds and no bytes: the log does not have those at {at}")]
     Missing {
-        /// Offset of the log.
+        /// Position in the log.
         at: u64,
         seconds: u64,
     },
-    /// The log has other bytes than the copy.
+    /// The log and the copy differ.
     #[error("the log differs from the copy at {at}")]
     Diverged {
-        /// Offset of the first byte that differs.
+        /// Position of the first different byte.
         at: u64,
     },
-    /// Bytes of the log that are no sound record.
+    /// An invalid record in the log.
     #[error("no sound record at {at} of the log: {reason}")]
     Broken {
-        /// Offset of the log.
+        /// Position in the log.
         at: u64,
-        /// Expected and got, in words.
+        /// The defect, as expected and actual value.
         reason: String,
     },
     /// The copy could not be written.

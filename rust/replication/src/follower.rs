@@ -1,7 +1,8 @@
-//! Follows a master's log into a copy of it. One thread reads and appends, one lists what was appended, one keeps the connection.
+//! Follows a master's log into a copy. One thread reads and appends, one indexes what was appended, and one sends
+//! reports and checks timeouts.
 //!
-//! Nothing is written that does not prove itself: each record tells its own place, its lengths agree, and its body has its CRC.
-//! What the copy has already is asked for once more, and compared, as nothing on the wire tells that a master lost its tail.
+//! Each record is checked before it is written: its own position, its lengths, and the CRC of its body. The end of the
+//! copy is requested again and compared, as the protocol does not tell that a master lost its last bytes.
 use crate::connection::{Connection, SILENCE};
 use crate::end::End;
 use crate::keeper::Keeper;
@@ -19,51 +20,52 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-// After all that had come was read, the next read is a moment later: a master that sends single messages wakes this side some
-// hundred times a second, not for each of them. A slave reads at once, as sends may wait for its report.
+// Pause after all received bytes were read. Otherwise a master that sends single messages would wake this side for each
+// of them, some hundred times a second. A slave does not pause, as sends may wait for its report.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// Limits the reading of old parts of the log: a master reads them from its disk, and its consumers lose their cache.
+/// Rate limit for old parts of the log. The master reads them from its disk, which displaces its consumers' data from
+/// the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct ColdRead {
     pub rate: u64,
-    /// From here on the log is young.
+    /// Position from which the rate is no longer limited.
     pub before: u64,
 }
 
 /// Options of a follower.
 #[derive(Clone, Debug)]
 pub struct Follow {
-    /// The master's HA port, `host:port`.
+    /// `host:port` of the master's HA port.
     pub address: String,
-    /// TLS, where that port has it.
+    /// TLS, if the port uses it.
     pub tls: Option<ClientTls>,
-    /// First position to read: the end of the copy or before it, where it has bytes to compare.
+    /// First position to read: the end of the copy, or an earlier record to compare.
     pub from: u64,
-    /// Bytes of a record at most.
+    /// Maximum bytes of a record.
     pub max_record: usize,
-    /// Limits the reading of old parts; `None` has no limit.
+    /// Rate limit for old parts; `None` for no limit.
     pub cold: Option<ColdRead>,
-    /// Whether queues and index list what comes.
+    /// Whether consume queues and index are built.
     pub lists: bool,
-    /// Whether it is a slave, which reports what it has: sends may wait for that.
+    /// Whether this is a slave, which reports its position, so that sends may wait for it.
     pub counts: bool,
-    /// The topics that the copy keeps; all of the log where there are none. A copy of topics has a [mark](crate::mark).
+    /// Topics to copy; empty for the whole log. A copy of topics has a [mark](crate::mark).
     pub topics: Vec<String>,
 }
 
 /// Progress of a follower.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Offset behind the last record that was taken.
+    /// Position after the last record copied.
     pub position: u64,
-    /// Up to where queues and index list the log.
+    /// Position up to which queues and index are built.
     pub listed_to: u64,
-    /// Up to where copy and log were compared; the start until then.
+    /// Position up to which copy and log were compared; initially the start.
     pub compared_to: u64,
-    /// Whether all that the copy had was compared.
+    /// Whether the copy was compared up to its end.
     pub is_compared: bool,
-    /// Store time of the last record that was taken; 0 before the first one.
+    /// Store time of the last record copied, in milliseconds; 0 before the first.
     pub last_store_ms: i64,
 }
 
@@ -78,11 +80,11 @@ struct Shared {
     keeper: Keeper,
     listing: Listing,
     lists: bool,
-    /// Of a copy whose places are not those of the log.
+    /// Pairs of positions, for a copy of topics, whose positions differ from the master's.
     places: Option<Arc<Places>>,
 }
 
-/// Why it ended, and whether all threads are through.
+/// The reason for the end, and the number of threads that still run.
 #[derive(Debug, Default)]
 struct Ending {
     end: Option<Arc<End>>,
@@ -90,7 +92,7 @@ struct Ending {
     running: usize,
 }
 
-/// A copy that grows with its master's log, until it ends for one reason or another.
+/// A running copy of a master's log.
 #[derive(Debug)]
 pub struct Follower {
     shared: Arc<Shared>,
@@ -98,10 +100,10 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Begins to follow into `copy`, whose directory is `root`.
+    /// Starts to follow into `copy`, whose directory is `root`.
     ///
     /// # Errors
-    /// [`End::Store`] where the copy takes nothing; [`End::Closed`] where there is no thread left.
+    /// [`End::Store`] if the copy cannot be continued; [`End::Closed`] if no thread can be started.
     pub fn start(copy: Arc<Appender>, root: &Path, follow: Follow) -> Result<Self, End> {
         let (log, shared): (Box<dyn LogSink>, _) = if follow.topics.is_empty() {
             let log = LogCopy::new(copy.clone(), root, follow.from, follow.max_record)?;
@@ -114,7 +116,7 @@ impl Follower {
         };
         let shared = Arc::new(shared);
         let follower = Self { shared, threads: Mutex::default() };
-        // dropped on an error, which ends those that run
+        // dropped on an error, which ends threads already started
         follower.spawn("rmqfast-ha-copy", move |shared| shared.copy(&follow, log))?;
         follower.spawn("rmqfast-ha-list", move |shared| shared.listing.run(&copy))?;
         Ok(follower)
@@ -126,16 +128,17 @@ impl Follower {
         let compared_to = shared.compared_to.load(Ordering::Acquire);
         Progress {
             position,
-            // a block may be listed before its position is shown
+            // a block may be indexed before its position is published
             listed_to: if shared.lists { shared.end_of_lists().min(position) } else { position },
             compared_to,
-            // looked at last: where all up to there was compared, it is no less than what belongs to that
+            // read last: if it is true, `compared_to` is up to date
             is_compared: shared.is_compared.load(Ordering::Acquire),
             last_store_ms: shared.last_store_ms.load(Ordering::Acquire),
         }
     }
 
-    /// Waits until it ended, and all that was read is written, or for `timeout`.
+    /// Waits up to `timeout` until all threads ended and everything read is written. Returns the reason, or `None`
+    /// while it runs.
     pub fn wait(&self, timeout: Duration) -> Option<Arc<End>> {
         let runs = |ending: &mut Ending| ending.running > 0;
         let waited = self.shared.ended.wait_timeout_while(self.shared.ending(), timeout, runs);
@@ -143,11 +146,11 @@ impl Follower {
         ending.end.clone().filter(|_| ending.running == 0)
     }
 
-    /// Ends it, unless it has; whole records that were read are written first. Returns once its threads are gone.
+    /// Stops following. Complete records that were read are written first. Returns after all threads ended.
     pub fn stop(&self) {
         self.shared.end(End::Stopped);
         for thread in std::mem::take(&mut *self.threads()) {
-            // a panic of it was told already, by the thread itself
+            // a panic was already printed
             let _ = thread.join();
         }
     }
@@ -181,7 +184,7 @@ impl Drop for Follower {
     }
 }
 
-/// A thread that runs; dropped at its end, be that a panic.
+/// Counts a running thread. Its drop uncounts the thread, even after a panic.
 struct Running(Arc<Shared>);
 
 impl Drop for Running {
@@ -189,14 +192,14 @@ impl Drop for Running {
         let mut ending = self.0.ending();
         ending.running -= 1;
         if ending.running == 0 {
-            // after a panic, of which its thread has told
+            // no reason is set after a panic
             ending.end.get_or_insert_with(|| End::Stopped.into());
         }
         self.0.ended.notify_all();
     }
 }
 
-/// Whoever gives blocks to be listed; gone, also for a panic, no more come.
+/// Marks the end of the blocks to index on drop, even after a panic.
 struct ListingEnd<'a>(&'a Listing);
 
 impl Drop for ListingEnd<'_> {
@@ -206,7 +209,7 @@ impl Drop for ListingEnd<'_> {
 }
 
 impl Shared {
-    /// Of a log that is taken so far; the copy's own ends at `copy_end`, and is listed.
+    /// Creates the state for a copy whose own log ends at `copy_end` and is indexed up to there.
     fn new(progress: CopyProgress, copy_end: u64, places: Option<Arc<Places>>, lists: bool) -> Self {
         Self {
             position: AtomicU64::new(progress.position),
@@ -222,7 +225,7 @@ impl Shared {
         }
     }
 
-    /// Up to where queues and index list the log.
+    /// Returns the position in the master's log up to which queues and index are built.
     fn end_of_lists(&self) -> u64 {
         let listed = self.listing.end_of_lists();
         self.places.as_ref().map_or(listed, |places| places.position_at(listed))
@@ -235,7 +238,7 @@ impl Shared {
         self.position.store(progress.position, Ordering::Release);
     }
 
-    /// Reads the log and appends it, until something ends that.
+    /// Reads the log and appends it until an end.
     fn copy(&self, follow: &Follow, mut log: Box<dyn LogSink>) -> Result<(), End> {
         let _ending = ListingEnd(&self.listing);
         let copied = self.connect(follow).and_then(|mut connection| {
@@ -244,12 +247,12 @@ impl Shared {
                 let keeping = scope.spawn(|| self.keeper.keep().inspect_err(|_| self.cut_off()));
                 let copied = self.copy_all(follow, &mut connection, &mut *log);
                 self.keeper.end();
-                // why it ended the connection tells more than that this ended
+                // the keeper's reason for cutting the connection explains more than the error that the cut causes
                 keeping.join().unwrap_or(Ok(())).and(copied)
             })
         });
         match copied {
-            // nobody knows what it has then
+            // after a failed write the state of the copy is unknown
             Err(End::Store(_)) => copied,
             _ => log.finish().and(copied),
         }
@@ -259,7 +262,7 @@ impl Shared {
         let connection = Connection::open(&follow.address, follow.tls.as_ref(), follow.from, SILENCE)?;
         let mut ending = self.ending();
         ending.wire = Some(connection.wire());
-        // stopped meanwhile: nobody had a connection to end
+        // `stop` ran meanwhile and had no connection to end
         if ending.end.is_some() { Err(End::Stopped) } else { Ok(connection) }
     }
 
@@ -270,7 +273,7 @@ impl Shared {
             if connection.has_heard() {
                 self.keeper.has_read();
             }
-            // the keeper measures how long the write takes: a slow disk must not hold old files back at the master
+            // the keeper limits the time of a write: a slow disk must not keep the master from removing old files
             self.keeper.writes(true);
             let outcome = log.take(count, listing);
             self.keeper.writes(false);
@@ -278,10 +281,10 @@ impl Shared {
             self.show(progress);
             outcome?;
             if follow.counts && connection.has_heard() {
-                // before all was compared, the copy may have other bytes than its master
+                // before the comparison is complete, the rest of the copy may differ from the master
                 self.keeper.has_copied(if progress.is_compared { progress.position } else { progress.compared_to })?;
             }
-            // no send waits for a reader that is no replica, so that it may be woken less often
+            // no send waits for a reader that is not a replica, so it may read less often
             if !follow.counts && connection.is_drained() {
                 self.pause(MOMENT);
             }
@@ -291,13 +294,13 @@ impl Shared {
         }
     }
 
-    /// Waits for so long, unless it ends.
+    /// Sleeps for `duration`, or until the end.
     fn pause(&self, duration: Duration) {
         let goes_on = |ending: &mut Ending| ending.end.is_none();
         drop(self.ended.wait_timeout_while(self.ending(), duration, goes_on));
     }
 
-    /// Notes why it ended, and ends the connection. What was wrong with the copy tells more than how the connection ended.
+    /// Records the reason for the end, and cuts the connection. A failure of the copy replaces an earlier reason.
     fn end(&self, end: End) {
         let mut ending = self.ending();
         if ending.end.as_deref().is_none_or(|noted| tells(&end) > tells(noted)) {
@@ -319,7 +322,7 @@ impl Shared {
     }
 }
 
-/// Rank of an end, where threads end for different reasons: behind a write that failed, others find that nothing is taken.
+/// Returns the rank of a reason: after a failed write, other threads fail with less specific errors.
 fn tells(end: &End) -> u8 {
     match end {
         End::Store(error) if error.is_disk_full() => 2,

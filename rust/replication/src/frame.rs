@@ -1,19 +1,19 @@
-//! Frames of an HA connection: reports of a slave, frames of a master. There is no magic, no version and no checksum.
+//! Frames of the HA protocol: reports of a slave and frames of a master. There is no magic, version or checksum.
 //!
 //! Source: `HAConnection.ReadSocketService`, `HAConnection.WriteSocketService`, `HAClient.dispatchReadRequest`.
 use crate::end::End;
 
 /// Bytes of a report.
 pub const REPORT_LEN: usize = 8;
-/// Bytes before the log's in a frame.
+/// Bytes of a frame's header.
 pub const HEADER_LEN: usize = 12;
-/// Bytes of a frame at most: a slave of RocketMQ reads into a buffer of this size, and is stuck with a larger one.
+/// Maximum log bytes of a frame. RocketMQ's slaves use a buffer of this size and hang on a larger frame.
 pub const MAX_FRAME: usize = 4 << 20;
-/// The position that a follower reports if it is no replica: below each position that a send waits for, and further behind the
-/// master than `haSlaveFallbehindMax` lets a slave be.
+/// Position reported by a follower that is not a replica. It is below every position that a send waits for, and further
+/// behind than `haSlaveFallbehindMax` allows.
 pub const NO_REPLICA: i64 = -(1 << 62);
 
-/// Returns a report: where to begin, then what the reader has.
+/// Encodes a report. The first report of a connection requests a start position, later reports acknowledge.
 pub fn report(offset: i64) -> [u8; REPORT_LEN] {
     offset.to_be_bytes()
 }
@@ -21,9 +21,9 @@ pub fn report(offset: i64) -> [u8; REPORT_LEN] {
 /// Header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Position of its bytes in the log.
+    /// Position of the frame's bytes in the log.
     pub offset: u64,
-    /// Count of its bytes; 0 in a keep-alive.
+    /// Number of bytes; 0 for a keep-alive.
     pub size: usize,
 }
 
@@ -35,10 +35,10 @@ impl Header {
         bytes
     }
 
-    /// Reads the header of the frame that goes on at `expected`.
+    /// Parses a frame's header, and checks that the frame continues at `expected`.
     ///
     /// # Errors
-    /// [`End::Frame`] for one of another place, or of a size that no master sends.
+    /// [`End::Frame`] for another position or an impossible size.
     pub fn decode(bytes: [u8; HEADER_LEN], expected: u64) -> Result<Self, End> {
         let [a, b, c, d, e, f, g, h, size @ ..] = bytes;
         let offset = i64::from_be_bytes([a, b, c, d, e, f, g, h]);

@@ -1,5 +1,4 @@
 //! Options of a master's HA port.
-//!
 //! Source: `MessageStoreConfig`.
 use rmqfast_remoting::ServerTls;
 use std::net::IpAddr;
@@ -10,36 +9,36 @@ use std::time::Duration;
 pub struct HaOptions {
     /// Peers that may connect.
     pub peers: Peers,
-    /// TLS; with it there are no plain connections, and RocketMQ's slaves have no others.
+    /// TLS, which excludes plain connections. RocketMQ's slaves do not support TLS.
     pub tls: Option<ServerTls>,
-    /// Bytes of the log in a frame, at most.
+    /// Maximum log bytes per frame.
     pub max_frame: usize,
-    /// After so long without a frame one is sent that has none.
+    /// Time without a frame after which a keep-alive is sent.
     pub heartbeat: Duration,
-    /// After so long without a report, or without room for a byte, a connection is closed.
+    /// Time without a report, or without progress of a write, after which a connection is closed.
     pub housekeeping: Duration,
 }
 
 /// Peers that may connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peers {
-    /// Processes of this machine.
+    /// Processes on this machine.
     Machine,
     /// These addresses; see [`of_addresses`](Self::of_addresses).
     Listed(Vec<IpAddr>),
 }
 
 impl Peers {
-    /// Those of a list.
+    /// Allows the peers with these addresses.
     pub fn of_addresses(addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         Self::Listed(addresses.into_iter().map(|address| address.to_canonical()).collect())
     }
 
-    /// Returns whether one of them has the address `peer`; it has connected to `own`.
+    /// Returns whether a peer with the address `peer` may connect to the local address `own`.
     pub fn has(&self, peer: IpAddr, own: IpAddr) -> bool {
         let peer = peer.to_canonical();
         match self {
-            // from this machine to an address of its own comes what has that address, too
+            // a connection of this machine to its own address has the same address at both ends
             Self::Machine => peer.is_loopback() || peer == own.to_canonical(),
             Self::Listed(listed) => listed.contains(&peer),
         }

@@ -1,7 +1,7 @@
-//! The master's side: listens at the HA port, and serves the log to who connects there.
+//! The master's side: listens at the HA port and sends the log to slaves.
 //!
-//! The protocol has no authentication, and what is sent is all that the log has. So a list says who may connect, and without one
-//! only this machine may.
+//! The protocol has no authentication and sends the whole log. So only listed addresses may connect, by default only
+//! this machine.
 //!
 //! Source: `HAService.AcceptSocketService`.
 use crate::ha_options::HaOptions;
@@ -17,14 +17,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-// Connections at the same time, at most: each has two threads.
+// Maximum connections. Each has two threads.
 const MAX_SLAVES: usize = 64;
-// Between two lines that tell of connections.
+// Minimum time between two log lines about connections.
 const LINE_EVERY: Duration = Duration::from_secs(1);
-// After an error of the operating system, as where the process has no file left.
+// Pause after a failed accept, for example with too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Is told what an administrator should know.
+/// Receives lines for the administrator's log.
 pub type Tell = dyn Fn(String) + Send + Sync;
 
 /// A listener, and the connections that it accepted.
@@ -49,16 +49,16 @@ struct Connections {
     is_closed: bool,
     last_number: u64,
     open: HashMap<u64, TcpStream>,
-    /// Lines that were not told, as another was a moment ago.
+    /// Number of suppressed lines.
     untold: u64,
     told_at: Option<Instant>,
 }
 
 impl HaService {
-    /// Listens at `address` and serves the log of `appender`.
+    /// Listens at `address` and sends the log of `appender`.
     ///
     /// # Errors
-    /// What the operating system says where it cannot listen there; what the store says where it cannot be flushed.
+    /// The error of the operating system if the address cannot be used; the error of the store if it cannot be flushed.
     pub fn start(
         address: SocketAddr,
         appender: Arc<Appender>,
@@ -68,7 +68,7 @@ impl HaService {
     ) -> io::Result<Self> {
         let listener = Arc::new(TcpListener::bind(address)?);
         if appender.sendable_to() < appender.live().log_bounds().1 {
-            // nobody has asked the disk yet for what was there before
+            // the log from before the start may not be flushed yet, and only flushed bytes are sent
             appender.flush().map_err(io::Error::other)?;
         }
         let address = listener.local_addr()?;
@@ -90,20 +90,20 @@ impl HaService {
         self.shared.connections().open.len()
     }
 
-    /// Ends all connections. Returns once nobody reads the log any more. A second call does nothing.
+    /// Stops listening, ends all connections and waits for their threads. A second call does nothing.
     pub fn close(&self) {
         self.shared.connections().is_closed = true;
         let thread = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
-            // who accepts sleeps until somebody comes, or nobody can; where this does not wake it, a connection does
+            // wakes the accepting thread by a shutdown of the listener; where that has no effect, by a connection
             rmqfast_os::socket::shut_down(&self.listener);
             while !thread.is_finished() && TcpStream::connect_timeout(&self.address, PAUSE).is_ok() {}
-            // a panic of it has been printed by then
+            // a panic was already printed
             let _ = thread.join();
         }
         let connections = self.shared.connections();
         for socket in connections.open.values() {
-            // already closed is as good
+            // an already closed socket is fine
             let _ = socket.shutdown(Shutdown::Both);
         }
         let is_served = |connections: &mut Connections| !connections.open.is_empty();
@@ -123,7 +123,7 @@ impl fmt::Debug for HaService {
     }
 }
 
-/// A connection in the table; dropped at its end, be that a panic.
+/// A connection in the table. Its drop removes it, even after a panic.
 struct Entry {
     shared: Arc<Shared>,
     number: u64,
@@ -192,7 +192,7 @@ impl Shared {
         Ok(wire)
     }
 
-    /// Tells of a connection, unless another line came a moment ago: peers are to fill no log.
+    /// Logs a line about a connection, at most one per second, so that peers cannot fill the log.
     fn tell(&self, line: &str) {
         let mut connections = self.connections();
         if connections.told_at.is_some_and(|at| at.elapsed() < LINE_EVERY) {

@@ -1,7 +1,9 @@
-//! Keeps a connection while its thread reads and writes: sends what a master wants to hear, and ends a connection that nobody reads.
+//! Keeps a connection alive while its thread reads and writes: sends reports to the master, and ends the connection if
+//! it is not read.
 //!
-//! A follower is no replica, unless it is told to count: after its request it reports a position below all that a send waits for.
-//! Only once something came, as of two reports in one read a master takes the second for the request.
+//! A follower is no replica, unless configured as a slave: it reports a position below all that sends wait for. The
+//! first report is sent only after bytes arrived, because if a master reads two reports at once, it takes the second
+//! for the request.
 //!
 //! Source: `HAConnection.ReadSocketService`, `HAClient.isTimeToReportOffset`.
 use crate::end::End;
@@ -11,20 +13,20 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Between two reports: a master closes a connection over which it hears nothing for 20 seconds.
+/// Interval of reports. A master closes a connection after 20 seconds without a report.
 pub const REPORT_EVERY: Duration = Duration::from_secs(5);
-// Time without reads while this side writes: a master keeps old files that it still has to send.
+// Maximum time of a write, during which nothing is read: the master keeps old files that it must still send.
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// State that the reading thread shares with the keeper.
+/// State shared by the reading thread and the keeper.
 #[derive(Debug)]
 pub struct Keeper {
     state: Mutex<State>,
     changed: Condvar,
-    /// The position to report: of a replica, the end of its log.
+    /// Position to report: the end of the copy for a replica, otherwise [`NO_REPLICA`].
     position: AtomicI64,
-    /// Two threads report: whoever has it writes a whole one.
+    /// Locked during a report, as two threads send reports.
     wire: Mutex<Option<Arc<Wire>>>,
 }
 
@@ -38,7 +40,7 @@ impl Default for Keeper {
 #[derive(Debug, Default)]
 struct State {
     has_read: bool,
-    /// Since when what was read is written.
+    /// Start of the current write of the copy.
     writing_since: Option<Instant>,
     is_over: bool,
 }
@@ -52,12 +54,12 @@ impl Keeper {
         }
     }
 
-    /// Begins or ends a write of what came.
+    /// Called at the begin and the end of a write of the copy.
     pub fn writes(&self, is_begun: bool) {
         self.state().writing_since = is_begun.then(Instant::now);
     }
 
-    /// The connection is over.
+    /// Called when the connection ended.
     pub fn end(&self) {
         self.state().is_over = true;
         self.changed.notify_all();
@@ -67,7 +69,7 @@ impl Keeper {
         *self.wire.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
     }
 
-    /// Reports now that the copy has all before `position`, as a slave does, and so from now on.
+    /// Reports that the copy is complete up to `position`. Later reports repeat that position.
     ///
     /// # Errors
     /// [`End::Closed`].
@@ -78,12 +80,12 @@ impl Keeper {
 
     fn report(&self) -> Result<(), End> {
         let wire = self.wire.lock().unwrap_or_else(PoisonError::into_inner);
-        // under the lock: the last report is the newest
+        // read under the lock, so that the newest position is reported last
         let position = self.position.load(Ordering::Relaxed);
         wire.as_ref().map_or(Ok(()), |wire| wire.write_all(&report(position), &[]).map_err(End::Closed))
     }
 
-    /// Keeps the connection until it is over.
+    /// Sends reports and checks the timeout until [`end`](Self::end).
     ///
     /// # Errors
     /// [`End::Stalled`], [`End::Closed`].

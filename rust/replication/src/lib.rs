@@ -1,21 +1,21 @@
-//! RocketMQ's replication: a master sends its commit log, as it is, to whoever connects to its HA port.
+//! RocketMQ's replication: a master sends its commit log unchanged to everyone who connects to its HA port.
 //!
 //! ```text
-//! frame        what goes over the wire, both ways
-//! wire         what their bytes go over: a socket, with TLS or without
-//! connection   the reading side of one connection: frames become bytes of the log, one behind the other
-//! keeper       what keeps a connection while its thread writes, and ends one that nobody reads
-//! log_copy     compares what a copy has, checks and appends what it has not
-//! topic_copy   the same for some topics: topic_filter makes a log of them, places are those of both logs that belong together
-//! mark         how far a master's log was taken for such a copy, and when that is saved; trail proves it
+//! frame        encoding of reports and frames
+//! wire         the socket of a connection, with or without TLS
+//! connection   the reading side of a connection: frames become a stream of log bytes
+//! keeper       sends reports while the thread of a connection writes, and ends a connection that is not read
+//! log_copy     compares the end of a copy, then checks and appends new records
+//! topic_copy   the same for some topics: topic_filter builds their log, places maps positions between both logs
+//! mark         the saved position in the master's log for a copy of topics; trail proves that it is the same log
 //! log_sink     the trait of log_copy and topic_copy
-//! listing      lists what was appended, on a thread of its own
-//! follower     all of it: a copy that grows with its master's log
-//! log_reader   a stretch of a log, without a copy
-//! ha_service   the master's side: who may have the log; ha_options how
-//! slave        a connection over which it is sent
-//! replicas     how far slaves are, for sends that wait for one
-//! source       whether and where a broker's log may be read, by its configuration
+//! listing      indexes appended records on a separate thread
+//! follower     all of it: a copy that follows its master's log
+//! log_reader   reads a range of a log, without a copy
+//! ha_service   the master's side: listener and permissions; ha_options its options
+//! slave        one connection of the master's side
+//! replicas     positions of slaves, for sends that wait for a slave
+//! source       addresses and limits of a broker's log, from its configuration
 //! ```
 #![allow(missing_docs)]
 

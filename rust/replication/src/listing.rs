@@ -1,4 +1,4 @@
-//! Lists what was appended to a copy, on a thread of its own: so many blocks wait for it and no more.
+//! Indexes appended records of a copy on a separate thread, with a bounded number of waiting blocks.
 use crate::end::End;
 use rmqfast_store::store::append::Appender;
 use rmqfast_store::store::append::dispatch::Dispatch;
@@ -7,19 +7,19 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-// Blocks that wait at most.
+// Maximum waiting blocks.
 const MOST: usize = 2;
 
-/// Bytes of the log, with the records in them that were appended.
+/// A block of log bytes, with the positions of its appended records.
 #[derive(Debug, Default)]
 pub struct RecordBlock {
-    /// The bytes; more may stand behind the last record.
+    /// Bytes of the block. More bytes may follow the last record.
     pub bytes: Vec<u8>,
     pub records: Vec<RecordAt>,
     pub end: u64,
 }
 
-/// The blocks that wait.
+/// Queue of blocks to index.
 #[derive(Debug, Default)]
 pub struct Listing {
     state: Mutex<State>,
@@ -27,7 +27,7 @@ pub struct Listing {
     listed_to: AtomicU64,
 }
 
-/// Whoever lists; gone for an error or a panic, nobody waits for it.
+/// Marks the indexing thread as ended on drop, even after a panic, so that nobody waits for it.
 struct Failing<'a>(&'a Listing);
 
 impl Drop for Failing<'_> {
@@ -40,35 +40,35 @@ impl Drop for Failing<'_> {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<RecordBlock>,
-    /// Blocks that were listed: their memory is used again.
+    /// Indexed blocks, whose memory is reused.
     spare: Vec<RecordBlock>,
     is_over: bool,
-    /// The listing thread has failed.
+    /// Whether the indexing thread has ended.
     has_failed: bool,
 }
 
 impl Listing {
-    /// For a log that is listed up to `listed_to`.
+    /// Creates the queue for a log that is indexed up to `listed_to`.
     pub fn new(listed_to: u64) -> Self {
         Self { listed_to: AtomicU64::new(listed_to), ..Self::default() }
     }
 
-    /// Up to where the log is listed.
+    /// Returns the position up to which the log is indexed.
     pub fn end_of_lists(&self) -> u64 {
         self.listed_to.load(Ordering::Acquire)
     }
 
-    /// Returns a block that was listed, or an empty one: its memory may be used again.
+    /// Returns an indexed block to reuse, or an empty block.
     pub fn spare(&self) -> RecordBlock {
         let mut spare = self.state().spare.pop().unwrap_or_default();
         spare.records.clear();
         spare
     }
 
-    /// Gives a block to whoever lists.
+    /// Queues a block. Waits while the queue is full.
     ///
     /// # Errors
-    /// [`End::Stopped`] where listing has failed: its own error tells why.
+    /// [`End::Stopped`] if the indexing thread has ended; that thread reports the reason.
     pub fn put(&self, block: RecordBlock) -> Result<(), End> {
         let is_full = |state: &mut State| state.waiting.len() >= MOST && !state.has_failed;
         let mut state = self.changed.wait_while(self.state(), is_full).unwrap_or_else(PoisonError::into_inner);
@@ -80,13 +80,13 @@ impl Listing {
         Ok(())
     }
 
-    /// No more blocks come.
+    /// Called after the last block.
     pub fn end(&self) {
         self.state().is_over = true;
         self.changed.notify_all();
     }
 
-    /// Lists blocks until there are no more.
+    /// Indexes blocks until the last. Called by the indexing thread.
     ///
     /// # Errors
     /// [`End::Store`].

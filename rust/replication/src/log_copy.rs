@@ -1,4 +1,4 @@
-//! Compares what a copy has of the log, then checks and appends what it has not.
+//! Compares the end of a copy with the log, then checks and appends new records.
 use crate::end::End;
 use crate::listing::{Listing, RecordBlock};
 use crate::log_sink::make_room;
@@ -12,30 +12,30 @@ use rmqfast_store::store::append::replicate::{Rest, whole_records};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes that are read at a time: what is still in the processor's cache when it is written.
+/// Bytes per read: little enough to be still in the CPU cache when they are written.
 pub const BUFFER_LEN: usize = 1 << 20;
 
-/// A copy, and the bytes of the log that came and are not appended.
+/// A copy, and received bytes that are not appended yet.
 #[derive(Debug)]
 pub struct LogCopy {
     copy: Arc<Appender>,
     copied_log: CommitLog,
     file_size: u64,
     max_record: usize,
-    /// Offset behind the last record of the copy.
+    /// Position after the last record of the copy.
     position: u64,
     compared_to: u64,
-    /// Whether all that the copy had was compared.
+    /// Whether the copy was compared up to its end.
     is_compared: bool,
     last_store_ms: i64,
-    /// Position of the block's first `len` bytes.
+    /// Position of the block in the log.
     start: u64,
     block: RecordBlock,
     len: usize,
 }
 
 impl LogCopy {
-    /// A copy below `root`, which takes the log from `from` on.
+    /// Creates a copy below `root` that receives the log from `from` on.
     ///
     /// # Errors
     /// [`End::Store`].
@@ -61,7 +61,8 @@ impl LogCopy {
         })
     }
 
-    /// Appends the whole records from `at` on, to the end of the file at most. Returns how many bytes they are, and what comes then.
+    /// Appends the complete records from `at` on, at most to the end of the file. Returns their bytes, and the state of
+    /// the rest.
     fn append(&mut self, at: usize) -> Result<(usize, Rest), End> {
         let (bytes, records) = (&self.block.bytes[at..self.len], &mut self.block.records);
         let before = records.len();
@@ -80,7 +81,7 @@ impl LogCopy {
         Ok((whole, rest))
     }
 
-    /// Hands the block to whoever lists, and goes on with what stands behind `appended` in another one.
+    /// Passes the block to the indexing thread. The bytes after `appended` move to a new block.
     fn go_on_behind(&mut self, appended: usize, listing: Option<&Listing>) -> Result<(), End> {
         let rest = self.len - appended;
         if let Some(listing) = listing.filter(|_| appended > 0) {
@@ -96,7 +97,7 @@ impl LogCopy {
         Ok(())
     }
 
-    /// Compares the bytes with what the copy has of them, and drops those.
+    /// Compares received bytes with those of the copy, and drops them if they are equal.
     fn compare(&mut self) -> Result<(), End> {
         let overlap = self.position.saturating_sub(self.start).min(self.len as u64) as usize;
         let mut at = 0;
@@ -106,7 +107,7 @@ impl LogCopy {
             let same = copied.iter().zip(bytes).take_while(|(a, b)| a == b).count();
             at += same;
             self.compared_to = self.start + at as u64;
-            // at least one byte: a copy that cannot be read there differs, too
+            // at least one byte: a copy that cannot be read here counts as different
             if same < copied.len().max(1) {
                 return Err(End::Diverged { at: self.compared_to });
             }
@@ -126,7 +127,7 @@ impl LogSink for LogCopy {
         self.len += count;
         self.compare()?;
         if self.start < self.position {
-            // all of it was known
+            // all received bytes were already in the copy
             return Ok(());
         }
         self.is_compared = true;
@@ -139,7 +140,7 @@ impl LogSink for LogCopy {
                     match rest {
                         Rest::Broken(reason) => break Err(End::Broken { at: self.position, reason }),
                         Rest::Needs(needed) => break Ok(needed),
-                        // a file ended: the next one goes on
+                        // a file ended, and the next file continues
                         Rest::Nothing if appended < self.len => {}
                         Rest::Nothing => break Ok(0),
                     }
@@ -147,7 +148,7 @@ impl LogSink for LogCopy {
                 Err(end) => break Err(end),
             }
         };
-        // what was appended is listed, whatever came behind it
+        // appended records are indexed even if an invalid record follows
         self.go_on_behind(appended, listing)?;
         make_room(&mut self.block.bytes, self.len, needed?, self.max_record, self.position)
     }

@@ -1,7 +1,7 @@
-//! Reads a stretch of a log over a connection of its own, record by record, without a copy.
+//! Reads a range of a log record by record, over its own connection and without a copy.
 //!
-//! The reader is no replica, and has no thread: it reports while it reads. When it stops reading it reports nothing, and its master
-//! closes the connection after 20 seconds. Reading on connects again.
+//! The reader is not a replica and has no thread. It sends reports only while it reads. After a pause of 20 seconds the
+//! master closes the connection, and the next read connects again.
 use crate::connection::{Connection, SILENCE};
 use crate::end::End;
 use crate::frame::NO_REPLICA;
@@ -11,55 +11,55 @@ use rmqfast_store::store::append::replicate::{Rest, whole_records};
 use rmqfast_store::store::log_walk::RecordAt;
 use std::time::{Duration, Instant};
 
-// Bytes of a block: what is still in the processor's cache when it is parsed.
+// Bytes of a block: little enough to be still in the CPU cache when it is parsed.
 const BLOCK_LEN: usize = 1 << 20;
-// A read waits this long for bytes, between two checks of its deadline.
+// Maximum wait of a read, between two checks of the deadline.
 const LOOK: Duration = Duration::from_millis(50);
-// Keep-alives alone end a read after this time. A master sends one each 5 seconds, and one before the first bytes: the second one
-// ends it.
+// Time with only keep-alives after which a read fails. A master sends one every 5 seconds, and one before the first
+// bytes, so the second ends the read.
 const KEEP_ALIVES: Duration = Duration::from_secs(6);
 
-/// A stretch of a log, and where it is served.
+/// A range of a log, and the addresses that serve it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogStretch {
-    /// `host:port`s that lead to the log; the first that answers is whole_len.
+    /// Addresses (`host:port`) of the HA port. The first that accepts a connection is used.
     pub addresses: Vec<String>,
-    /// Bytes of a file of the log.
+    /// Size of a file of the log, in bytes.
     pub file_size: u64,
-    /// Bytes of a record at most.
+    /// Maximum bytes of a record.
     pub max_record: u64,
-    /// Offset of the first record.
+    /// Position of the first record.
     pub from: u64,
-    /// Offset behind the last record.
+    /// Position after the last record.
     pub end: u64,
 }
 
-/// A step of [`LogReader::advance`].
+/// Result of [`LogReader::advance`].
 #[derive(Debug)]
 pub enum LogStep {
-    /// Memory whose first `len` bytes are whole records: [`LogReader::records`] says where they are.
+    /// A buffer whose first `len` bytes are complete records. [`LogReader::records`] has their positions.
     Block {
         /// The buffer that [`Memory`] gave.
         buffer: Vec<u8>,
         /// Bytes of records in it.
         len: usize,
     },
-    /// Not enough came yet.
+    /// No complete block was received yet.
     Waiting,
     Done,
 }
 
-/// Gives memory for so many bytes, or for more.
+/// Allocates a buffer of at least this many bytes.
 pub type Memory = dyn Fn(usize) -> Vec<u8> + Send + Sync;
 
-/// Reads the records of a stretch, each of which proves itself: it tells its own place, its lengths agree, its body has its CRC.
+/// Reads the records of a range. Each record is checked: its own position, its lengths, and the CRC of its body.
 pub struct LogReader {
     stretch: LogStretch,
     memory: Box<Memory>,
     connection: Option<Open>,
-    /// Which of the addresses answered last.
+    /// Index of the address that accepted the last connection.
     address: usize,
-    /// The first `len` bytes are those of the log from `position` on, and not handed out.
+    /// Bytes of the log from `position` on that were not returned yet; `len` of them are filled.
     buffer: Vec<u8>,
     len: usize,
     position: u64,
@@ -70,14 +70,14 @@ struct Open {
     connection: Connection,
     from: u64,
     reported: Option<Instant>,
-    /// When bytes came last.
+    /// Time of the last log bytes.
     moved: Instant,
     /// Time of the last frame, keep-alives included.
     heard: Instant,
 }
 
 impl LogReader {
-    /// Creates a reader without a connection; `memory` gives buffers for blocks.
+    /// Creates a reader without a connection. `memory` allocates the blocks.
     pub fn new(stretch: LogStretch, memory: Box<Memory>) -> Self {
         let position = stretch.from;
         Self {
@@ -92,22 +92,22 @@ impl LogReader {
         }
     }
 
-    /// Reads the next block; waits for `wait` at most, and longer only to connect.
+    /// Reads the next block. Waits for at most `wait`, longer only to connect.
     ///
     /// # Errors
-    /// Why the stretch cannot be read on.
+    /// The reason why the range cannot be read further.
     pub fn advance(&mut self, wait: Duration) -> Result<LogStep, End> {
         let deadline = Instant::now() + wait;
         while self.position < self.stretch.end {
             if self.is_full() {
                 let (buffer, len) = self.block()?;
-                // blanks alone are none, and neither is the beginning of a long record
+                // blanks alone, or the start of a long record, are no block
                 if !self.records.is_empty() {
                     return Ok(LogStep::Block { buffer, len });
                 }
             } else {
                 self.read_on()?;
-                // also where some bytes came: they may come one by one
+                // checked even after a read with bytes, as these may trickle in
                 if !self.is_full() && Instant::now() >= deadline {
                     return Ok(LogStep::Waiting);
                 }
@@ -116,22 +116,22 @@ impl LogReader {
         Ok(LogStep::Done)
     }
 
-    /// Ends the connection. Reading on would open it again.
+    /// Closes the connection. A further read would open it again.
     pub fn close(&mut self) {
         self.connection = None;
     }
 
-    /// Returns the records of the last block, in their order.
+    /// Returns the records of the last block, in order.
     pub fn records(&self) -> &[RecordAt] {
         &self.records
     }
 
-    /// Returns whether there is room for no more bytes, or all of the stretch's are there.
+    /// Returns whether the buffer is full, or contains the rest of the range.
     fn is_full(&self) -> bool {
         self.len > 0 && (self.len >= self.buffer.len() || self.position + self.len as u64 >= self.stretch.end)
     }
 
-    /// Reads what has come.
+    /// Reads received bytes into the buffer.
     fn read_on(&mut self) -> Result<(), End> {
         if self.buffer.is_empty() {
             self.buffer = (self.memory)(BLOCK_LEN);
@@ -141,12 +141,12 @@ impl LogReader {
         let mut open = self.connection.take().map_or_else(|| self.open(), Ok)?;
         let room = &mut self.buffer[self.len..self.len + most];
         let count = match open.read(room) {
-            // a master that was restarted, or one that heard nothing for too long: what came before was sound
+            // the master restarted, or got no report for too long: reconnect, as earlier bytes were valid
             Err(End::Closed(_)) if open.connection.position() > open.from => return Ok(()),
             count => count?,
         };
         self.len += count;
-        // a master would send on behind the end
+        // disconnect at the end, as the master would send further bytes
         self.connection = Some(open).filter(|open| open.connection.position() < self.stretch.end);
         Ok(())
     }
@@ -168,7 +168,7 @@ impl LogReader {
         Err(last.unwrap_or(End::Stopped))
     }
 
-    /// Returns the whole records of the buffer, and how many bytes they are.
+    /// Parses the complete records of the buffer. Returns the buffer and the bytes of the records.
     fn block(&mut self) -> Result<(Vec<u8>, usize), End> {
         self.records.clear();
         let mut whole_len = 0;
@@ -180,10 +180,10 @@ impl LogReader {
             whole_len += whole;
             match rest {
                 Rest::Broken(reason) if whole_len == 0 => return Err(End::Broken { at: self.position, reason }),
-                // the next block begins with it
+                // returns the valid records first; the next block reports the invalid one
                 Rest::Broken(_) => break 0,
                 Rest::Needs(needed) => break needed,
-                // a file ended: the next one goes on
+                // a file ended, and the next file continues
                 Rest::Nothing if whole_len < self.len => {}
                 Rest::Nothing => break 0,
             }
@@ -191,7 +191,8 @@ impl LogReader {
         self.hand_out(whole_len, needed)
     }
 
-    /// Parts with the first `whole_len` bytes. The rest begins the next block, which has room for `needed` bytes.
+    /// Returns the buffer with its first `whole_len` bytes. The rest moves to a new buffer with room for `needed`
+    /// bytes.
     fn hand_out(&mut self, whole_len: usize, needed: usize) -> Result<(Vec<u8>, usize), End> {
         let at = self.position + whole_len as u64;
         check_size(needed, self.stretch.max_record.try_into().unwrap_or(usize::MAX), at)?;
@@ -200,7 +201,7 @@ impl LogReader {
             return Err(End::Broken { at, reason });
         }
         let rest = self.len - whole_len;
-        // by what came, not by what a size claims
+        // limited by the received bytes, not by the size that a record claims
         let mut next = (self.memory)(BLOCK_LEN.max(rest).max(needed.min(2 * self.buffer.len())));
         next[..rest].copy_from_slice(&self.buffer[whole_len..self.len]);
         (self.len, self.position) = (rest, at);
@@ -224,7 +225,7 @@ impl Open {
         }
         if self.connection.has_heard() && self.reported.is_none_or(|last| now - last >= REPORT_EVERY) {
             let reported = self.connection.report(NO_REPLICA);
-            // what came is not lost with the connection: the next read tells that it ended
+            // received bytes are returned even if the report fails; the next read reports the end
             if count == 0 {
                 reported?;
             }

@@ -1,13 +1,13 @@
-//! Receiver of a master's log: a copy of all of it, or of some topics.
+//! Receivers of a master's log: a copy of the whole log, or of some topics.
 use crate::end::End;
 use crate::listing::Listing;
 
-/// Takes a log's bytes, one behind the other.
+/// Receives the bytes of a log in order.
 pub trait LogSink: Send {
-    /// Room for the bytes that come next.
+    /// Returns the buffer for the next bytes.
     fn room(&mut self) -> &mut [u8];
 
-    /// Takes the next `count` bytes, which stand in the room; what was appended goes to `listing`.
+    /// Takes the next `count` bytes, which the caller wrote to `room`. Appended records go to `listing`.
     ///
     /// # Errors
     /// [`End::Diverged`], [`End::Broken`], [`End::Store`].
@@ -15,7 +15,7 @@ pub trait LogSink: Send {
 
     fn progress(&self) -> CopyProgress;
 
-    /// No more bytes come over this connection.
+    /// Called after the last bytes of a connection.
     ///
     /// # Errors
     /// [`End::Store`].
@@ -26,30 +26,30 @@ pub trait LogSink: Send {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyProgress {
-    /// Offset of the log behind the last record that was taken.
+    /// Position in the master's log after the last record taken.
     pub position: u64,
-    /// Up to where copy and log were compared.
+    /// Position up to which copy and log were compared.
     pub compared_to: u64,
-    /// Whether all that the copy had was compared.
+    /// Whether the copy was compared up to its end.
     pub is_compared: bool,
-    /// Store time of the last record that came; 0 before the first one.
+    /// Store time of the last record taken, in milliseconds; 0 before the first.
     pub last_store_ms: i64,
 }
 
-/// Makes the buffer, whose first `len` bytes came, larger if it is full and the record that stands `at` needs more.
+/// Enlarges a buffer that is full if the record at position `at` needs more. `len` bytes of it are filled.
 ///
 /// # Errors
 /// [`End::Broken`] for a record of more than `max_record` bytes.
 pub fn make_room(buffer: &mut Vec<u8>, len: usize, needed: usize, max_record: usize, at: u64) -> Result<(), End> {
     check_size(needed, max_record, at)?;
-    // by what came, not by what a size claims: a master that claims a large record cannot make a copy take memory for it
+    // at most doubled: a master that only announces a large record cannot make a copy allocate memory for it
     if len == buffer.len() {
         buffer.resize(needed.min(2 * len), 0);
     }
     Ok(())
 }
 
-/// Refuses a record of more than `max_record` bytes, which stands `at`.
+/// Refuses a record at position `at` of more than `max_record` bytes.
 ///
 /// # Errors
 /// [`End::Broken`].

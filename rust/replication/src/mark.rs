@@ -1,6 +1,8 @@
-//! The progress of a copy of some topics in its master's log, with the proof of it: the positions in its own log tell neither.
+//! Progress of a copy of topics in its master's log, with a proof that the log is the same. The copy's own positions do
+//! not show either.
 //!
-//! The mark stands in a file of the copy's directory. It is never ahead of the copy: what it vouches for is on the disk before.
+//! The mark is a file in the copy's directory. It is never ahead of the copy: the copy is on the disk before the mark
+//! is saved.
 use rmqfast_store::file::disk::sync_directory;
 use rmqfast_store::file::place;
 use rmqfast_store::file::replace::replace;
@@ -12,32 +14,31 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-// Name of the file.
 const NAME: &str = "mirror-position.json";
 
-/// A place of the master's log, and the one of the copy's that belongs to it.
+/// A position of the master's log, with the matching position of the copy's log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// Offset of the master's log: what the copy keeps of all before it, it has.
+    /// Position in the master's log up to which the copy is complete.
     pub position: u64,
     /// End of the copy's log at the mark.
     pub copy_end: u64,
     /// A record boundary of the master's log, before `position` if a record was copied.
     pub compare_from: u64,
-    /// CRC of the master's bytes from there up to `position`.
+    /// CRC of the master's bytes from `compare_from` to `position`.
     pub crc: u32,
 }
 
 impl Mark {
-    /// That of a copy that begins: nothing was taken.
+    /// Returns the mark of a new copy, which has no records yet.
     pub fn first(position: u64, copy_end: u64) -> Self {
         Self { position, copy_end, compare_from: position, crc: 0 }
     }
 
-    /// Returns the mark of the copy below `root`, if it has one.
+    /// Loads the mark of the copy below `root`, if there is one.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for a file that says something else, [`Error::Io`].
+    /// [`Error::Corrupt`] for an invalid file, [`Error::Io`].
     pub fn load(root: &Path) -> Result<Option<Self>> {
         let path = root.join(NAME);
         let Some(text) = place::read(&path, u64::MAX)? else { return Ok(None) };
@@ -59,7 +60,7 @@ impl Mark {
         Some(mark).filter(|mark| mark.compare_from <= mark.position)
     }
 
-    /// Writes it: who looks, at whatever moment, finds the one before or this one.
+    /// Saves the mark atomically: a reader, or a crash, finds either the old or the new mark.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -71,10 +72,10 @@ impl Mark {
     }
 }
 
-/// Between two marks, as a rule: what stands behind the last one is read once more after a kill.
+/// Usual interval of marks. After a kill, everything since the last mark is read again.
 pub const EVERY: Duration = Duration::from_secs(1);
 
-/// The mark on the disk, and the one that waits for the copy to be there.
+/// The saved mark, and the mark that waits until the copy is flushed.
 #[derive(Debug)]
 pub struct MarkKeeper {
     copy: Arc<Appender>,
@@ -86,12 +87,13 @@ pub struct MarkKeeper {
 }
 
 impl MarkKeeper {
-    /// Keeps that of `copy`, whose directory is `root`; `saved` is there. So much time is between two marks.
+    /// Creates the keeper for `copy` in the directory `root`, with the saved mark and the interval of marks.
     pub fn new(copy: Arc<Appender>, root: PathBuf, saved: Mark, every: Duration) -> Self {
         Self { copy, root, saved, waiting: None, every, due: Instant::now() + every }
     }
 
-    /// Saves the mark of some moments ago, if the disk has the copy's log up to it. The next one is that of `now`.
+    /// Saves the waiting mark if the copy is flushed up to it. When the interval is over, `now` becomes the waiting
+    /// mark.
     ///
     /// # Errors
     /// [`Error::Io`](rmqfast_store::Error::Io).
@@ -106,7 +108,7 @@ impl MarkKeeper {
         }
     }
 
-    /// Waits until the disk has the copy's log up to `mark`, and saves that.
+    /// Waits until the copy is flushed up to `mark`, and saves it.
     ///
     /// # Errors
     /// As [`Appender::flush`].

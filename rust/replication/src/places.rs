@@ -1,8 +1,8 @@
-//! Which places of a master's log belong to those of a copy that has places of its own.
+//! Maps positions of a copy of topics to positions of its master's log.
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Pairs of places that the copy's lists have not come to yet, and the last one that they have.
+/// Pairs of positions (copy, master) that are not indexed yet, and the last indexed position of the master's log.
 #[derive(Debug)]
 pub struct Places {
     state: Mutex<State>,
@@ -15,12 +15,12 @@ struct State {
 }
 
 impl Places {
-    /// A copy has what stands before `reached` of its master's log.
+    /// Creates the map for a copy that is complete up to `reached` in the master's log.
     pub fn new(reached: u64) -> Self {
         Self { state: Mutex::new(State { waiting: VecDeque::new(), reached }) }
     }
 
-    /// Notes that the copy ended at `copied` when the log was read up to `position`.
+    /// Records that the copy ended at `copied` when the master's log was read up to `position`.
     pub fn note(&self, copied: u64, position: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.waiting.back_mut().filter(|(last, _)| *last == copied) {
@@ -29,7 +29,7 @@ impl Places {
         }
     }
 
-    /// Up to where the log is, where the copy is up to `copied`, which only grows.
+    /// Returns the position in the master's log for `copied` in the copy. `copied` must not decrease between calls.
     pub fn position_at(&self, copied: u64) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((_, position)) = state.waiting.pop_front_if(|(place, _)| *place <= copied) {

@@ -1,10 +1,10 @@
-//! Progress of a master's replicas, for sends that wait for one (`SYNC_MASTER`).
+//! Positions of a master's replicas, for sends that wait for a replica (`SYNC_MASTER`).
 //!
 //! Source: `HAService.isSlaveOK`, `HAService.notifyTransferSome`, `HAService.GroupTransferService`, `CommitLog.submitReplicaRequest`.
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The connections over which slaves get the log, by their numbers.
+/// Replicas by the number of their connection.
 #[derive(Debug, Default)]
 pub struct Replicas {
     table: Mutex<Table>,
@@ -13,7 +13,8 @@ pub struct Replicas {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// The last report of each replica. In RocketMQ the first report counts, too, and reports never expire.
+    /// Last reported position of each replica. In RocketMQ the first report, which is a request, counts too, and
+    /// reports never expire.
     acked: Vec<(u64, u64)>,
     is_closed: bool,
 }
@@ -22,12 +23,12 @@ struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicaWait {
     Yes,
-    /// None has it in time.
+    /// No replica had the position in time.
     Late,
 }
 
 impl Replicas {
-    /// A connection reports that its slave has all before a position; `None` where it is no slave.
+    /// Stores a report: the slave has everything before `acked`. `None` for a reader that is not a replica.
     pub fn on_report(&self, connection: u64, acked: Option<u64>) {
         let mut table = self.table();
         table.acked.retain(|(of, _)| *of != connection);
@@ -35,23 +36,22 @@ impl Replicas {
         self.moved.notify_all();
     }
 
-    /// A connection is gone, and with it what it reported.
+    /// Removes a connection that ended.
     pub fn gone(&self, connection: u64) {
         self.on_report(connection, None);
     }
 
-    /// Returns whether a connection is that of a slave.
+    /// Returns whether a connection belongs to a replica.
     pub fn has(&self, connection: u64) -> bool {
         self.table().acked.iter().any(|(of, _)| *of == connection)
     }
 
-    /// Returns whether a slave has all but `most_behind` bytes of what is before `position`: only then it is worth
-    /// waiting.
+    /// Returns whether any replica is less than `most_behind` bytes behind `position`. Otherwise a send does not wait.
     pub fn is_near(&self, position: u64, most_behind: u64) -> bool {
         most_behind > 0 && self.table().has(position.saturating_sub(most_behind - 1))
     }
 
-    /// Waits until one has all before `position`, for `timeout` at most.
+    /// Waits up to `timeout` until any replica has everything before `position`.
     pub fn wait(&self, position: u64, timeout: Duration) -> ReplicaWait {
         let (mut table, deadline) = (self.table(), Instant::now() + timeout);
         loop {
@@ -66,7 +66,7 @@ impl Replicas {
         }
     }
 
-    /// Has nobody wait any more.
+    /// Ends all waits, now and later.
     pub fn close(&self) {
         self.table().is_closed = true;
         self.moved.notify_all();
@@ -78,7 +78,7 @@ impl Replicas {
 }
 
 impl Table {
-    /// Returns whether one has all before `position`.
+    /// Returns whether any replica has everything before `position`.
     fn has(&self, position: u64) -> bool {
         self.acked.iter().any(|(_, acked)| *acked >= position)
     }

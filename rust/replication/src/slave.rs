@@ -1,4 +1,4 @@
-//! A connection over which a slave gets the log: one thread sends frames, one hears reports.
+//! One connection of the master's side: a thread sends frames, another reads reports.
 //!
 //! Source: `HAConnection.WriteSocketService`, `HAConnection.ReadSocketService`.
 use crate::frame::{Header, REPORT_LEN};
@@ -13,12 +13,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Instant;
 
-// Bytes of reports that are read at once. A slave sends one for each frame.
+// Maximum bytes of reports per read. A slave sends a report for each frame.
 const REPORTS_LEN: usize = 4096;
-// Before anything was asked for.
+// Value of `asked` before the first request.
 const NOTHING: u64 = u64::MAX;
 
-/// Why a connection is ended, in words for a person.
+/// Reason for the end of a connection, for the log.
 type Reason = String;
 
 #[derive(Debug)]
@@ -26,18 +26,18 @@ pub struct Slave {
     appender: Arc<Appender>,
     live: Live,
     replicas: Arc<Replicas>,
-    /// Its number among the connections.
+    /// Number of the connection.
     number: u64,
-    /// First position that the slave asked for.
+    /// First position that the slave requested.
     asked: AtomicU64,
-    /// Up to where it was sent the log, or is being sent it.
+    /// Position up to which the log was sent, or is being sent.
     sent_to: AtomicU64,
     is_over: AtomicBool,
     reason: Mutex<Option<Reason>>,
 }
 
 impl Slave {
-    /// One that has asked for nothing.
+    /// Creates a connection that has requested nothing yet.
     pub fn new(appender: Arc<Appender>, replicas: Arc<Replicas>, number: u64) -> Self {
         Self {
             live: appender.live(),
@@ -51,7 +51,8 @@ impl Slave {
         }
     }
 
-    /// Serves it until the connection ends. Returns why, where that is worth a word: where this side ended it, or it was a replica.
+    /// Serves the connection until its end. Returns the reason if it should be logged: this side ended the connection,
+    /// or the peer was a replica.
     pub fn serve(&self, wire: &Wire, options: &HaOptions) -> Option<Reason> {
         thread::scope(|scope| {
             let hear = || self.over(wire, self.hear(wire, options));
@@ -64,7 +65,7 @@ impl Slave {
         self.reason().take()
     }
 
-    /// Ends both threads. Only the first one tells why: to the other the connection just ends.
+    /// Ends both threads. Only the first caller's reason is kept, as the other thread just sees the connection end.
     fn over(&self, wire: &Wire, end: Result<(), Reason>) {
         if !self.is_over.swap(true, Ordering::SeqCst) {
             *self.reason() = end.err();
@@ -77,7 +78,7 @@ impl Slave {
         self.is_over.load(Ordering::SeqCst)
     }
 
-    /// Hears reports until the slave closes the connection.
+    /// Reads reports until the slave closes the connection.
     fn hear(&self, wire: &Wire, options: &HaOptions) -> Result<(), Reason> {
         let (mut bytes, mut len) = ([0; REPORTS_LEN], 0);
         loop {
@@ -91,7 +92,7 @@ impl Slave {
                 Err(error) => return self.leave(&error.to_string()),
             }
             let whole = len - len % REPORT_LEN;
-            // the last one says all that those before it do
+            // only the last report matters
             if let Some(report) = bytes[..whole].last_chunk() {
                 self.take(i64::from_be_bytes(*report))?;
             }
@@ -100,25 +101,25 @@ impl Slave {
         }
     }
 
-    /// Worth a word only of a replica: readers come and go.
+    /// Logs the end of the connection, but only for replicas; readers disconnect all the time.
     fn leave(&self, how: &str) -> Result<(), Reason> {
         if self.replicas.has(self.number) { Err(how.to_owned()) } else { Ok(()) }
     }
 
-    /// Takes a report: the first one asks for the log, the others tell how much of it is there.
+    /// Handles a report. The first requests a position, later reports acknowledge positions.
     fn take(&self, report: i64) -> Result<(), Reason> {
         if self.asked.load(Ordering::Acquire) == NOTHING {
             let from = self.start(report)?;
             self.sent_to.store(from, Ordering::Release);
             self.asked.store(from, Ordering::Release);
-            // the sending thread waits for the log to grow, and now for this as well
+            // wakes the sending thread, which waits for growth of the log
             self.live.growth().notify();
             return Ok(());
         }
         let end = self.sent_to.load(Ordering::Acquire);
         match u64::try_from(report) {
             Ok(acked) if acked > end => Err(format!("it reports {acked}, and was sent the log up to {end}")),
-            // below zero: a reader that is no replica
+            // a negative position: a reader that is not a replica
             acked => {
                 self.replicas.on_report(self.number, acked.ok());
                 Ok(())
@@ -126,14 +127,14 @@ impl Slave {
         }
     }
 
-    /// Returns the first position to send. A new slave gets all of the log: RocketMQ sends it the last file.
+    /// Returns the first position to send. A new slave gets the whole log; RocketMQ sends only the last file.
     fn start(&self, asked: i64) -> Result<u64, Reason> {
         let (min, max) = self.live.log_bounds();
         match u64::try_from(asked) {
             Ok(0) => Ok(min),
-            // of an empty log, too, the second byte: whoever asks for that wants all, and 0 says something else
+            // 1 is valid even for an empty log: a slave that wants everything requests 1, as 0 has another meaning
             Ok(asked) if (min..=max.max(1)).contains(&asked) => Ok(asked),
-            // RocketMQ says nothing, sends keep-alives, and then bytes from the middle of a record
+            // RocketMQ accepts this, sends keep-alives, and later bytes from the middle of a record
             _ => Err(format!(
                 "it asks for {asked}, and the log goes from {min} to {max}: its copy is of another log, of an end that this one lost, or too old; begin a new one"
             )),
@@ -142,7 +143,7 @@ impl Slave {
 
     fn send_all(&self, wire: &Wire, options: &HaOptions) -> Result<(), Reason> {
         self.wait_for_request(options)?;
-        // a frame at once, be it without bytes: a slave of ours reports what it has when it hears something
+        // the first frame is sent at once, even without bytes, as our slaves report only after they received a frame
         let mut due = Instant::now();
         while !self.is_over() {
             let position = self.sent_to.load(Ordering::Acquire);
@@ -156,7 +157,7 @@ impl Slave {
                 return Err(format!("another process has changed {}: {harm}", path.display()));
             }
             let size = self.frame_size(position, end, options);
-            // before: a slave may report it as soon as it has it
+            // set before the send, as the slave may report the position at once
             self.sent_to.store(position + size as u64, Ordering::Release);
             if let Err(error) = self.send(wire, position, size) {
                 return self.on_send_error(&error, position, options);
@@ -175,28 +176,28 @@ impl Slave {
         Err(format!("it asked for nothing for {} ms", options.housekeeping.as_millis()))
     }
 
-    /// Bytes of the next frame: none where it only keeps the connection, and none behind the end of a file.
+    /// Returns the bytes of the next frame: 0 for a keep-alive. A frame never crosses the end of a file.
     fn frame_size(&self, position: u64, end: u64, options: &HaOptions) -> usize {
         let file_size = self.live.log_file_size();
         let rest = end.saturating_sub(position).min(file_size - position % file_size);
         usize::try_from(rest).unwrap_or(usize::MAX).min(options.max_frame)
     }
 
-    /// Sends `size` bytes of the log, which stand at `position` and in one file. The system copies them from the file's map: where
-    /// another process cuts the file off amid that, it is an error and no signal.
+    /// Sends `size` bytes of the log at `position`, within one file. The system copies them from the mapped file, so
+    /// that a truncation by another process is an error, not a signal.
     fn send(&self, wire: &Wire, position: u64, size: usize) -> io::Result<()> {
         let header = Header { offset: position, size }.encode();
         if size == 0 {
             return wire.write_all(&header, &[]);
         }
-        // looked up for each frame: a file that is gone is not kept by who reads slowly
+        // looked up for each frame, so that a slow reader does not keep removed files
         let file = self.live.log_file(position).map_err(io::Error::other)?.ok_or(ErrorKind::NotFound)?;
         let there = |_: &&[u8]| file.has(position + size as u64);
         let bytes = file.slice(position, size).filter(there).ok_or(ErrorKind::UnexpectedEof)?;
         if !wire.is_sealed() {
             return wire.write_all(&header, bytes);
         }
-        // TLS reads the map itself: first it is looked whether what was read is the file's
+        // TLS would read the map itself, so copy first and check that the file was not truncated
         let read = bytes.to_vec();
         let read = Some(&*read).filter(there).ok_or(ErrorKind::UnexpectedEof)?;
         wire.write_all(&header, read)
@@ -216,7 +217,7 @@ impl Slave {
     }
 }
 
-/// Of a socket with a limit.
+/// Returns whether a socket's timeout is over.
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

@@ -1,52 +1,52 @@
-//! Whether and where a broker's log may be read, by what the broker says of its configuration.
+//! Whether and at which addresses a broker's log can be read, according to its configuration.
 //!
 //! Source: `HAService.isSlaveOK`, `CommitLog.submitReplicaRequest`, `CommitLog.handleHA` (5.x), `BrokerConfig`, `MessageStoreConfig`.
 use std::collections::HashMap;
 
-// Settings of a 5.x broker that has its log elsewhere, or serves it in another protocol.
+// Settings of 5.x brokers that have another kind of log or another protocol.
 const OTHER_PROTOCOLS: [(&str, &str); 3] = [
     ("enableControllerMode", "controller mode: its replicas speak another protocol"),
     ("enableDLegerCommitLog", "a DLedger commit log: its HA port is not open"),
     ("duplicationEnable", "duplicationEnable: its HA port is not open"),
 ];
-// Settings that give accounts rights: of 4.9 and 5.x, and of 5.3 and newer.
+// Settings that enable access control: in 4.9 and 5.x, and since 5.3.
 const ACLS: [&str; 3] = ["aclEnable", "authenticationEnabled", "authorizationEnabled"];
-// Room for what a record has besides its body: a topic, properties, and fields of fixed length.
+// Maximum bytes of a record without its body: topic, properties, and fixed fields.
 const AROUND_BODY: u64 = 128 << 10;
-// Bytes of a body at least: a broker may have taken larger ones than it takes now.
+// Minimum for the maximum body: a broker may have accepted larger bodies in the past.
 const MAX_BODY: u64 = 64 << 20;
 
-/// Replicas that sends at the broker wait for.
+/// Connections that sends at the broker wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sends {
     NeverWait,
-    /// For the positions that replicas report. A reader that reports none delays nobody.
+    /// Sends wait for reported positions. A reader without reports delays no send.
     WaitForReports,
-    /// For whoever is connected, whatever it reports.
+    /// Sends wait for any connection, whatever it reports.
     WaitForConnections,
 }
 
 /// Addresses and limits of a broker's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// `host:port`s that lead to the HA port.
+    /// Addresses (`host:port`) of the HA port.
     pub addresses: Vec<String>,
-    /// Bytes of a file of the log.
+    /// Size of a file of the log, in bytes.
     pub file_size: u64,
-    /// Bytes of a record at most.
+    /// Maximum bytes of a record.
     pub max_record: u64,
     pub sends: Sends,
-    /// Whether accounts have rights at the broker. Its HA port knows none.
+    /// Whether the broker has access control, which its HA port does not apply.
     pub has_acl: bool,
-    /// Whether its HA port has TLS, as a broker of ours may have it.
+    /// Whether the HA port uses TLS, which only rmqfast's brokers support.
     pub has_tls: bool,
 }
 
 impl Source {
-    /// Returns the source that is the broker at `address`, by its configuration.
+    /// Returns the source for the broker at `address`, from its configuration.
     ///
     /// # Errors
-    /// Why its log cannot be read, in words.
+    /// The reason why its log cannot be read.
     pub fn of_config(config: &HashMap<String, String>, address: &str) -> Result<Self, String> {
         let text = |name: &str| config.get(name).map(|text| text.trim()).filter(|text| !text.is_empty());
         let is_true = |name: &str| text(name).is_some_and(|text| text.eq_ignore_ascii_case("true"));
@@ -54,14 +54,15 @@ impl Source {
             return Err((*reason).to_owned());
         }
         let number = |name: &str| {
-            // Java's numbers have 32 bits
+            // these options are 32-bit numbers in Java
             let number = text(name).and_then(|text| text.parse::<i32>().ok()).filter(|number| *number > 0);
             let number = number.map(|number| u64::from(number.unsigned_abs()));
             number.ok_or_else(|| format!("{name}: expected a number, got {}", text(name).unwrap_or("none")))
         };
         let port = number("haListenPort")?;
         let own = address.rsplit_once(':').map(|(host, _)| host);
-        // the port is open at all of a broker's addresses; its own idea of them may be one that other hosts have, too
+        // the port is open at all addresses of the broker; brokerIP2 comes second, as other hosts may have the same
+        // internal address
         let mut addresses: Vec<String> =
             [own, text("brokerIP2")].into_iter().flatten().map(|host| format!("{host}:{port}")).collect();
         addresses.dedup();

@@ -1,7 +1,9 @@
-//! Takes a master's log, and keeps some of its topics: a log of these is made of it, which is compared and appended as any other.
+//! Copies some topics of a master's log. A filter builds a log of these topics, which is compared and appended like a
+//! full copy.
 //!
-//! The copy has places of its own, so a [`Mark`] says how far the master's log was taken. The master is asked for some bytes before
-//! it: by their CRC its log is known again. Behind it the same bytes are made once more of what the copy has already, and compared.
+//! The copy has its own positions, so a [`Mark`] stores the position in the master's log. At the start some bytes
+//! before the mark are requested, and their CRC shows whether it is the same log. The part of the copy after the mark
+//! is built again and compared.
 use crate::end::End;
 use crate::listing::Listing;
 use crate::log_copy::{BUFFER_LEN, LogCopy};
@@ -20,7 +22,7 @@ use rmqfast_store::store::log_walk::{Block, RecordAt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A copy of some topics, and the bytes of the master's log that came and are not taken.
+/// A copy of some topics, and received bytes of the master's log that are not handled yet.
 #[derive(Debug)]
 pub struct TopicCopy {
     filter: TopicFilter,
@@ -31,14 +33,14 @@ pub struct TopicCopy {
     places: Arc<Places>,
     file_size: u64,
     max_record: usize,
-    /// Position of the buffer's first `len` bytes in the master's log.
+    /// Position of the buffer in the master's log.
     start: u64,
     buffer: Vec<u8>,
     len: usize,
     records: Vec<RecordAt>,
     /// Position of the next record in the copy's log.
     place: u64,
-    /// Whether the bytes before the mark are those that it was made of.
+    /// Whether the bytes before the mark have the mark's CRC.
     is_proven: bool,
     /// End of the copy's last record at the start.
     known_end: u64,
@@ -46,11 +48,11 @@ pub struct TopicCopy {
 }
 
 impl TopicCopy {
-    /// A copy below `root` of these topics, which takes the log from `from` on: where its mark says, or where the log begins, if
-    /// that is later.
+    /// Creates a copy of these topics below `root`. `from` is the mark's `compare_from`, or the start of the master's
+    /// log if that is later.
     ///
     /// # Errors
-    /// [`End::Store`]; among others for a copy without a mark, or one that ends before it.
+    /// [`End::Store`], also for a copy without a mark, or that ends before its mark.
     pub fn new(copy: Arc<Appender>, root: &Path, topics: &[String], from: u64, max_record: usize) -> Result<Self, End> {
         let (mark, known_end) = start_of(&copy, root, from).map_err(End::Store)?;
         let file_size = copy.live().log_file_size();
@@ -74,12 +76,12 @@ impl TopicCopy {
         })
     }
 
-    /// Places of the master's log by those of the copy.
+    /// Returns the map from positions of the copy to the master's.
     pub fn places(&self) -> &Arc<Places> {
         &self.places
     }
 
-    /// End of the copy's own log.
+    /// Returns the end of the copy's own log.
     pub fn copy_end(&self) -> u64 {
         self.log.progress().position
     }
@@ -89,7 +91,7 @@ impl TopicCopy {
         Mark { position: self.start, copy_end: self.place, compare_from, crc }
     }
 
-    /// Drops what stands before the mark, and proves it.
+    /// Checks the CRC of the bytes before the mark, and drops them.
     fn prove(&mut self) -> Result<(), End> {
         let overlap = (self.begun_at.position - self.start).min(self.len as u64) as usize;
         self.trail.add(&self.buffer[..overlap]);
@@ -98,7 +100,7 @@ impl TopicCopy {
         if self.start < mark.position {
             return Ok(());
         }
-        // where retention removed a part of these bytes at the master nothing tells
+        // if retention removed a part of these bytes at the master, the CRC cannot be checked
         if self.trail.from() == mark.compare_from && self.trail.crc() != mark.crc {
             return Err(End::Diverged { at: mark.compare_from });
         }
@@ -106,7 +108,7 @@ impl TopicCopy {
         Ok(())
     }
 
-    /// Takes the whole records that came. Returns how many bytes the next one needs, if it is known.
+    /// Takes the complete records received. Returns the bytes that the next record needs, or 0 if unknown.
     fn take_whole(&mut self, listing: Option<&Listing>) -> Result<usize, End> {
         loop {
             self.records.clear();
@@ -115,14 +117,14 @@ impl TopicCopy {
             match rest {
                 Rest::Broken(reason) => return Err(End::Broken { at: self.start, reason }),
                 Rest::Needs(needed) => return Ok(needed),
-                // a file ended: the next one goes on
+                // a file ended, and the next file continues
                 Rest::Nothing if self.len > 0 => {}
                 Rest::Nothing => return Ok(0),
             }
         }
     }
 
-    /// Passes the first `whole` bytes, the records, through the filter, and gives the copy what that makes of them.
+    /// Filters the records in the first `whole` bytes, and appends the result to the copy.
     fn pass(&mut self, whole: usize, listing: Option<&Listing>) -> Result<(), End> {
         let bytes = &self.buffer[..whole];
         let place = self.filter.pass(Block { bytes, records: &self.records }, self.place);
@@ -137,7 +139,7 @@ impl TopicCopy {
         let last = self.records.last().and_then(|l| Message::new(bytes.get(l.at as usize..)?, l.layout));
         self.last_store_ms = last.map_or(self.last_store_ms, |message| message.store_timestamp());
         self.trail.add(bytes);
-        // only now: the mark is to have both places or neither
+        // both positions change together, so that a mark is consistent
         self.place = place;
         self.drop_front(whole);
         self.trail.record_ended(self.start);
@@ -174,7 +176,7 @@ impl LogSink for TopicCopy {
         }
         let needed = self.take_whole(listing)?;
         if self.len <= BUFFER_LEN {
-            // behind a large record: what comes is read in small parts again
+            // shrinks the buffer after a large record
             self.buffer.truncate(BUFFER_LEN);
         }
         make_room(&mut self.buffer, self.len, needed, self.max_record, self.start)?;
@@ -195,7 +197,7 @@ impl LogSink for TopicCopy {
     }
 }
 
-/// Returns the mark that a copy goes on at, and where its last record ends.
+/// Returns the mark at which a copy continues, and the end of its last record.
 fn start_of(copy: &Appender, root: &Path, from: u64) -> Result<(Mark, u64), Error> {
     let mark = Mark::load(root)?.ok_or_else(|| Error::invalid("root", "a copy of some topics", root.display()))?;
     if !(mark.compare_from..=mark.position).contains(&from) {

@@ -1,7 +1,7 @@
-//! Makes a log of some topics of a master's: their records, one behind the other, in files of the same size.
+//! Builds a log of some topics from a master's log: their records in sequence, in files of the same size.
 //!
-//! Records keep their queue offsets, as those of an export do. Where one does not fit into its file a blank ends that, as one of
-//! RocketMQ's does: from the same log and the same place on always the same bytes are made.
+//! Records keep their queue offsets, as in an export. If a record does not fit into its file, a blank fills the file,
+//! as in RocketMQ. The same log and start always give the same bytes.
 //!
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`.
 use rmqfast_store::export::record::append_at;
@@ -9,24 +9,24 @@ use rmqfast_store::format::message::{Message, encode_blank, has_room};
 use rmqfast_store::store::log_walk::Block;
 use std::collections::HashSet;
 
-/// The topics, and what was made of the last block.
+/// The topics, and the output for the last block.
 #[derive(Debug)]
 pub struct TopicFilter {
     topics: HashSet<Box<[u8]>>,
     file_size: u64,
     bytes: Vec<u8>,
-    /// Positions of each record: in the block, and in the master's log.
+    /// Positions of each record: in the copy, and in the master's log.
     moved: Vec<(u64, u64)>,
 }
 
 impl TopicFilter {
-    /// Keeps topics of these names.
+    /// Creates a filter for topics with these names.
     pub fn new(topics: &[String], file_size: u64) -> Self {
         let topics = topics.iter().map(|name| name.as_bytes().into()).collect();
         Self { topics, file_size, bytes: Vec::new(), moved: Vec::new() }
     }
 
-    /// Makes records of a block, the first of them at `place`. Returns the place behind the last.
+    /// Filters the records of a block; the first gets the position `place`. Returns the position after the last.
     pub fn pass(&mut self, block: Block<'_>, mut place: u64) -> u64 {
         self.bytes.clear();
         self.moved.clear();
@@ -53,12 +53,12 @@ impl TopicFilter {
         place + size
     }
 
-    /// Returns the records that the filter kept.
+    /// Returns the bytes of the records that the filter kept.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Position in the master's log of the record at `place` of the block.
+    /// Returns the position in the master's log of the record at `place` of the copy.
     pub fn origin(&self, place: u64) -> Option<u64> {
         let behind = self.moved.partition_point(|(moved, _)| *moved <= place);
         self.moved[..behind].last().map(|(_, origin)| *origin)

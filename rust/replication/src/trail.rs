@@ -1,10 +1,10 @@
-//! The CRC of the last bytes of a log, from a record on: by it one log is told from another that goes on differently.
+//! CRC of the last bytes of a log, starting at a record. It identifies a log among others that continue differently.
 use crc32fast::Hasher;
 
-/// Bytes that it reaches back, at least.
+/// Minimum bytes that the CRC covers.
 pub const REACH: u64 = 64 << 10;
 
-/// Two stretches that end where the log does: when the younger one is long enough the older one is forgotten.
+/// CRCs of two ranges that end at the log's end. When the shorter is long enough, it replaces the longer.
 #[derive(Debug)]
 pub struct Trail {
     older: Stretch,
@@ -32,18 +32,18 @@ impl Trail {
         self.older.from
     }
 
-    /// Returns the CRC from there on.
+    /// Returns the CRC of the bytes since [`from`](Self::from).
     pub fn crc(&self) -> u32 {
         self.older.crc.clone().finalize()
     }
 
-    /// The log goes on with `bytes`.
+    /// Adds the next bytes of the log.
     pub fn add(&mut self, bytes: &[u8]) {
         self.older.crc.update(bytes);
         self.younger.crc.update(bytes);
     }
 
-    /// A record ended at `position`, where all that was added ends: it may begin there from now on.
+    /// Called when a record ends at `position`, the end of the added bytes. A new range may begin here.
     pub fn record_ended(&mut self, position: u64) {
         if position - self.younger.from >= REACH {
             self.older = std::mem::replace(&mut self.younger, Stretch::new(position));

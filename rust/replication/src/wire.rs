@@ -1,23 +1,23 @@
-//! Transport of an HA connection: a socket, with TLS where both brokers are ours and ask for it.
+//! Transport of an HA connection: a socket, with TLS only between rmqfast's own brokers.
 use crate::end::End;
 use rmqfast_remoting::{ClientTls, ServerTls, TlsSocket};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::{Shutdown, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
-// Time to connect, and time for the TLS handshake.
+// Timeout for the connection, and for the TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An open connection. One thread reads, another one writes.
+/// An open connection. One thread reads while another writes.
 #[derive(Debug)]
 pub enum Wire {
-    /// RocketMQ's HA has no TLS.
+    /// Without TLS, as RocketMQ's HA protocol.
     Plain(TcpStream),
     Tls(Box<TlsSocket>),
 }
 
 impl Wire {
-    /// Connects to `address`, `host:port`.
+    /// Connects to `address` (`host:port`).
     ///
     /// # Errors
     /// [`End::Connect`], [`End::Tls`].
@@ -28,16 +28,16 @@ impl Wire {
         Ok(Self::Tls(socket.into()))
     }
 
-    /// Takes a connection; its handshake has to be through within `max_time`.
+    /// Accepts a connection. Its TLS handshake must be complete within `max_time`.
     ///
     /// # Errors
-    /// Those of the handshake.
+    /// The error of the handshake.
     pub fn accept(socket: TcpStream, tls: Option<&ServerTls>, max_time: Duration) -> rmqfast_remoting::Result<Self> {
         let Some(tls) = tls else { return Ok(Self::Plain(socket)) };
         Ok(Self::Tls(TlsSocket::accept(socket, tls, max_time)?.into()))
     }
 
-    /// Sends small pieces at once. From now on a read waits for `read` at most, and a write for `write` for each piece.
+    /// Disables Nagle's algorithm, and sets the timeouts of a read and of each write.
     ///
     /// # Errors
     /// Those of the operating system.
@@ -48,26 +48,26 @@ impl Wire {
         socket.set_write_timeout(Some(write))
     }
 
-    /// Returns whether it has TLS.
+    /// Returns whether the connection uses TLS.
     pub fn is_sealed(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
 
-    /// Ends it; whoever reads or writes hears of that.
+    /// Ends the connection and wakes its reading and writing threads.
     pub fn end(&self) {
-        // already closed is as good
+        // an already closed socket is fine
         let _ = self.socket().shutdown(Shutdown::Both);
     }
 
-    /// Reads what has come; 0 at the end.
+    /// Reads available bytes; returns 0 at the end.
     ///
     /// # Errors
-    /// Those of the operating system; [`ErrorKind::InvalidData`] for what is not the peer's.
+    /// Errors of the operating system; [`ErrorKind::InvalidData`] for bytes that do not decrypt.
     pub fn read(&self, into: &mut [u8]) -> io::Result<usize> {
         self.read_vectored(&mut [IoSliceMut::new(into)])
     }
 
-    /// Reads what has come into one slice, then into the next; 0 at the end.
+    /// Reads available bytes into the slices in order; returns 0 at the end.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -78,7 +78,7 @@ impl Wire {
         }
     }
 
-    /// Writes both, one behind the other.
+    /// Writes the header, then the bytes.
     ///
     /// # Errors
     /// Those of the operating system.

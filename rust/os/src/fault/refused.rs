@@ -1,7 +1,7 @@
 //! Windows refuses to shorten a mapped local file (`ERROR_USER_MAPPED_FILE`), so there are no faults to catch.
 use std::io;
 
-/// A map that is guarded, until this is dropped.
+/// A guarded map, until the drop.
 #[derive(Debug)]
 pub struct Guard(());
 
@@ -20,12 +20,12 @@ impl Guard {
         false
     }
 
-    /// Position of the first byte that was lost, of those that somebody touched; `usize::MAX` where none was.
+    /// Returns the position of the first lost byte that was accessed, or `usize::MAX` if no byte was lost.
     #[inline]
     pub fn lost_from(&self) -> usize {
         usize::MAX
     }
 }
 
-/// Puts what guards maps in the first place again.
+/// Does nothing; on Unix it installs the signal handler again.
 pub fn come_first() {}

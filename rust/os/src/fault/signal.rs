@@ -1,9 +1,10 @@
 #![allow(unsafe_code, reason = "a handler of signals, and a map in place of another, cannot be said in safe Rust")]
-//! The processor gives SIGBUS where a page is gone, which would end the process. A handler puts zeroes in place of the pages that
-//! are gone and notes where they begin; whoever wrote or read there looks at that note, and fails. Faults elsewhere are for the
-//! handler that was there before, such as Python's `faulthandler`. Only maps of owned files come here: a process that reads has no handler.
+//! An access to a page that no longer exists raises SIGBUS, which would end the process. This handler maps zeroes over
+//! the missing pages and records the first of them. The code that read or wrote there checks that record and fails.
+//! Other faults are passed to the previous handler, such as Python's `faulthandler`. Only maps of owned files are
+//! guarded; a process that only reads gets no handler.
 //!
-//! The handler may run at any instruction: it takes no lock and no memory, and looks through a table of atomics.
+//! The handler may run at any instruction, so it takes no lock and allocates nothing. It searches a table of atomics.
 //! See `docs/decisions/0012-guarded-maps.md`.
 use crate::pages;
 use std::io;
@@ -20,17 +21,17 @@ use libc::__error as errno_place;
 const CHUNK: usize = 1024;
 // More maps than a process may have (`vm.max_map_count`).
 const CHUNKS: usize = 64;
-// No byte is lost.
+// Value of `lost_from` if no byte is lost.
 const NONE: usize = usize::MAX;
 
 static TABLE: [OnceLock<Box<[Slot]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
 static OWNER: Mutex<Owner> = Mutex::new(Owner { free: Vec::new(), used: 0, earlier: Vec::new() });
-// Receives the faults of others: the handler that was there when ours was put on top.
+// Receives foreign faults: the handler that was installed when ours was last installed over it.
 static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
-// Receives signals that somebody sent: the handler that was there before ours was installed for the first time.
+// Receives signals sent by a process: the handler that was installed before ours, the first time.
 static FIRST: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 
-/// A range of addresses that is mapped. Its version is odd while it changes, so that the handler never sees half of a change.
+/// A mapped range of addresses. Its version is odd during a change, so that the handler never uses a half-changed slot.
 #[derive(Debug, Default)]
 struct Slot {
     version: AtomicUsize,
@@ -40,15 +41,15 @@ struct Slot {
     lost_from: AtomicUsize,
 }
 
-/// State behind a lock.
+/// State behind a lock, never used by the handler.
 struct Owner {
     free: Vec<usize>,
     used: usize,
-    /// Handlers that were found, kept as long as the process: ours may be about to call one.
+    /// Handlers found before, kept until the process ends, as our handler may be about to call one.
     earlier: Vec<&'static mut libc::sigaction>,
 }
 
-/// A map that is guarded, until this is dropped: that must be before it is unmapped.
+/// A guarded map, until the drop, which must come before the unmap.
 #[derive(Debug)]
 pub struct Guard {
     number: usize,
@@ -58,7 +59,8 @@ impl Guard {
     /// Guards the map of `len` bytes at `start`.
     ///
     /// # Errors
-    /// What the operating system says of the handler; [`io::ErrorKind::OutOfMemory`] for more maps than a process may have.
+    /// The error of the operating system for the handler; [`io::ErrorKind::OutOfMemory`] for more maps than a process
+    /// may have.
     pub fn new(start: *const u8, len: usize, is_writable: bool) -> io::Result<Self> {
         let mut owner = OWNER.lock().unwrap_or_else(PoisonError::into_inner);
         owner.come_first()?;
@@ -79,7 +81,7 @@ impl Guard {
         self.lost_from() != NONE
     }
 
-    /// Position of the first byte that was lost, of those that somebody touched; `usize::MAX` where none was.
+    /// Returns the position of the first lost byte that was accessed, or `usize::MAX` if no byte was lost.
     #[inline]
     pub fn lost_from(&self) -> usize {
         slot(self.number).map_or(NONE, |slot| slot.lost_from.load(Ordering::Relaxed))
@@ -103,7 +105,7 @@ impl Drop for Guard {
     }
 }
 
-/// Puts the handler on top again where another one took its place, if there is anything to guard.
+/// Installs the handler again if another one replaced it, unless nothing is guarded.
 pub fn come_first() {
     let mut owner = OWNER.lock().unwrap_or_else(PoisonError::into_inner);
     // a process that maps nothing of its own gets no handler
@@ -114,7 +116,7 @@ pub fn come_first() {
 
 impl Owner {
     fn come_first(&mut self) -> io::Result<()> {
-        // known from here on: the handler must not ask
+        // caches the page size, as the handler must not ask for it
         pages::size();
         let there = action_now()?;
         if there.sa_sigaction == on_fault as *const () as usize {
@@ -162,11 +164,12 @@ fn slot(number: usize) -> Option<&'static Slot> {
     TABLE[number / CHUNK].get()?.get(number % CHUNK)
 }
 
-/// The handler. What it calls is safe in a signal: atomics, `mmap`, `sigaction`, `raise`, and the handler that was there before.
+/// The signal handler. It only calls what is safe in a signal: atomics, `mmap`, `sigaction`, `raise`, and the previous
+/// handler.
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: a thread has its own errno, and the operating system gives a whole `siginfo_t` with SA_SIGINFO.
     let (errno, is_fault, address) = unsafe { (*errno_place(), is_fault((*info).si_code), (*info).si_addr()) };
-    // a signal that somebody sent has no address
+    // a signal sent by a process has no address
     let is_healed = is_fault && heal(address as usize);
     // SAFETY: as above.
     unsafe { *errno_place() = errno };
@@ -176,13 +179,14 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     }
 }
 
-/// Returns whether the processor sent the signal, by its code; else somebody did.
+/// Returns whether the signal is a fault of the processor, by its code; otherwise a process sent it.
 fn is_fault(code: libc::c_int) -> bool {
-    // of macOS, codes of signals that were sent are above 0, too
+    // on macOS, codes of sent signals are above 0 too
     if cfg!(target_vendor = "apple") { (1..=3).contains(&code) } else { code > 0 }
 }
 
-/// Maps zeroes from the page of `address` to the end of the range that it belongs to, and notes that; false for a foreign address.
+/// Maps zeroes from the page of `address` to the end of its guarded range, and records the position. Returns false for
+/// an address outside of guarded ranges.
 fn heal(address: usize) -> bool {
     let page = address & !(pages::size() - 1);
     for slot in TABLE.iter().map_while(OnceLock::get).flatten() {
@@ -193,9 +197,9 @@ fn heal(address: usize) -> bool {
         if !is_whole || !(start..start + len).contains(&address) {
             continue;
         }
-        // who fell on it holds the map: it does not go away meanwhile
+        // the thread that faulted holds the map, so it is not unmapped meanwhile
         slot.lost_from.fetch_min(page - start, Ordering::SeqCst);
-        // the whole rest at once, or else this page alone, which is enough to go on
+        // the whole rest, or if that fails this page alone, which is enough to continue
         return zeroes(page, start + len - page, is_writable) || zeroes(page, 1, is_writable);
     }
     false
@@ -209,7 +213,7 @@ fn zeroes(at: usize, len: usize, is_writable: bool) -> bool {
     unsafe { libc::mmap(at as *mut libc::c_void, len, access, kind, -1, 0) != libc::MAP_FAILED }
 }
 
-/// Does what would have happened without this handler.
+/// Passes the signal to the previous handler.
 fn hand_on(
     before: *const libc::sigaction,
     is_fault: bool,
@@ -217,7 +221,7 @@ fn hand_on(
 ) {
     // SAFETY: it is null, or one of those that are kept as long as the process.
     let Some(before) = (unsafe { before.as_ref() }) else { return };
-    // the kernel lets nobody ignore a fault: it comes again below, and ends the process
+    // a fault cannot be ignored: with the default action restored below, it recurs and ends the process
     if is_fault && !matches!(before.sa_sigaction, libc::SIG_DFL | libc::SIG_IGN) {
         // SAFETY: the operating system had the address from `sigaction`, as that of a function of the kind that the flag says.
         unsafe {
