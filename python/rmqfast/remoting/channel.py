@@ -9,12 +9,7 @@ from rmqfast.remoting.response import Response
 
 
 class Channel:
-    """An open connection to a peer; two objects for the same connection are equal.
-
-    Attributes:
-        remote_address: The peer as `ip:port`.
-        local_address: This end as `ip:port`.
-    """
+    """An open connection to a peer, with both addresses as `ip:port`; two objects for one connection are equal."""
 
     __slots__ = ("_native", "local_address", "remote_address")
 

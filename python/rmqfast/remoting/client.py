@@ -20,10 +20,7 @@ class RemotingClient:
     """A client of one server. Threads may share it; one request is in flight at a time.
 
     After an error, the next request opens a new connection. Timeouts are in seconds. Without `tls`, the connection is
-    plain.
-
-    Raises:
-        ArgumentError: The TLS options name no trusted authorities.
+    plain; `ArgumentError` if the TLS options name no trusted authorities.
 
     Example:
         >>> from rmqfast.remoting import RemotingServer, Response, ServerOptions, TlsOptions
@@ -71,11 +68,7 @@ class RemotingClient:
         return answer
 
     def send_oneway(self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"") -> None:
-        """Sends a request that is not answered.
-
-        Raises:
-            RemotingError: The same errors as of `request`, except for missing answers.
-        """
+        """Sends a request that is not answered; raises the same errors as `request`, except for missing answers."""
         native, self._native = self._native or self._connect(self._timeout), None
         native.send_oneway(code, dict(ext_fields or {}), body, self._timeout)
         self._native = native

@@ -115,11 +115,7 @@ class Connections:
         *,
         timeout: float = 3.0,
     ) -> Response:
-        """Sends a request over the shared connection, by which a broker knows the client, as for heartbeats.
-
-        Raises:
-            RemotingError: The same errors as of `request`.
-        """
+        """Sends a request over the shared connection, as heartbeats must be, and returns the answer, like `request`."""
         self._start_dispatcher()
         fields = self._with_signature(code, ext_fields, body)
         answer = response_of(self._native.control(address, code, fields, body, timeout))
@@ -163,11 +159,7 @@ class Connections:
     def send_oneway(
         self, address: str, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b""
     ) -> None:
-        """Sends a request that is not answered; waits up to three seconds for room, like `submit`.
-
-        Raises:
-            RemotingError: The same errors as of `submit`.
-        """
+        """Sends a request that is not answered; waits up to three seconds for room, and raises, like `submit`."""
         self._start_dispatcher()
         waits = self._callbacks is None or not self._callbacks.is_own_thread
         self._native.send_oneway(address, code, self._with_signature(code, ext_fields, body), body, waits)

@@ -47,12 +47,7 @@ class Credentials:
     security_token: str | None = field(default=None, repr=False)
 
     def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
-        """Returns the fields to send: the request's fields, the account, and the signature.
-
-        Args:
-            ext_fields: All fields of the request; a field added later breaks the signature.
-            body: Body of the request.
-        """
+        """Returns the fields to send: the request's fields, the account, and the signature over all of them."""
         return {**ext_fields, **self.sign(0, ext_fields, body)}
 
     def sign(self, code: int, ext_fields: Mapping[str, str], body: bytes) -> dict[str, str]:  # noqa: ARG002

@@ -28,12 +28,7 @@ def hash_order(keys: Iterable[str]) -> list[str]:
 
 
 def java_hash(key: Any) -> int:
-    """Returns `hashCode` of a string, a `Long` or a `MessageQueue`, as unsigned 32 bits.
-
-    Example:
-        >>> java_hash("TagA"), java_hash(7), java_hash(-1)
-        (2598919, 7, 0)
-    """
+    """Returns `hashCode` of a string, a `Long` or a `MessageQueue`, as unsigned 32 bits."""
     if isinstance(key, MessageQueue):
         inner = (31 + java_hash(key.broker_name)) * 31 + key.queue_id
         return (inner * 31 + java_hash(key.topic)) & 0xFFFFFFFF

@@ -30,8 +30,7 @@ class Later:
 class Again:
     """Returned when an obstacle was removed, so that the data plane processes the request again.
 
-    Attributes:
-        target: Topic and queue that replace the message's; `None` keeps these.
+    `target` is the topic and queue that replace the message's; `None` keeps these.
     """
 
     target: tuple[str, int] | None = None

@@ -19,18 +19,10 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def loads(text: str) -> dict[str, str]:
-    r"""Parses properties; of a repeated key, the last value counts.
+    r"""Parses lines `key=value`, `key:value` or `key value`; of a repeated key, the last value counts.
 
-    Args:
-        text: Lines `key=value`, `key:value` or `key value`; `#` or `!` starts a comment, a final backslash continues
-            a line. Unlike in Java's `Properties.load`, files are UTF-8.
-
-    Raises:
-        ArgumentError: A `\u` without four hexadecimal digits.
-
-    Example:
-        >>> loads("# where\nlistenPort = 9876\nname: a\\u0020\\\n  b\nalone")
-        {'listenPort': '9876', 'name': 'a b', 'alone': ''}
+    `#` or `!` starts a comment, a final backslash continues a line. Unlike in Java's `Properties.load`, text is UTF-8.
+    `ArgumentError` for an incomplete `\u` escape.
     """
     properties: dict[str, str] = {}
     for line in _logical_lines(text):

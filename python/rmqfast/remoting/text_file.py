@@ -19,9 +19,7 @@ MAX_SIZE = 64 << 20
 def read_text(path: Path) -> str | None:
     """Returns the content of a file, or of its `.bak` if the file is missing or blank; `None` if both are.
 
-    Raises:
-        CorruptError: The file is larger than 64 MiB, or not UTF-8.
-        StoreIOError: The operating system refused.
+    `CorruptError` if the file is larger than 64 MiB or not UTF-8, `StoreIOError` if the operating system refuses.
     """
     for file in (path, _beside(path, ".bak")):
         try:

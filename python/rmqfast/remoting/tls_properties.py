@@ -38,20 +38,11 @@ TLS_KEYS = frozenset(
 
 
 def server_tls(values: Mapping[str, str]) -> TlsOptions:
-    """Returns the TLS options of a server.
+    """Returns the TLS options of a server; `ArgumentError` for illegal or contradicting values.
 
     As in RocketMQ, a server without settings accepts TLS with a self-signed certificate. Two defaults differ: with a
     configured certificate, the mode is `enforcing`, and clients' certificates are verified unless
     `tls.server.authClient` is `false`.
-
-    Raises:
-        ArgumentError: A value is illegal, or two values contradict each other.
-
-    Example:
-        >>> server_tls({"tls.server.certPath": "a.pem", "tls.server.keyPath": "a.key"}).mode
-        <TlsMode.ENFORCING: 'enforcing'>
-        >>> server_tls({"tls.server.mode": "disabled"}).mode
-        <TlsMode.DISABLED: 'disabled'>
     """
     settings = _merge_file(values)
     mode = settings.get("tls.server.mode")
@@ -80,21 +71,9 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
 def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOptions | None:
     """Returns the TLS options of connections to other servers; `None` for plain connections.
 
-    A server that refuses plain connections uses TLS itself unless `tls.enable` is `false`. Servers are verified unless
-    `tls.client.authServer` is `false` or `tls.test.mode.enable` is `true`.
-
-    Args:
-        values: Properties; only TLS properties count.
-        use_tls: Default of `tls.enable`.
-
-    Raises:
-        ArgumentError: A value is illegal, or `tls.client.trustCertPath` is missing.
-
-    Example:
-        >>> client_tls({}) is None
-        True
-        >>> client_tls({"tls.enable": "true", "tls.client.trustCertPath": "ca.pem"}).trust.name
-        'ca.pem'
+    A server that refuses plain connections uses TLS itself unless `tls.enable` is `false`; `use_tls` is another default
+    of this key. Servers are verified unless `tls.client.authServer` is `false` or `tls.test.mode.enable` is `true`;
+    `ArgumentError` if `tls.client.trustCertPath` is missing then.
     """
     settings = _merge_file(values)
     # Servers of a cluster that refuse plain connections can be reached by its brokers only with TLS.

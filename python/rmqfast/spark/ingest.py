@@ -51,17 +51,8 @@ def ingest(
 ) -> Ingested:
     """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`; the day is that of `store_timestamp`, in UTC.
 
-    Args:
-        spark: The session.
-        path: The store's directory.
-        topics: Topics to write; None for all.
-        out: A path or URL that Spark can write to.
-        mode: Spark's save mode, for an `out` that exists.
-        progress: Called from another thread while Spark works.
-        arguments: Arguments of `read_store`.
-
-    Returns:
-        Rows, bytes, seconds, damage; counted while writing, without a second job.
+    `out` is a path or URL that Spark can write to, `mode` Spark's save mode if it exists. `topics` None means all.
+    `progress` is called from another thread. The result is counted while writing, without a second job.
 
     Raises:
         UnknownTopicError: The store has no such topic.

@@ -18,12 +18,7 @@ MAX_ADDRESSES = 1000
 
 @dataclass(slots=True)
 class BrokerData:
-    """A broker: a master and its slaves.
-
-    Attributes:
-        cluster: Cluster named in the broker's first registration.
-        addresses: `ip:port` by broker id.
-    """
+    """A master and its slaves; `addresses` are `ip:port` by broker id, `cluster` is that of the first registration."""
 
     cluster: str
     broker_name: str

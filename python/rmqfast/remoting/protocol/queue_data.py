@@ -22,13 +22,10 @@ MAX_QUEUES_IN_ALL = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class QueueData:
-    """Queues and permissions of a topic on one broker.
+    """Numbers of queues and permissions of a topic on one broker.
 
-    Attributes:
-        read_queue_nums: Queues for consumers.
-        write_queue_nums: Queues for producers.
-        perm: Sum of 4 (read), 2 (write) and 1 (new topics inherit from it).
-        topic_sys_flag: 1 for a unit, 2 for a subscription of a unit.
+    `perm` is the sum of 4 (read), 2 (write) and 1 (new topics inherit from it). `topic_sys_flag` is 1 for a unit, 2 for
+    a subscription of a unit.
     """
 
     broker_name: str

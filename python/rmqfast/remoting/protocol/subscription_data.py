@@ -21,7 +21,6 @@ class SubscriptionData:
 
     Attributes:
         sub_string: Tags joined by `||`, `*` for all messages, or an SQL92 expression.
-        tags_set: The tags, in the client's order.
         code_set: Java hashes of the tags.
         sub_version: Version set by the client, in milliseconds since 1970; the highest version counts.
         expression_type: `TAG` or `SQL92`.

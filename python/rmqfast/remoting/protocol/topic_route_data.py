@@ -20,16 +20,7 @@ _MOST_DIGITS = 18
 
 @dataclass(frozen=True, slots=True)
 class TopicRouteData:
-    """The route of a topic.
-
-    Example:
-        >>> route = TopicRouteData.of_body(
-        ...     b'{"brokerDatas":[{"brokerAddrs":{0:"10.0.0.1:10911"},"brokerName":"a","cluster":"c"}],'
-        ...     b'"queueDatas":[{"brokerName":"a","perm":6,"readQueueNums":8,"topicSysFlag":0,"writeQueueNums":8}]}'
-        ... )
-        >>> route.broker_datas[0].addresses, route.queue_datas[0].read_queue_nums
-        ({0: '10.0.0.1:10911'}, 8)
-    """
+    """The route of a topic: its queues, brokers and addresses."""
 
     queue_datas: Sequence[QueueData]
     broker_datas: Sequence[BrokerData]
@@ -66,12 +57,7 @@ class TopicRouteData:
 
 
 def ordered_queue_nums(order_topic_conf: str) -> list[tuple[str, int]]:
-    """Parses the brokers of an ordered topic with their numbers of queues.
-
-    Example:
-        >>> ordered_queue_nums("broker-a:4;broker-b:x;broker-c:2")
-        [('broker-a', 4), ('broker-c', 2)]
-    """
+    """Parses "broker-a:4;broker-b:2", the brokers of an ordered topic with their queues; skips malformed entries."""
     entries = (entry.partition(":") for entry in order_topic_conf.split(";"))
     # Check the length first, since Python refuses to parse numbers of thousands of digits.
     numbers = ((name, int(nums)) for name, _, nums in entries if nums.isdecimal() and len(nums) <= _MOST_DIGITS)

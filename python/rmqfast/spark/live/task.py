@@ -25,9 +25,7 @@ _LOG = logging.getLogger("rmqfast.spark")
 def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
     """Yields the batches of one piece of `read.plan()`; a retried task yields the same rows.
 
-    Raises:
-        DataLossError: Messages no longer exist, unless `failOnDataLoss` is false.
-        ClientError: A broker refuses, or does not answer for `retryTimeoutMs`.
+    Raises `DataLossError` if messages no longer exist, unless `failOnDataLoss` is false.
     """
     freeze_imports_once()
     # Opened in the worker, since a connection cannot be pickled.
