@@ -122,7 +122,6 @@ class Brokers:
 
         Raises:
             ArgumentError: A key is not in `UPDATABLE`, or `changes` is empty.
-            ResponseError: The broker refuses.
             ClientError: The broker reports success but keeps old values.
         """
         other_keys = sorted(set(changes) - UPDATABLE)

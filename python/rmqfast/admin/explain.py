@@ -2,8 +2,7 @@
 
 RocketMQ has no such command; `DefaultMQAdminExtImpl.messageTrackDetail` comes closest.
 
-Source: `DefaultMQPushConsumerImpl.resetRetryAndNamespace`, `PullMessageProcessor`,
-`ClientManageProcessor.checkClientConfig`.
+Source: `DefaultMQPushConsumerImpl`, `PullMessageProcessor`, `ClientManageProcessor.checkClientConfig`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 `explain` collects the facts from brokers; `delivery` and `outcome` draw conclusions.
 
-Source: `ExpressionMessageFilter`, `MessageEvaluationContext`, `MessageExtBrokerInner.tagsString2tagsCode`,
-`String.hashCode`, `SelectorParser.jj`.
+Source: `ExpressionMessageFilter`, `MessageEvaluationContext`, `MessageExtBrokerInner`, `SelectorParser.jj`.
 """
 
 from __future__ import annotations

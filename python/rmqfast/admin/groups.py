@@ -91,10 +91,7 @@ class Groups:
         """Returns the progress of a group in its queues on all brokers.
 
         With `topic`, returns the progress in that topic only, which also works for a group without a retry topic.
-
-        Raises:
-            ResponseError: 17, the group has no retry topic, since no member ever connected.
-            ClientError: 206, the group has no offsets.
+        `ResponseError` 17 if no member ever connected, `ClientError` 206 if the group has no offsets.
         """
         answers = [stats_at(self._client, each, group, topic) for each in self._client.brokers_of_group(group, topic)]
         stats = ConsumeStats.of_brokers(answers)
@@ -106,8 +103,7 @@ class Groups:
     def connections(self, group: str) -> ConsumerConnection:
         """Returns the online members of a group, as the first broker with its retry topic knows them.
 
-        Raises:
-            ResponseError: 206, no member is online; 17, the group has no retry topic.
+        Raises `ResponseError` 206 if no member is online, 17 if the group has no retry topic.
         """
         for broker in self._client.brokers_of_group(group)[:1]:
             members = members_at(self._client, broker.address, group)
@@ -118,8 +114,7 @@ class Groups:
     def producer_connections(self, group: str, topic: str) -> list[Connection]:
         """Returns the online producers of a group, as the first broker of a topic knows them.
 
-        Raises:
-            ResponseError: 1, the broker knows no producer of the group; 17, the topic does not exist.
+        Raises `ResponseError` 1 if the broker knows no producer of the group, 17 if the topic does not exist.
         """
         code, fields = RequestCode.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": group}
         for broker in self._client.brokers_of(topic)[:1]:

@@ -78,7 +78,6 @@ class Topics:
 
         Raises:
             ClientError: The name is illegal, or the cluster or a broker does not exist.
-            ResponseError: A broker refuses.
         """
         check_topic(topic)
         config = TopicConfig(

@@ -30,8 +30,8 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': 
 def encode(value: Any, *, standard: bool = False) -> bytes:
     r"""Returns a value as the JSON that RocketMQ writes; `ArgumentError` for other types or nesting deeper than 64.
 
-    Members of objects are sorted by name, queues keep their order. Members that are `None` are omitted. NaN and infinity
-    become `null`. With `standard`, number keys are quoted, maps are sorted, and the output is ASCII.
+    Members of objects are sorted by name, queues keep their order. Members that are `None` are omitted. NaN and
+    infinity become `null`. With `standard`, number keys are quoted, maps are sorted, and the output is ASCII.
 
     Example:
         >>> encode({"b": None, "a": {0: "x", 1: 1e7}, "c": [True, "é"]}).decode()

@@ -1,4 +1,4 @@
-"""Damage that tasks find, sent to the driver by a Spark accumulator."""
+"""Damage that tasks find, sent to the driver by a Spark accumulator (`AccumulatorV2`)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,5 @@ def damage_accumulator(spark: SparkSession) -> Accumulator[frozenset[Damage]]:
         1645
         >>> [(place.offset, place.length) for place in damage.value]
         [(1508364, 24117)]
-
-    Source: `AccumulatorV2` of Spark.
     """
     return spark.sparkContext.accumulator(frozenset(), _Places())

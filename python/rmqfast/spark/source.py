@@ -48,8 +48,6 @@ class RocketMQDataSource(DataSource):
         >>> path = str(getfixture("golden_store")("basic-4.9.4"))
         >>> spark.read.format("rocketmq").option("storePath", path).option("topic", "fx_q1").load().count()
         1259
-
-    Source: `RocketMQSourceProvider` of rocketmq-spark.
     """
 
     def __init__(self, options: dict[str, str]) -> None:

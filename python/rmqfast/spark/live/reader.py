@@ -101,8 +101,6 @@ def read_topic(
         >>> spark, cluster = getfixture("spark"), getfixture("live_cluster")
         >>> read_topic(spark, cluster.name_server, "orders", tags="paid", columns=["tags"]).distinct().collect()
         [Row(tags='paid')]
-
-    Source: `RocketMqUtils.createRDD` of rocketmq-spark.
     """
     check_engine(engine)
     check_names(arguments, ReadArguments)

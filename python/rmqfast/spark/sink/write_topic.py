@@ -51,8 +51,6 @@ def write_topic(frame: DataFrame, name_server: str, topic: str | None = None, **
         >>> with rmqfast.EmbeddedCluster() as cluster:
         ...     write_topic(orders, cluster.name_server, "orders").rows
         2
-
-    Source: `DataFrame.mapInArrow`; the sink of rocketmq-spark.
     """
     if frame.isStreaming:
         raise ArgumentError(
