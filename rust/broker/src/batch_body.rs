@@ -29,6 +29,7 @@ pub fn messages(mut bytes: &[u8]) -> Option<Vec<BatchMessage<'_>>> {
         messages.push(message_of(message.get(12..)?)?);
         bytes = rest;
     }
+    // an empty body is no batch
     (!messages.is_empty()).then_some(messages)
 }
 
@@ -39,6 +40,7 @@ fn message_of(bytes: &[u8]) -> Option<BatchMessage<'_>> {
     let (body, bytes) = bytes.split_at_checked(usize::try_from(i32::from_be_bytes(*length)).ok()?)?;
     let (length, properties) = bytes.split_first_chunk()?;
     let length = usize::try_from(i16::from_be_bytes(*length)).ok()?;
+    // the properties must end exactly where the message ends
     (length == properties.len()).then(|| BatchMessage { flag: i32::from_be_bytes(*flag), body, properties })
 }
 

@@ -45,7 +45,7 @@ pub struct BrokerState {
     /// Positions of the log that slaves reported.
     pub replicas: Arc<Replicas>,
     // These four are also in `counters`. Kept here, they cost no look-up per message.
-    /// Stored messages.
+    /// Messages stored since the start.
     pub puts: Arc<Counter>,
     /// Messages that could not be stored.
     pub failed_puts: Arc<Counter>,

@@ -17,6 +17,7 @@ impl Counter {
     /// Counts one call with this number of messages and bytes.
     #[inline]
     pub fn add(&self, messages: usize, bytes: u64) {
+        // Relaxed, as the numbers only serve statistics
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.messages.fetch_add(messages as u64, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);

@@ -172,6 +172,7 @@ impl Handler for DataPlane {
                 (body > most).then(|| (response::MESSAGE_ILLEGAL, send::illegal(most)))
             }
             _ => {
+                // a small maxMessageSize must not refuse other requests
                 let most = most.max(MAX_BODY);
                 (body > most)
                     .then(|| (response::SYSTEM_ERROR, format!("body: expected at most {most} bytes, got {body}")))

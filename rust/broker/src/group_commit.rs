@@ -32,6 +32,7 @@ impl SendReceipt {
             OffsetMessageId { host, physical_offset: place.physical_offset }.write(&mut ids);
         }
         let queue_offset = places.first().map_or(0, |place| place.queue_offset);
+        // ids are ASCII, so the conversion cannot fail
         Self { ids: String::from_utf8(ids).unwrap_or_default(), queue_id, queue_offset }
     }
 

@@ -60,6 +60,7 @@ fn outcome(state: &BrokerState, connection: &Connection, request: &Command<'_>) 
             state.offsets.commit(group, topic, queue_id, offset);
             Outcome::Committed
         }
+        // QUERY_CONSUMER_OFFSET; a negative offset counts as none
         _ => match state.offsets.get(text("consumerGroup")?, topic, queue_id).filter(|offset| *offset >= 0) {
             Some(offset) => Outcome::Offset(offset),
             // a new group starts at 0 if the queue still has its first message in memory

@@ -123,8 +123,10 @@ impl Offsets {
     pub fn take_changed(&self, limit: usize) -> Vec<ChangedOffsets> {
         let mut inner = self.write();
         let rest = inner.changed.len().saturating_sub(limit);
+        // from the end, which moves no other entries
         let keys = inner.changed.split_off(rest);
         if rest == 0 {
+            // frees the memory of a burst
             inner.changed.shrink_to(limit);
         }
         keys.into_iter().map(|(group, topic)| inner.take(&group, &topic)).collect()

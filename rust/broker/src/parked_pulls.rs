@@ -22,7 +22,6 @@ pub enum Look {
     Last,
 }
 
-/// A waiting pull.
 #[derive(Debug)]
 pub struct ParkedPull {
     pub answer: Answer,
@@ -41,6 +40,7 @@ impl ParkedPull {
     }
 
     fn is_over(&self, now: Instant) -> bool {
+        // a closed connection counts as over, as nobody would read the answer
         self.until <= now || !self.answer.connection.is_open()
     }
 }
@@ -63,7 +63,7 @@ struct Early {
 
 type Queues = HashMap<i32, Vec<AtQueueEnd>>;
 
-/// All waiting pulls.
+/// Waiting pulls by topic and queue, and early pulls by group.
 #[derive(Debug, Default)]
 pub struct ParkedPulls {
     at_queue_end: Mutex<HashMap<Box<str>, Queues>>,

@@ -93,6 +93,7 @@ pub fn answer_aside(state: &Arc<BrokerState>, pull: &ParkedPull, look: Look) {
 
 fn answer_waiting(state: &Arc<BrokerState>, pull: &ParkedPull, look: Look, is_aside: bool) {
     let ParkedPull { answer, request, .. } = pull;
+    // no work for a peer that is gone
     if answer.connection.is_open() {
         Pulling { state, connection: &answer.connection, request: &request.borrow(), look, is_aside }.answer_later();
     }
@@ -395,6 +396,7 @@ fn kept_filter(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>>
     KEPT.with_borrow_mut(|kept| {
         if let Some(at) = kept.iter().position(|(of_kind, of_text, _)| of_kind.as_deref() == kind && **of_text == *text)
         {
+            // the list is ordered by last use: a used filter moves to the back
             let filter = kept.remove(at)?;
             kept.push_back(filter);
         } else {

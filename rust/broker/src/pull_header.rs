@@ -50,6 +50,7 @@ impl<'a> PullHeader<'a> {
                 "sysFlag" => (header.sys_flag, seen[5]) = (number(name, value)?, true),
                 "commitOffset" => (header.commit_offset, seen[6]) = (number(name, value)?, true),
                 "suspendTimeoutMillis" => {
+                    // a negative time counts as no hold
                     (header.suspend_ms, seen[7]) = (number::<i64>(name, value)?.max(0).cast_unsigned(), true);
                 }
                 "subVersion" => (header.sub_version, seen[8]) = (number(name, value)?, true),

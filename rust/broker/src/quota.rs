@@ -22,6 +22,7 @@ impl Quota {
     pub fn take(&self, connection: u64, now: Instant) -> bool {
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         let (tokens, at) = budgets.entry(connection).or_insert((self.burst, now));
+        // tokens since the last call, up to the burst
         let gained = now.saturating_duration_since(*at).as_secs_f64() * self.per_second;
         (*tokens, *at) = ((*tokens + gained).min(self.burst), now);
         let is_there = *tokens >= 1.0;

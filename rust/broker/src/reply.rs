@@ -57,6 +57,7 @@ impl<'a> Reply<'a> {
         if !self.is_oneway {
             let remark = Some(remark);
             let header = Header { code, remark, fields, opaque: self.opaque, ..Header::response(self.serialize_type) };
+            // to undo the header if the log was truncated meanwhile
             let start = self.out.frames().len();
             header.write_before(records.bytes(), self.out.frames());
             if records.bytes() < LARGE {

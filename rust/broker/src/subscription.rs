@@ -83,6 +83,7 @@ impl Subscription {
 
     /// Returns whether its pulls are answered on the thread for expensive filters.
     pub fn is_heavy(&self) -> bool {
+        // for a message without properties, as no message is known yet
         self.cost(0) > HEAVY
     }
 

@@ -63,6 +63,7 @@ impl Default for Tables {
             topics: RwLock::default(),
             groups: RwLock::default(),
             online: RwLock::default(),
+            // Java's default of `brokerPermission`
             permission: AtomicI32::new(perm::READ | perm::WRITE),
             on_subscription_change: OnceLock::new(),
         }

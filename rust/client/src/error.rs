@@ -20,7 +20,6 @@ pub enum Error {
     /// The puller was used after [`close`](crate::puller::Puller::close).
     #[error("the puller is closed")]
     Closed,
-    /// An illegal argument.
     #[error("{0}")]
     Argument(String),
     /// Bodies of messages that do not match their CRC or do not decompress.

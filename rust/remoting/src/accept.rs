@@ -16,7 +16,6 @@ use tokio_rustls::server::TlsStream;
 /// First byte of a TLS handshake. A frame with this first byte would have 352 MiB.
 pub const HANDSHAKE: u8 = 0x16;
 
-/// An accepted connection.
 pub enum Begun {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),

@@ -114,6 +114,7 @@ impl Address {
     pub fn end_idle(&self, now: Instant) {
         let mut state = self.lock();
         let waits = |since: Instant| now.saturating_duration_since(since) < MAX_IDLE_TIME;
+        // the list is sorted by age, so old connections are at the front
         let old = state.idle.iter().take_while(|(_, since)| !waits(*since)).count();
         let ended: Vec<_> = state.idle.drain(..old).collect();
         drop(state);
@@ -226,6 +227,7 @@ fn pause(failures: u32, random: f64) -> Duration {
 
 fn random() -> f64 {
     let drawn = RandomState::new().build_hasher().finish();
+    // 53 random bits, as many as a double holds exactly
     (drawn >> 11) as f64 / (1_u64 << 53) as f64
 }
 
@@ -238,7 +240,7 @@ mod tests {
 
     static IS_LATER: AtomicBool = AtomicBool::new(false);
 
-    /// Stands still, then goes on by the pause after a first failure.
+    /// A clock that first stands still, then jumps by the pause after a first failure.
     fn clock() -> Instant {
         static START: LazyLock<Instant> = LazyLock::new(Instant::now);
         *START + if IS_LATER.load(Ordering::Relaxed) { FIRST_PAUSE } else { Duration::ZERO }

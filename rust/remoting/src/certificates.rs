@@ -29,6 +29,7 @@ pub fn make_certificates(names: &[String], begin: Date, end: Date) -> Result<Cer
     let failed = |error| unusable(&error);
     let (authority_key, server_key) = (KeyPair::generate().map_err(failed)?, KeyPair::generate().map_err(failed)?);
     let mut authority = params(&[], "rmqfast authority", begin, end)?;
+    // path length 0: it signs servers, but no further authorities
     authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let mut server = params(names, "rmqfast server", begin, end)?;

@@ -184,6 +184,7 @@ impl Client {
     }
 
     fn opaque(&mut self) -> i32 {
+        // may wrap, as only one request is in flight
         self.next_opaque = self.next_opaque.wrapping_add(1);
         self.next_opaque
     }

@@ -62,7 +62,7 @@ pub(crate) struct Watch {
     pub frame_began: AtomicU64,
     /// Start of a write that is not complete; 0 for none.
     pub write_began: AtomicU64,
-    /// Total bytes written.
+    /// Bytes written since the start.
     pub written: AtomicU64,
 }
 
@@ -211,6 +211,7 @@ impl Connection {
     /// returns 0.
     pub(crate) fn lost_oneway(&self) -> u64 {
         let gathered = self.oneway.gathered.load(Ordering::Relaxed);
+        // fetch_max returns the count settled before, so that each request is reported once
         gathered - self.oneway.settled.fetch_max(gathered, Ordering::Relaxed).min(gathered)
     }
 

@@ -133,6 +133,7 @@ impl Connections {
     /// As [`request`](Self::request).
     pub fn request_with(&self, address: &str, ask: Ask<'_>) -> Result<(Client, ReceivedFrame)> {
         let address = self.address(address)?;
+        // dead connections are dropped until a live one is found
         let idle =
             std::iter::from_fn(|| address.take_idle()).find_map(|mut client| client.is_alive().then_some(client));
         if let Some(mut client) = idle {
@@ -262,6 +263,7 @@ impl Connections {
         let (mut seen, mut until) = (written(), Instant::now() + LAST_WORDS);
         while !shared.iter().all(|connection| connection.is_drained()) && Instant::now() < until {
             interrupt()?;
+            // polled, as sessions do not signal that their output is empty
             std::thread::sleep(Duration::from_millis(1));
             // progress restarts the wait
             if written() != seen {
@@ -393,6 +395,7 @@ struct Open {
     reason: Option<Error>,
 }
 
+// on drop, so that the handler learns of the end even after a panic
 impl Drop for Open {
     fn drop(&mut self) {
         self.connection.close();

@@ -15,7 +15,6 @@ use tokio::time::timeout_at;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// An open connection.
 #[derive(Debug)]
 pub enum DialledStream {
     Plain(TcpStream),
@@ -43,6 +42,7 @@ pub fn dial(
 ) -> Result<DialledStream> {
     let until = Instant::now() + timeout;
     let secured = tls.map(|tls| connector(address, tls)).transpose()?;
+    // room for the result, so that the task never blocks
     let (sender, receiver) = sync_channel(1);
     let name = address.to_owned();
     // on another thread, as resolving a host name cannot be interrupted
@@ -79,6 +79,7 @@ fn connector(address: &str, tls: &ClientTls) -> Result<Secured> {
 /// [`Error::Tls`].
 pub fn server_name(address: &str) -> Result<ServerName<'static>> {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+    // an IPv6 address stands in brackets
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let named = ServerName::try_from(host.to_owned());
     named.map_err(|e| Error::Tls { address: address.to_owned(), reason: e.to_string() })

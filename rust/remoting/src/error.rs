@@ -1,4 +1,4 @@
-//! Errors of connections.
+//! Errors of connections and of their bytes.
 use std::io;
 use std::path::PathBuf;
 

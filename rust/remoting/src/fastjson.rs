@@ -44,7 +44,7 @@ pub enum Key {
 /// Reason why a document is not valid JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoJson {
-    /// A syntax error.
+    /// A syntax error at a character.
     #[error("no json at character {at}: expected {expected}, got {got}")]
     At {
         /// Index of the character, from 0.
@@ -69,10 +69,12 @@ impl Json {
     /// assert_eq!(body, Json::Object(vec![(Key::Number(0), Json::Text("x".into()))]));
     /// ```
     pub fn of_body(body: &[u8]) -> Result<Self, NoJson> {
+        // a cheap upper limit, before any memory is allocated
         if memchr::memchr3_iter(b',', b'[', b'{', body).nth(MAX_VALUES).is_some() {
             return Err(NoJson::TooMany);
         }
         let text = String::from_utf8_lossy(body);
+        // without a byte order mark
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         if text.trim().is_empty() { Ok(Self::Null) } else { Parser { text, at: 0 }.document() }
     }
@@ -176,6 +178,7 @@ impl Parser<'_> {
         }
         let end = usize::from(rest.first() == Some(&b'-'));
         let end = end + rest[end..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        // an i64 with its sign has at most 20 characters
         let number = self.text[start..start + end].parse::<i128>().ok().filter(|_| end <= 20);
         let is_whole = !matches!(rest.get(end), Some(b'.' | b'e' | b'E'));
         let number = number.filter(|_| is_whole).ok_or_else(|| self.error("a key"))?;

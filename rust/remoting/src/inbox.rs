@@ -78,6 +78,7 @@ impl Inbox {
         if self.end < self.bytes.len() {
             return;
         }
+        // moves the incomplete frame to the front before the buffer may grow
         self.bytes.copy_within(self.start..self.end, 0);
         (self.start, self.end) = (0, self.end - self.start);
         if self.end + USUAL > self.bytes.len() {

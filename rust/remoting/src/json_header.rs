@@ -19,6 +19,7 @@ use std::fmt;
 /// # Errors
 /// [`Error::Malformed`], [`Error::TooLarge`].
 pub fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Command<'a>> {
+    // usual headers by the fast parser, others by the general parser
     let command = match json_scan::decode(bytes) {
         Some(command) => command,
         None => decode_any(bytes)?,

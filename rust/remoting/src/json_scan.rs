@@ -29,6 +29,7 @@ pub fn decode(header: &[u8]) -> Option<Command<'_>> {
         }
         match scan.next()? {
             b',' => {}
+            // bytes after the object are left to the general parser
             b'}' => return (scan.at == header.len()).then_some(command),
             _ => return None,
         }
@@ -82,6 +83,7 @@ impl<'a> Scan<'a> {
         let start = self.at;
         let end = start + memchr2(b'"', b'\\', &self.text.as_bytes()[start..])?;
         let text = self.text.get(start..end)?;
+        // JSON requires an escape for control characters
         if text.bytes().any(|b| b < b' ') {
             return None;
         }

@@ -88,6 +88,7 @@ pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> 
 /// Parses the key of a file.
 pub fn key_of(source: &Source) -> Result<PrivateKeyDer<'static>> {
     let bytes = source.bytes("key")?;
+    // both PEM formats of encrypted keys contain this word
     if bytes.windows(9).any(|word| word == b"ENCRYPTED") {
         let got = "an encrypted key; `openssl pkey -in KEY -out PLAIN` takes the password off";
         return Err(source.file_error("key", "a PEM key without a password", got));

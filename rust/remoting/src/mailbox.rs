@@ -69,6 +69,7 @@ impl Turns {
     }
 
     fn pop(&mut self) -> Option<Event> {
+        // round robin: below, the connection goes to the back if it has more events
         let connection = self.next.pop_front()?;
         let waiting = self.waiting.get_mut(&connection)?;
         let event = waiting.pop_front();
@@ -167,7 +168,7 @@ impl Mailbox {
         self.arrived.notify_one();
     }
 
-    /// Adds a warning.
+    /// Adds a warning for the log of the control plane.
     pub fn warn(&self, what: impl ToString) {
         // no connection has the id 0
         self.lock().small.push(0, Event::Warning(what.to_string()));

@@ -111,6 +111,7 @@ impl Outgoing {
     fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let mut at = 0;
         let with_bodies = self.bodies.iter().flat_map(move |(place, body)| {
+            // the bytes of frames before the body, then the pieces of the body
             let before = &self.frames[std::mem::replace(&mut at, *place)..*place];
             std::iter::once(before).chain((0..).map_while(|number| body.piece(number)))
         });

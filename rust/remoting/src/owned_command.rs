@@ -93,6 +93,7 @@ impl<'a> FromIterator<(&'a str, &'a str)> for OwnedFields {
     fn from_iter<I: IntoIterator<Item = (&'a str, &'a str)>>(fields: I) -> Self {
         let fields = fields.into_iter();
         let expected = fields.size_hint().0;
+        // 24 bytes is a guess for a name and its value
         let mut owned = Self { text: String::with_capacity(expected * 24), ends: Vec::with_capacity(expected) };
         for (name, value) in fields {
             owned.text.push_str(name);

@@ -58,6 +58,7 @@ impl Pending {
     /// closed.
     pub fn wait(&self) -> Option<(i32, Receiver<OwnedCommand>)> {
         let opaque = self.opaque();
+        // room for the one answer, so that the session never blocks
         let (sender, receiver) = sync_channel(1);
         self.lock().as_mut()?.insert(opaque, Waiter::Caller(sender));
         Some((opaque, receiver))

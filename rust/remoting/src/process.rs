@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static ID: AtomicU32 = AtomicU32::new(0);
 
 pub fn id() -> u32 {
+    // no process has the id 0, so 0 means "not asked yet"
     match ID.load(Ordering::Relaxed) {
         0 => {
             let id = std::process::id();

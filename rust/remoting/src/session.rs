@@ -131,6 +131,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         self.inbox = inbox;
         self.inbox.drain(..used);
         if self.inbox.is_empty() {
+            // frees memory that only a large frame needed
             self.inbox.shrink_to(KEPT);
         }
         self.note_partial();

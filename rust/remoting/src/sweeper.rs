@@ -43,6 +43,7 @@ impl Patience {
     pub fn has_ended(&self, connection: &Connection, now: u64) -> bool {
         let watch = &connection.watch;
         let is_older =
+            // 0 means that nothing has begun
             |since: u64, limit: Duration| since != 0 && u128::from(now.saturating_sub(since)) > limit.as_millis();
         let at = |time: &AtomicU64| time.load(Ordering::Relaxed);
         is_older(at(&watch.active), self.idle)

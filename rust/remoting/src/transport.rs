@@ -139,6 +139,7 @@ fn read_tls(
     }
     take(tls, from, to)?;
     flush(tls, to)?;
+    // the TLS record may be incomplete, so the caller repeats the read
     Err(ErrorKind::Interrupted.into())
 }
 

@@ -23,6 +23,7 @@ impl fmt::Display for Moment {
 pub fn of(certificate: &[u8]) -> Option<(Moment, Moment)> {
     let (_, outer, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
     let (_, mut rest, _) = element(outer).filter(|(tag, ..)| *tag == SEQUENCE)?;
+    // the version is optional
     if element(rest)?.0 == VERSION {
         rest = element(rest)?.2;
     }

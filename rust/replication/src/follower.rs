@@ -235,6 +235,7 @@ impl Shared {
         self.last_store_ms.store(progress.last_store_ms, Ordering::Release);
         self.is_compared.store(progress.is_compared, Ordering::Release);
         self.compared_to.store(progress.compared_to, Ordering::Release);
+        // the position last, as `progress` reads it first
         self.position.store(progress.position, Ordering::Release);
     }
 

@@ -43,6 +43,7 @@ impl Header {
         let [a, b, c, d, e, f, g, h, size @ ..] = bytes;
         let offset = i64::from_be_bytes([a, b, c, d, e, f, g, h]);
         let size = i32::from_be_bytes(size);
+        // frames are contiguous, so another position means lost bytes or another log
         if u64::try_from(offset) != Ok(expected) {
             return Err(End::Frame { at: expected, reason: format!("offset: expected {expected}, got {offset}") });
         }

@@ -1,4 +1,5 @@
 //! Options of a master's HA port.
+//!
 //! Source: `MessageStoreConfig`.
 use rmqfast_remoting::ServerTls;
 use std::net::IpAddr;

@@ -99,6 +99,7 @@ impl Keeper {
             if state.writing_since.is_some_and(|since| since.elapsed() >= PATIENCE) {
                 return Err(End::Stalled(PATIENCE.as_secs()));
             }
+            // not before the first bytes, see the module's comment
             let is_due = state.has_read && last_report.is_none_or(|last| last.elapsed() >= REPORT_EVERY);
             drop(state);
             if is_due {

@@ -73,6 +73,7 @@ impl LogCopy {
         {
             self.last_store_ms = message.store_timestamp();
         }
+        // positions in the block, not relative to `at`
         records[before..].iter_mut().for_each(|record| record.at += at as u32);
         if whole > 0 {
             self.copy.copy_log(self.position, &bytes[..whole], last).map_err(End::Store)?;

@@ -34,7 +34,7 @@ pub struct LogStretch {
     pub end: u64,
 }
 
-/// Result of [`LogReader::advance`].
+/// Result of one call of [`LogReader::advance`].
 #[derive(Debug)]
 pub enum LogStep {
     /// A buffer whose first `len` bytes are complete records. [`LogReader::records`] has their positions.
@@ -155,6 +155,7 @@ impl LogReader {
         let from = self.position + self.len as u64;
         let count = self.stretch.addresses.len();
         let mut last = None;
+        // begins with the address that worked last
         for index in (0..count).map(|number| (self.address + number) % count) {
             match Connection::open(&self.stretch.addresses[index], None, from, LOOK) {
                 Ok(connection) => {

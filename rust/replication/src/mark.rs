@@ -50,6 +50,7 @@ impl Mark {
     }
 
     fn of(value: &Value) -> Option<Self> {
+        // positions are signed 64-bit numbers in RocketMQ
         let number = |name| value.get(name).and_then(Value::as_u64).filter(|number| i64::try_from(*number).is_ok());
         let mark = Self {
             position: number("position")?,
@@ -68,6 +69,7 @@ impl Mark {
         let Self { position, copy_end, compare_from, crc } = self;
         let value = json!({"position": position, "copyEnd": copy_end, "compareFrom": compare_from, "crc": crc});
         replace(&root.join(NAME), format!("{value}\n").as_bytes())?;
+        // the rename must be on the disk, too
         sync_directory(root)
     }
 }

@@ -24,6 +24,7 @@ impl Places {
     pub fn note(&self, copied: u64, position: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.waiting.back_mut().filter(|(last, _)| *last == copied) {
+            // nothing was copied since, so only the master's position advances
             Some((_, last)) => *last = position,
             None => state.waiting.push_back((copied, position)),
         }

@@ -48,6 +48,7 @@ impl Replicas {
 
     /// Returns whether any replica is less than `most_behind` bytes behind `position`. Otherwise a send does not wait.
     pub fn is_near(&self, position: u64, most_behind: u64) -> bool {
+        // strictly less than `most_behind`, as in `isSlaveOK`
         most_behind > 0 && self.table().has(position.saturating_sub(most_behind - 1))
     }
 

@@ -67,6 +67,7 @@ impl Source {
             [own, text("brokerIP2")].into_iter().flatten().map(|host| format!("{host}:{port}")).collect();
         addresses.dedup();
         let is_sync = text("brokerRole") == Some("SYNC_MASTER");
+        // only 5.x has `inSyncReplicas`, and waits for reports instead of connections
         let sends = match (is_sync, config.contains_key("inSyncReplicas")) {
             (false, _) => Sends::NeverWait,
             (true, true) => Sends::WaitForReports,

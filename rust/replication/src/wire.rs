@@ -110,6 +110,7 @@ fn connect(address: &str) -> io::Result<TcpStream> {
 
 fn write_all(mut socket: &TcpStream, header: &[u8], bytes: &[u8]) -> io::Result<()> {
     let mut slices = &mut [IoSlice::new(header), IoSlice::new(bytes)][..];
+    // skips empty slices
     IoSlice::advance_slices(&mut slices, 0);
     while !slices.is_empty() {
         match socket.write_vectored(slices) {

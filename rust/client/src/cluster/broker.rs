@@ -152,7 +152,7 @@ impl BrokerCall<'_> {
         end.ok_or_else(|| self.malformed("table: expected a commitLogMaxOffset".to_owned()))
     }
 
-    /// See `TopicCluster::are_listed_otherwise`.
+    /// Returns the answer for one topic, see `TopicCluster::are_listed_otherwise`.
     pub fn is_listed_otherwise(&self, topic: &str) -> Result<bool> {
         let answer = self.answer(request::GET_TOPIC_CONFIG, &[("topic", Value::Text(topic))])?;
         match answer.code {

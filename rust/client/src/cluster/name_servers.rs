@@ -5,7 +5,7 @@ use crate::error::Error;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Same as `ClientErrorCode.NO_NAME_SERVER_EXCEPTION`.
+// `ClientErrorCode.NO_NAME_SERVER_EXCEPTION`
 const NO_NAME_SERVER: i32 = 10004;
 
 /// Addresses of name servers, and the index of the chosen server.

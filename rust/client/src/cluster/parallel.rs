@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Maximum parallel requests.
+// Maximum parallel requests.
 const THREADS: usize = 16;
 /// Interval between two checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);

@@ -20,7 +20,7 @@ pub type Translate = dyn Fn(&str) -> Result<String> + Send + Sync;
 /// Checked while waiting for answers. An error ends the wait, for example after Ctrl-C.
 pub type CheckInterrupt = dyn Fn() -> rmqfast_remoting::Result<()> + Send + Sync;
 
-/// Same as `ClientErrorCode.CONNECT_BROKER_EXCEPTION`.
+// `ClientErrorCode.CONNECT_BROKER_EXCEPTION`
 pub const NO_ANSWER: i32 = 10001;
 
 /// Addresses, TLS, accounts and timeouts of a cluster.

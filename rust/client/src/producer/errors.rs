@@ -3,7 +3,7 @@ use crate::error::Error;
 use crate::remark::{plain_remark, step_after};
 use rmqfast_remoting::code::response;
 
-/// Same as `ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION`.
+// `ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION`
 pub const NO_ROUTE: i32 = 10005;
 
 /// Returns the error for a topic without a route. `answer` is the name server's code and remark, if it refused.

@@ -85,9 +85,9 @@ impl PublishQueues {
 /// The queue of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Index in [`PublishQueues::queues`].
+    /// A queue by its index in [`PublishQueues::queues`].
     Listed(usize),
-    /// Broker name and queue id.
+    /// A queue by its broker's name and its id, which need not be listed.
     Named(Arc<str>, i32),
 }
 

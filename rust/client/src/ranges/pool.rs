@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(with_queues(&POOL.lock()), MOST_AHEAD);
         let taken = POOL.take(&key("a"), &[(queue.clone(), 5)]).and_then(|puller| puller.position(&queue));
         assert_eq!((taken, with_queues(&POOL.lock())), (Some(5), MOST_AHEAD - 1));
-        // nobody else gets what is read ahead: two have no queue any more
+        // messages read ahead are for one reader only: two pullers have no queue any more
         let others = || POOL.take(&key("a"), &[(queue.clone(), 99)]).map(|puller| puller.has_queues());
         assert_eq!([others(), others(), others()], [Some(false), Some(false), None]);
         assert!(!format!("{:?}", key("secret")).contains("secret"));

@@ -293,7 +293,7 @@ mod tests {
         let nothing = answer(PullStatus::NoNewMsg, 10, 10, (0, 10), 0);
         assert_eq!(endless.take(&nothing, 90 * SECOND), Verdict::default());
         assert_eq!((endless.trouble(), endless.stall_time(900 * SECOND)), (None, Duration::ZERO));
-        // the queue was cut off, or made anew
+        // the queue was truncated, or the topic was created again
         let verdict = endless.take(&answer(PullStatus::OffsetIllegal, 10, 5, (0, 5), 0), 91 * SECOND);
         assert!(verdict.is_late && endless.ends_early());
         assert_eq!(endless.stall_time(100 * SECOND), 10 * SECOND);

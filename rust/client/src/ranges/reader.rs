@@ -27,7 +27,7 @@ const AHEAD: Threshold = Threshold { messages: MOST_MESSAGES, bytes: 32 << 20 };
 const PAUSE: Duration = Duration::from_secs(1);
 const NEXT_STEP: &str = "on_damage=\"warn\" (failOnDataLoss=false) reads what is left";
 
-/// Result of [`RangeReader::advance`].
+/// Result of one call of [`RangeReader::advance`].
 #[derive(Debug)]
 pub enum Step {
     /// Answers with at least one message each. Their rows are the messages to return.
@@ -39,7 +39,7 @@ pub enum Step {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Messages returned.
+    /// Messages returned to the caller.
     pub rows: u64,
     /// Bytes of records pulled.
     pub bytes: u64,

@@ -14,7 +14,7 @@ const FIXED: usize = 4 + 4 + 4 + 4 + 4 + 2;
 pub struct BatchMessage<'a> {
     /// The application's flag of 32 bits.
     pub flag: i32,
-    /// Body, not compressed.
+    /// The uncompressed body, as batches are never compressed.
     pub body: &'a [u8],
     pub properties: &'a str,
 }

@@ -3,11 +3,11 @@
 //! Source: `SendMessageRequestHeaderV2`, `DefaultMQProducerImpl.sendKernelImpl`.
 use rmqfast_remoting::Value;
 
-/// Request code SEND_MESSAGE_V2.
+// SEND_MESSAGE_V2
 pub const CODE: i32 = 310;
-/// Request code SEND_BATCH_MESSAGE.
+// SEND_BATCH_MESSAGE
 pub const BATCH_CODE: i32 = 320;
-/// Request code SEND_REPLY_MESSAGE_V2.
+// SEND_REPLY_MESSAGE_V2
 pub const REPLY_CODE: i32 = 325;
 
 #[derive(Clone, Copy, Debug)]

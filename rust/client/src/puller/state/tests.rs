@@ -8,7 +8,7 @@ use crate::puller::test_record::record;
 use proptest::prelude::*;
 use rmqfast_remoting::{Command, Frame, Header, Limits, Value, frame};
 
-/// A queue as a broker has it: each message is there or was filtered out.
+/// A broker's queue, in which some offsets have no matching message.
 struct Log {
     min: i64,
     matches: Vec<bool>,
@@ -383,7 +383,7 @@ fn at_the_end_one_pull_is_held_and_does_not_count() {
     assert_eq!(state.requests(0, now).len(), 1);
 }
 
-/// Has a broker with enough messages answer until nothing is asked for. Gives what was told of flow control.
+/// Answers requests from a full queue until no more are sent. Returns the flow-control events.
 fn fill(state: &mut State, now: Instant) -> Vec<FlowControl> {
     loop {
         let requests = state.requests(0, now);
@@ -394,7 +394,7 @@ fn fill(state: &mut State, now: Instant) -> Vec<FlowControl> {
     }
 }
 
-/// Takes only what was told of flow control.
+/// Takes all items and returns the flow-control events.
 fn flow_control(state: &mut State) -> Vec<FlowControl> {
     let (told, others) =
         std::mem::take(&mut state.ready).into_iter().partition(|item| matches!(item, Item::FlowControl(_)));
