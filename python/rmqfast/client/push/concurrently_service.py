@@ -1,4 +1,4 @@
-"""Consumes messages in any order, on many threads.
+"""Consumes messages in any order, on several threads.
 
 Source: RocketMQ's `ConsumeMessageConcurrentlyService`, `ProcessQueue`.
 """
@@ -25,14 +25,14 @@ _log = logger_of(__name__)
 
 _SUCCESS = ConsumeConcurrentlyStatus.CONSUME_SUCCESS
 _DIRECT_RESULTS = {_SUCCESS: "CR_SUCCESS", ConsumeConcurrentlyStatus.RECONSUME_LATER: "CR_LATER"}
-#: Messages of a queue whose time is over that are looked at in one round.
+#: Maximum number of expired messages of a queue that are sent back in one round.
 _MOST_EXPIRED = 16
 #: The delay level of a message whose listener takes too long.
 _LEVEL_OF_EXPIRED = 3
 
 
 class ConsumeRequest:
-    """Messages of one call of the listener."""
+    """The messages of one call of the listener."""
 
     __slots__ = ("indexes", "messages", "process_queue", "queue", "run", "started")
 
@@ -56,11 +56,11 @@ class ConsumeRequest:
 
 
 class ConsumeMessageConcurrentlyService(ConsumeService):
-    """Calls the listener on many threads."""
+    """Calls the listener on several threads."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
-        # never more: Java's tasks wait in a queue without limit, which is why its pool does not grow to the maximum
+        # the minimum is also the maximum: Java's pool never grows either, because its task queue is unlimited
         threads = self._options.consume_thread_min
         self._workers: Workers[ConsumeRequest] = Workers(self.run, threads, f"rmqfast-consume-{self._group}")
         self._running: dict[int, ConsumeRequest] = {}
@@ -93,10 +93,10 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
 
     def run(self, request: ConsumeRequest) -> None:
         process_queue, queue = request.process_queue, request.queue
-        # it is another member's queue by now, who has these messages as well
+        # the queue belongs to another member now, which also gets these messages
         if process_queue.is_dropped:
             return
-        # a listener sees the topic that a message was first sent to
+        # a listener sees the original topic of a retried message
         if queue.topic == self._retry_topic:
             request.messages = self._with_first_topics(request.messages, queue.topic)
         context = ConsumeConcurrentlyContext(queue)
@@ -132,12 +132,12 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         process_queue = request.process_queue
         offset = process_queue.remove(request.run, done)
         if offset >= 0 and not process_queue.is_dropped:
-            # another thread may have noted a greater one meanwhile, which then stays
+            # another thread may have stored a higher offset meanwhile, which then stays
             self._offsets.update_offset(request.queue, offset, increase_only=True)
         self._on_done(process_queue)
 
     def clean_expired(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """Sends back messages that keep a listener too long, if they hold up the queue's offset."""
+        """Sends back messages whose listener takes too long, if they block the queue's offset."""
         timeout = self._options.consume_timeout * 60
         for _ in range(min(process_queue.count, _MOST_EXPIRED)):
             first = process_queue.first()
@@ -146,7 +146,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
             run, index = first
             messages = run.messages[index : index + 1]
             if not messages:
-                continue  # its listener was ready just now
+                continue  # its listener has just finished
             (message,) = self._with_first_topics(messages, queue.topic)
             _log.warning("group %s, %s: the time of message %s is over", self._group, queue, message.msg_id)
             if not self._send_back.is_sent(message, _LEVEL_OF_EXPIRED, None):
@@ -173,9 +173,9 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         return {"order": False, **result}
 
     def _give_back(self, request: ConsumeRequest, first: int, delay_level: object) -> list[int]:
-        """Sends messages back from `first` on; returns the indexes that are consumed now, including earlier ones."""
+        """Sends messages back from index `first` on; returns the indexes of all messages that are now consumed."""
         indexes = list(request.indexes)
-        # members of a broadcast have no retry topic
+        # broadcasting consumers have no retry topic
         if not self._options.is_clustering:
             for message in request.messages[first:]:
                 _log.warning(
@@ -186,7 +186,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
             return indexes
         level, kept = delay_level if isinstance(delay_level, int) else 0, []
         for position in range(first, len(indexes)):
-            # what took too long was sent back already
+            # expired messages were already sent back
             is_back = request.run.is_done(indexes[position]) or self._send_back.is_sent(
                 request.messages[position], level, request.queue.broker_name
             )

@@ -1,4 +1,4 @@
-"""Base of both ways to consume: a listener, threads that call it, its status.
+"""Base of both consume services: calls the listener and checks its status.
 
 Source: RocketMQ's `ConsumeMessageService`, `DefaultMQPushConsumerImpl`, `ConsumeMessageConcurrentlyService`.
 """
@@ -34,8 +34,6 @@ _RETRY_TOPIC = "RETRY_TOPIC"
 
 
 class ConsumeService(ABC):
-    """Calls a listener with messages."""
-
     def __init__(
         self,
         group: str,
@@ -56,7 +54,7 @@ class ConsumeService(ABC):
         self._offsets, self._send_back, self._counters, self._run_later = offsets, send_back, counters, run_later
         self._namespace, self._clock, self._on_done = namespace, clock, on_done
         self._retry_topic = RETRY_PREFIX + group
-        # hooks without any are false, and may get some while the consumer runs
+        # evaluated at each call: hooks may be registered while the consumer runs
         self._hooks = ConsumeHooks() if hooks is None else hooks
 
     @abstractmethod
@@ -70,7 +68,7 @@ class ConsumeService(ABC):
 
     @abstractmethod
     def consume_directly(self, message: MessageView, broker_name: str | None) -> dict[str, Any]:
-        """Consumes one message now, without any effect on offsets; returns `ConsumeMessageDirectlyResult`."""
+        """Consumes one message now without changing offsets; returns the members of `ConsumeMessageDirectlyResult`."""
 
     @abstractmethod
     def new_process_queue(self) -> ProcessQueue: ...
@@ -83,7 +81,7 @@ class ConsumeService(ABC):
         return message if topic is None else message.seen_as(topic=unwrap(self._namespace, topic))
 
     def _call(self, messages: tuple[MessageView, ...], context: Any, queue: MessageQueue, kind: type[StrEnum]) -> Any:
-        """Returns the listener's status; `None` if it raises or returns anything else, which is logged."""
+        """Returns the listener's status; if it raises or returns anything else, logs that and returns None."""
         if self._hooks:
             return self._call_with_hooks(messages, context, queue, kind)
         try:

@@ -1,4 +1,4 @@
-"""Statuses that listeners return, and contexts that they get.
+"""The statuses that listeners return, and the contexts that they get.
 
 Source: RocketMQ's `ConsumeConcurrentlyStatus`, `ConsumeOrderlyStatus`, `ConsumeConcurrentlyContext`,
 `ConsumeOrderlyContext`.
@@ -13,16 +13,16 @@ from typing import Any, TypeAlias
 from rmqfast._native import MessageView
 from rmqfast.message import MessageQueue
 
-#: All messages of a call are consumed.
+#: The default `ack_index`: all messages of a call are consumed.
 ALL_ACKNOWLEDGED = 2**31 - 1
 
 
 class ConsumeConcurrentlyStatus(StrEnum):
-    """The result of consuming messages in any order.
+    """The status that a listener returns for messages in any order.
 
     Attributes:
-        CONSUME_SUCCESS: They are done, up to the context's `ack_index`.
-        RECONSUME_LATER: They are to come once more, later.
+        CONSUME_SUCCESS: The messages up to the context's `ack_index` are consumed.
+        RECONSUME_LATER: The messages are redelivered later.
 
     Example:
         >>> from rmqfast import ConsumeConcurrentlyStatus
@@ -37,13 +37,13 @@ class ConsumeConcurrentlyStatus(StrEnum):
 
 
 class ConsumeOrderlyStatus(StrEnum):
-    """The result of consuming messages in order.
+    """The status that a listener returns for messages in order.
 
     Attributes:
-        SUCCESS: They are done.
-        ROLLBACK: Without `auto_commit`: all since the last COMMIT come once more, after a moment.
-        COMMIT: Without `auto_commit`: all since the last COMMIT are done.
-        SUSPEND_CURRENT_QUEUE_A_MOMENT: They come once more, after a moment, and before all others of the queue.
+        SUCCESS: The messages are consumed.
+        ROLLBACK: Without `auto_commit`: all messages since the last COMMIT are redelivered after a pause.
+        COMMIT: Without `auto_commit`: all messages since the last COMMIT are consumed.
+        SUSPEND_CURRENT_QUEUE_A_MOMENT: The messages are redelivered after a pause, before others of the queue.
 
     Example:
         >>> from rmqfast import ConsumeOrderlyStatus
@@ -57,12 +57,12 @@ class ConsumeOrderlyStatus(StrEnum):
     SUSPEND_CURRENT_QUEUE_A_MOMENT = "SUSPEND_CURRENT_QUEUE_A_MOMENT"
 
 
-#: What a listener's failure counts as, by the kind of its answers.
+#: The status that a failure of the listener counts as, by the type of its status.
 AGAIN: Mapping[type[StrEnum], StrEnum] = {
     ConsumeConcurrentlyStatus: ConsumeConcurrentlyStatus.RECONSUME_LATER,
     ConsumeOrderlyStatus: ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT,
 }
-#: Answers by which messages are done.
+#: Statuses after which messages are consumed.
 DONE = frozenset({ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeOrderlyStatus.SUCCESS, ConsumeOrderlyStatus.COMMIT})
 
 
@@ -70,10 +70,10 @@ class ConsumeConcurrentlyContext:
     """The context of a listener's call, which the listener may change.
 
     Attributes:
-        queue: Where the messages come from.
-        delay_level_when_next_consume: Of messages that come once more: -1 for the dead letters, 0 for a level that
-            grows with the times it was tried, above 0 for that level.
-        ack_index: With CONSUME_SUCCESS, the last message that is done, counted from 0.
+        queue: The queue of the messages.
+        delay_level_when_next_consume: Delay level of redelivered messages: -1 makes them dead letters, 0 grows with
+            each retry, a positive number is that level.
+        ack_index: With CONSUME_SUCCESS: index of the last consumed message, from 0.
     """
 
     __slots__ = ("ack_index", "delay_level_when_next_consume", "queue")
@@ -88,9 +88,9 @@ class ConsumeOrderlyContext:
     """The context of a listener's call, which the listener may change.
 
     Attributes:
-        queue: Where the messages come from.
-        auto_commit: Whether SUCCESS stores the offset; without, only COMMIT does.
-        suspend_current_queue_time: After how many seconds messages come once more; -1 for what the consumer has.
+        queue: The queue of the messages.
+        auto_commit: Whether SUCCESS commits the offset; otherwise only COMMIT does.
+        suspend_current_queue_time: Seconds until messages are redelivered; -1 for the consumer's option.
     """
 
     __slots__ = ("auto_commit", "queue", "suspend_current_queue_time")
@@ -101,14 +101,14 @@ class ConsumeOrderlyContext:
         self.suspend_current_queue_time: float = -1.0
 
 
-#: Takes messages that may be consumed in any order, many calls at a time.
+#: A listener for messages in any order, called concurrently.
 ConcurrentListener: TypeAlias = Callable[[tuple[MessageView, ...], ConsumeConcurrentlyContext], Any]
-#: Takes messages of a queue in its order, one call at a time.
+#: A listener for messages of a queue in order, one call at a time.
 OrderlyListener: TypeAlias = Callable[[tuple[MessageView, ...], ConsumeOrderlyContext], Any]
 
 
 def in_order(listener: OrderlyListener) -> OrderlyListener:
-    """Marks a listener that consumes each queue in order: `MessageListenerOrderly` in Java.
+    """Marks a listener that consumes each queue in order, like Java's `MessageListenerOrderly`.
 
     Example:
         >>> @in_order
@@ -122,5 +122,4 @@ def in_order(listener: OrderlyListener) -> OrderlyListener:
 
 
 def is_in_order(listener: object) -> bool:
-    """Whether a listener is marked by `in_order`."""
     return bool(getattr(listener, "is_in_order", False))

@@ -28,8 +28,6 @@ class _Step:
 
 
 class ConsumeCounters:
-    """Counts pulls and consumption by topic."""
-
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock, self._lock = clock, new_lock()
         self._topics: dict[str, deque[_Step]] = {}
@@ -50,7 +48,7 @@ class ConsumeCounters:
             step.pull_millis += seconds * 1000
 
     def status(self, topic: str) -> dict[str, Any]:
-        """The members of `ConsumeStatus`: of the last minute, failures of the last hour."""
+        """Returns the members of `ConsumeStatus`: rates of the last minute, failures of the last hour."""
         minute, hour = self._last(topic, _MINUTE), self._last(topic, _HOUR)
         spent = minute if any(step.calls for step in minute) else hour
         return {

@@ -22,16 +22,16 @@ _NOT_SHOWN = frozenset({"allocate_strategy", "offset_store"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PushTimings:
-    """Intervals and timeouts of a push consumer, in seconds; the defaults are Java's, tests use shorter ones.
+    """Intervals and timeouts of a push consumer, in seconds. The defaults are Java's; tests use shorter times.
 
     Attributes:
-        illegal_offset: From an offset outside the queue until the queue is dropped and started again.
-        resubmit: Until messages that no broker took back are consumed again.
-        lock_interval: Between renewals of queue locks.
-        first_lock: Until the first renewal.
-        lock_retry: Until the next attempt to lock a queue.
-        unlock_patience: Longest wait for a queue's listener before giving up the queue is postponed.
-        unlock_delay: Until the lock of a queue with unfinished messages is released.
+        illegal_offset: Delay after a pull at an illegal offset until the queue is released and assigned again.
+        resubmit: Delay until messages that no broker took back are consumed again.
+        lock_interval: Time between renewals of queue locks.
+        first_lock: Delay until the first renewal.
+        lock_retry: Delay until the next attempt to lock a queue.
+        unlock_patience: Longest wait for a queue's listener before the release of the queue is postponed.
+        unlock_delay: Delay until the lock of a queue with unfinished messages is released.
         longest_continuously: Longest orderly consumption of one queue before other queues get their turn.
         reset: Pause of consumption before offsets are reset.
     """
@@ -63,24 +63,24 @@ class PushOptions:
         offset_store: Stores the offsets. Default: the brokers, or a local file with BROADCASTING.
         consume_thread_min: Threads that call the listener.
         consume_thread_max: Has no effect, as in Java.
-        consume_concurrently_max_span: Largest span of queue offsets between a queue's first unfinished and last pulled
+        consume_concurrently_max_span: Largest difference of offsets between a queue's first unfinished and last pulled
             message.
-        pull_threshold_for_queue: Most messages buffered per queue.
-        pull_threshold_for_topic: Most messages buffered per topic; -1: no limit.
-        pull_threshold_size_for_queue: Most MiB buffered per queue.
-        pull_threshold_size_for_topic: Most MiB buffered per topic; -1: no limit.
+        pull_threshold_for_queue: Maximum messages buffered per queue.
+        pull_threshold_for_topic: Maximum messages buffered per topic; -1: no limit.
+        pull_threshold_size_for_queue: Maximum MiB buffered per queue.
+        pull_threshold_size_for_topic: Maximum MiB buffered per topic; -1: no limit.
         pull_interval: Milliseconds between successful pulls of a queue.
-        pull_batch_size: Most messages per pull.
-        consume_message_batch_max_size: Most messages per call of the listener.
+        pull_batch_size: Maximum messages per pull.
+        consume_message_batch_max_size: Maximum messages per call of the listener.
         post_subscription_when_pull: Whether pulls carry the tags, which then override the group's subscription.
         max_reconsume_times: Failed consumptions before a message becomes a dead letter; -1: 16, or no limit for orderly
             consumption.
-        suspend_current_queue_time_millis: Pause of a queue after a failed orderly consumption.
+        suspend_current_queue_time_millis: Milliseconds that a queue pauses after a failed orderly consumption.
         consume_timeout: Minutes after which an unfinished message is sent back to its broker.
-        await_termination_millis_when_shutdown: Longest wait for listeners at shutdown.
-        pull_time_delay_millis_when_exception: Pause after a failed pull.
-        pull_suspend_millis: Longest time that a broker holds a pull without messages.
-        pull_timeout_millis: Longest wait for the answer of a pull.
+        await_termination_millis_when_shutdown: Maximum milliseconds to wait for listeners at shutdown.
+        pull_time_delay_millis_when_exception: Milliseconds of pause after a failed pull.
+        pull_suspend_millis: Maximum milliseconds that a broker holds a pull without messages.
+        pull_timeout_millis: Maximum milliseconds to wait for the answer of a pull.
 
     Example:
         >>> from rmqfast import ConsumeFromWhere, PushConsumer
@@ -130,7 +130,7 @@ class PushOptions:
         """Raises for values that are out of range.
 
         Raises:
-            ClientError: A value out of its range, in Java's words.
+            ClientError: A value is out of range; the message is Java's.
         """
         if self.message_model not in _MESSAGE_MODELS:
             raise ClientError("messageModel is null", next_step=_expectation("message_model", _MESSAGE_MODELS, self))
@@ -149,7 +149,7 @@ class PushOptions:
             raise ClientError("consumeTimeout Out of range", next_step=f"consume_timeout is {self.consume_timeout}")
 
     def as_properties(self) -> dict[str, str]:
-        """The options by Java's names, for administrators."""
+        """Returns the options as strings by Java's names, for administrators."""
         named = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _NOT_SHOWN}
         return {_camel(name): _text(value) for name, value in named.items()}
 
@@ -166,7 +166,7 @@ class PushOptions:
 
 
 class PushArguments(TracedClientArguments, total=False):
-    """Keyword arguments of `PushConsumer`: those of clients, and each option of `PushOptions` by its name."""
+    """Keyword arguments of `PushConsumer`: those of clients, and the options of `PushOptions`."""
 
     message_model: MessageModel
     consume_from_where: str
@@ -194,14 +194,14 @@ class PushArguments(TracedClientArguments, total=False):
 
 
 def split_options(arguments: PushArguments) -> tuple[TracedClientArguments, dict[str, Any]]:
-    """Splits the arguments of a consumer into those of clients and its options."""
+    """Splits the arguments of a consumer into client arguments and options."""
     names = PushOptions.__dataclass_fields__.keys()
     own = {name: value for name, value in arguments.items() if name in names}
     others = {name: value for name, value in arguments.items() if name not in names}
     return cast("TracedClientArguments", others), own
 
 
-#: Option, Java's name of it, and the least and the greatest value.
+#: Option, its name in Java, its minimum and maximum.
 _RANGES = (
     ("consume_concurrently_max_span", "consumeConcurrentlyMaxSpan", 1, 65535),
     ("pull_threshold_for_queue", "pullThresholdForQueue", 1, 65535),

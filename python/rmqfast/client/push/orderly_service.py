@@ -1,4 +1,4 @@
-"""Consumes messages of a queue in order, one call at a time.
+"""Consumes the messages of each queue in order, one call at a time.
 
 Source: RocketMQ's `ConsumeMessageOrderlyService`, `MessageQueueLock`.
 """
@@ -26,13 +26,13 @@ _SUCCESS = ConsumeOrderlyStatus.SUCCESS
 _COMMIT, _ROLLBACK = ConsumeOrderlyStatus.COMMIT, ConsumeOrderlyStatus.ROLLBACK
 _SUSPEND = ConsumeOrderlyStatus.SUSPEND_CURRENT_QUEUE_A_MOMENT
 _DIRECT_RESULTS = {_SUCCESS: "CR_SUCCESS", _COMMIT: "CR_COMMIT", _ROLLBACK: "CR_ROLLBACK", _SUSPEND: "CR_LATER"}
-#: Seconds until a queue is looked at again whose lock was confirmed, or which has had its turn.
+#: Seconds until a queue's next turn, after its turn is over or its lock was renewed.
 _SOON = 0.01
-#: Seconds until a queue is locked that was not when its turn came.
+#: Seconds until a queue is locked that was not locked at its turn.
 _NOT_LOCKED = 0.1
-#: Seconds that a shutdown waits for listeners and locks at least: whoever has a queue next must not meet them.
+#: Minimum seconds that a shutdown waits for listeners and locks, so that they do not overlap the next owner's.
 _PATIENCE = 1.0
-#: The least and the greatest time that a queue is suspended, in seconds.
+#: Minimum and maximum seconds that a queue is suspended.
 _SHORTEST, _LONGEST = 0.01, 30.0
 
 
@@ -50,7 +50,7 @@ class OrderlyRequest:
 
 
 class ConsumeMessageOrderlyService(ConsumeService):
-    """Calls the listener for one batch of a queue at a time, while the broker has the queue locked."""
+    """Calls the listener for one batch of a queue at a time, while this client holds the queue's lock at the broker."""
 
     locks: QueueLocks
 
@@ -58,7 +58,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         super().__init__(*args, **named)
         threads = self._options.consume_thread_min
         self._workers: Workers[OrderlyRequest] = Workers(self.run, threads, f"rmqfast-consume-{self._group}")
-        # a broker that does not answer holds up neither heartbeats nor pulls
+        # a separate thread: a broker that does not answer must not delay heartbeats or pulls
         self._lock_timer = Scheduler(f"rmqfast-lock-{self._group}")
         self._turns: dict[MessageQueue, Lock] = {}
         self._batch = self._options.consume_message_batch_max_size
@@ -86,11 +86,11 @@ class ConsumeMessageOrderlyService(ConsumeService):
             self._workers.submit([OrderlyRequest(process_queue, queue)])
 
     def run(self, request: OrderlyRequest) -> None:
-        """Consumes a queue until it is empty, not this client's, or its turn is over."""
+        """Consumes a queue until it is empty, belongs to another client, or its turn is over."""
         process_queue = request.process_queue
         if process_queue.is_dropped:
             return
-        # of the queue, not of its process queue: a queue that is given up and taken anew has another one
+        # a lock per queue, because a queue that is assigned again has another process queue
         with self._turns.setdefault(request.queue, new_lock()):
             if self._is_ours(process_queue):
                 began = self._clock()
@@ -119,13 +119,13 @@ class ConsumeMessageOrderlyService(ConsumeService):
             goes_on = self._dead_or_again(process_queue, messages)
             if goes_on and context.auto_commit:
                 offset = process_queue.commit()
-        # SUCCESS without auto_commit notes nothing: a COMMIT will, for all that were taken
+        # without auto_commit, SUCCESS commits nothing: COMMIT later does, for all messages taken
         elif context.auto_commit or status is _COMMIT:
             if status is not _SUCCESS and context.auto_commit:
                 _log.warning("group %s: %s has no meaning with auto_commit: taken as SUCCESS", self._group, status)
             offset = process_queue.commit()
         if offset >= 0:
-            # also a lower one, as in Java
+            # the offset may be lower than before, as in Java
             self._offsets.update_offset(request.queue, offset)
         self._on_done(process_queue)
         if not goes_on:
@@ -133,14 +133,14 @@ class ConsumeMessageOrderlyService(ConsumeService):
         return goes_on
 
     def _consume(self, request: OrderlyRequest, began: float) -> bool:
-        """Consumes the next messages; returns whether to go on at once."""
+        """Consumes the next messages; returns whether to continue at once."""
         process_queue, queue = request.process_queue, request.queue
         if process_queue.is_dropped or self._is_stopped:
             return False
         if not self._is_ours(process_queue):
             self._lock_later(request, _SOON)
             return False
-        # a minute, as in Java: then other queues get the thread
+        # one minute, as in Java: then other queues get the thread
         if self._clock() - began > self._timings.longest_continuously:
             self._again_later(request, _SOON)
             return False
@@ -158,14 +158,14 @@ class ConsumeMessageOrderlyService(ConsumeService):
             self._counters.on_consume(
                 queue.topic, ok=count * is_ok, failed=count * (not is_ok), seconds=self._clock() - started
             )
-            # whoever gives the queue up waits for the lock, and stores what is noted here
+            # the release of a queue waits for this lock, and stores the offset that is set here
             return self.process_result(status, context, request, messages)
 
     def _is_ours(self, process_queue: OrderlyProcessQueue) -> bool:
         return not self._options.is_clustering or (process_queue.is_locked and not process_queue.is_lock_expired)
 
     def _dead_or_again(self, process_queue: OrderlyProcessQueue, messages: tuple[MessageView, ...]) -> bool:
-        """Makes messages that failed too often dead letters; unless all were, all are redelivered."""
+        """Makes messages that failed too often dead letters; returns whether any message must be redelivered."""
         limit = self._options.max_reconsume_times
         most, again, is_any = sys.maxsize if limit == -1 else limit, [], False
         for message in messages:

@@ -1,4 +1,4 @@
-"""Messages of a queue that were pulled and are not consumed yet.
+"""The messages of a queue that were pulled but not consumed yet.
 
 Source: RocketMQ's `ProcessQueue`, `ProcessQueueInfo`.
 """
@@ -15,32 +15,32 @@ from rmqfast._native import MessageView
 from rmqfast.system import monotonic
 from rmqfast.threads import new_lock
 
-#: Fewer messages that are done are noted together with the next ones.
+#: Fewer consumed messages are reported together with the next ones.
 _FEW = 8
-#: Seconds for which the broker's answer to a lock counts (`rocketmq.client.rebalance.lockMaxLiveTime`).
+#: Seconds for which a confirmed lock is valid (`rocketmq.client.rebalance.lockMaxLiveTime`).
 LOCK_MAX_LIVE_TIME = 30.0
 
 
 class ProcessQueue:
-    """Messages of one queue that are consumed in any order, and what rebalance and pulls note of it.
+    """The buffered messages of one queue, consumed in any order, and the state of its pulls and its lock.
 
-    All calls are one step to all threads.
+    Each call is atomic.
 
     Args:
-        clock: Seconds that never go back.
-        wall_clock: Seconds since 1970, which others are shown.
+        clock: Returns monotonic seconds.
+        wall_clock: Returns seconds since 1970, for administrators.
 
     Attributes:
-        is_dropped: Whether the queue is not this client's any more: what is done now has no effect.
+        is_dropped: Whether the queue no longer belongs to this client, so that consumption has no effect.
         is_locked: Whether the broker has locked the queue for this client.
-        last_lock: When it said so, by `clock`.
-        last_pull_timestamp: When the last pull was answered, by `clock`.
-        last_consume_timestamp: When messages were done last, in seconds since 1970.
-        is_leaving: Whether it could not be given up yet, and is to be taken anew if it is this client's again.
-        epoch: The native puller's number of the queue; 0 before messages came.
-        try_unlock_times: How often the lock could not be given up because a listener was at work.
-        consume_lock: Is held while messages are consumed in order.
-        queue_offset_max: The offset of the last message that came, -1 without.
+        last_lock: Time of the last confirmation of the lock, by `clock`.
+        last_pull_timestamp: Time of the last answer to a pull, by `clock`.
+        last_consume_timestamp: Time of the last consumption, in seconds since 1970.
+        is_leaving: Whether a release of the queue is pending; if the queue stays here, it is assigned again.
+        epoch: The native puller's number of the queue; 0 before messages arrive.
+        try_unlock_times: Number of failed unlocks because a listener was running.
+        consume_lock: Held while messages are consumed in order.
+        queue_offset_max: Offset of the last message that arrived; -1 before the first.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic, wall_clock: Callable[[], float] = time.time) -> None:
@@ -58,35 +58,31 @@ class ProcessQueue:
 
     @property
     def count(self) -> int:
-        """Messages that are not consumed, including those in progress."""
+        """Number of messages that are not consumed, including those in progress."""
         return self._count
 
     @property
     def size(self) -> int:
-        """Bytes of the pull answers that still have such messages."""
+        """Bytes of the pull answers that still have unconsumed messages."""
         return self._size
 
     @property
     def span(self) -> int:
-        """From the first offset that is not done to the last one."""
+        """Difference between the first and the last offset that is not consumed."""
         first, last = self.offsets()
         return last - first
 
     def is_pull_expired(self) -> bool:
-        """Whether there will be no pull any more. Java's looks at the time as well, as its pulls may get lost."""
+        """Whether pulls have ended. Java's also checks the time, because its pulls may get lost."""
         return self.is_leaving
 
     @property
     def is_lock_expired(self) -> bool:
-        """Whether the broker did not confirm the lock for half a minute."""
+        """Whether the broker has not confirmed the lock for half a minute."""
         return self._clock() - self.last_lock > LOCK_MAX_LIVE_TIME
 
     def put(self, messages: Sequence[MessageView], size: int = 0) -> list[MessageRun]:
-        """Adds messages, by ascending offset, except those that it has; returns the new ones, in one or several runs.
-
-        Returns:
-            What is new, in one part or several.
-        """
+        """Adds messages, by ascending offset, without duplicates; returns the new messages in one or more runs."""
         if not messages:
             self.free(0, size)
             return []
@@ -108,15 +104,10 @@ class ProcessQueue:
         return new
 
     def remove(self, run: MessageRun, indexes: Sequence[int]) -> int:
-        """Removes consumed messages by their indexes in a run; returns the offset to commit, -1 for none.
+        """Removes consumed messages by their indexes in a run of `put`.
 
-        Args:
-            run: Which `put` has returned.
-            indexes: Of the messages in it.
-
-        Returns:
-            Where the group goes on: the first offset that is not done, the one behind the last where all is; -1 where
-            there was nothing.
+        Returns the offset to commit: the first unconsumed one, the one after the last if all are consumed, -1 if it was
+        empty.
         """
         self.last_consume_timestamp = self._wall_clock()
         with self._lock:
@@ -132,23 +123,19 @@ class ProcessQueue:
                 run.size = 0
                 while runs and not runs[0].left:
                     runs.popleft()
-                # a run that is all done has let its messages go: it has no last offset
+                # a fully consumed run has freed its messages, so it has no last offset
                 while runs and not runs[-1].left:
                     runs.pop()
             return self._position()
 
     def free(self, count: int, size: int) -> None:
-        """Counts messages that need no consumption: filtered or duplicate ones."""
+        """Counts filtered and duplicate messages as consumed."""
         with self._lock:
             self._freed_count += count
             self._freed_size += size
 
     def take_freed(self) -> tuple[int, int, int] | None:
-        """Returns messages and bytes consumed since the last call, and the offset; `None` while they are few.
-
-        Returns:
-            `None` while there are so few that it does not pay to ask for more.
-        """
+        """Returns messages and bytes consumed since the last call, and the offset to commit; None while they are few."""
         if self._freed_count < _FEW and self._count:
             return None
         with self._lock:
@@ -160,24 +147,23 @@ class ProcessQueue:
         return self._runs[0].first_offset if self._runs else self.queue_offset_max + 1
 
     def offsets(self) -> tuple[int, int]:
-        """The first and the last offset that is not done; 0 and 0 where there is none."""
+        """Returns the first and the last unconsumed offset; 0 and 0 if there are none."""
         with self._lock:
             return (self._runs[0].first_offset, self._runs[-1].last_offset) if self._runs else (0, 0)
 
     def first(self) -> tuple[MessageRun, int] | None:
-        """The run and index of the first message that is not consumed."""
+        """Returns the run and the index of the first unconsumed message."""
         with self._lock:
             return (self._runs[0], self._runs[0].first) if self._runs else None
 
     def clear(self) -> None:
-        """Forgets all messages."""
         with self._lock:
             self._runs.clear()
             self._count = self._size = 0
             self.queue_offset_max = -1
 
     def fill(self, info: dict[str, Any]) -> None:
-        """Adds what `ProcessQueueInfo` says of messages."""
+        """Adds the fields of `ProcessQueueInfo` about messages to `info`."""
         first, last = self.offsets()
         info |= {
             "cachedMsgMinOffset": first,
@@ -190,7 +176,7 @@ class ProcessQueue:
         }
 
     def info(self, commit_offset: int) -> dict[str, Any]:
-        """The members of `ProcessQueueInfo`, times in milliseconds since 1970."""
+        """Returns the members of `ProcessQueueInfo`, with times in milliseconds since 1970."""
         to_wall = self._wall_clock() - self._clock()
         info: dict[str, Any] = {
             "commitOffset": commit_offset,
@@ -205,7 +191,7 @@ class ProcessQueue:
         return info
 
     def _insert(self, messages: Sequence[MessageView], size: int) -> list[MessageRun]:
-        """Inserts messages with lower offsets than others: the queue was truncated and written again."""
+        """Inserts messages between others, after the queue was truncated and its offsets were written again."""
         there = {
             message.queue_offset
             for run in self._runs
@@ -213,7 +199,7 @@ class ProcessQueue:
             if not run.is_done(index)
         }
         missing = [message for message in messages if message.queue_offset not in there]
-        # what may stand between others' offsets is a run of its own, so that runs do not overlap
+        # messages between the offsets of others become runs of their own, so that runs do not overlap
         new = [MessageRun([message], size // len(messages)) for message in missing]
         old = [run for run in self._runs if run.left]
         self._runs = deque(sorted([*old, *new], key=lambda run: run.first_offset))
@@ -224,10 +210,10 @@ _offset = attrgetter("queue_offset")
 
 
 class OrderlyProcessQueue(ProcessQueue):
-    """Messages of one queue in its order; those that were taken are done or come back.
+    """The buffered messages of one queue, consumed in order.
 
     Attributes:
-        is_consuming: Whether somebody takes messages, or is asked to.
+        is_consuming: Whether a consumer takes messages, or was asked to.
     """
 
     def __init__(self, clock: Callable[[], float] = monotonic, wall_clock: Callable[[], float] = time.time) -> None:
@@ -241,14 +227,14 @@ class OrderlyProcessQueue(ProcessQueue):
         if not messages:
             self.free(0, size)
             return []
-        # the size is that of the answer: each of its messages counts alike
+        # `size` is that of the whole answer: each message counts as an equal share
         share = size // len(messages)
         with self._lock:
             new = messages
             if messages[0].queue_offset > self.queue_offset_max:
                 self._waiting.extend(messages)
             else:
-                # a queue that was cut and written anew: offsets come once more
+                # the queue was truncated, and its offsets were written again
                 there = set(map(_offset, self._waiting)) | self._taken.keys()
                 new = [message for message in messages if message.queue_offset not in there]
                 self._waiting = deque(sorted([*self._waiting, *new], key=_offset))
@@ -270,7 +256,7 @@ class OrderlyProcessQueue(ProcessQueue):
             return True
 
     def take(self, count: int) -> tuple[MessageView, ...]:
-        """Takes the next messages; without any, consumption ends."""
+        """Takes the next messages; if there are none, consumption ends."""
         self.last_consume_timestamp: float = self._wall_clock()
         with self._lock:
             waiting = self._waiting
@@ -281,7 +267,7 @@ class OrderlyProcessQueue(ProcessQueue):
         return taken
 
     def commit(self) -> int:
-        """Removes all messages taken; returns the offset to commit, -1 for none."""
+        """Removes all messages taken; returns the offset to commit, -1 if there were none."""
         with self._lock:
             if not self._taken:
                 return -1
@@ -303,7 +289,7 @@ class OrderlyProcessQueue(ProcessQueue):
             self._put_back([message for message in messages if message.queue_offset in self._taken])
 
     def _position(self) -> int:
-        return 0  # what is consumed in order may be as far apart as it likes, and its pulls commit nothing
+        return 0  # orderly consumption has no limit of the span, and its pulls commit nothing
 
     def offsets(self) -> tuple[int, int]:
         with self._lock:
@@ -318,7 +304,7 @@ class OrderlyProcessQueue(ProcessQueue):
             self.queue_offset_max: int = -1
 
     def fill(self, info: dict[str, Any]) -> None:
-        """Adds the messages to `ProcessQueueInfo`: those taken are its transaction."""
+        """Adds the fields of `ProcessQueueInfo` about messages; taken messages are its transaction."""
         super().fill(info)
         with self._lock:
             taken = sorted(self._taken)
@@ -331,19 +317,19 @@ class OrderlyProcessQueue(ProcessQueue):
     def _put_back(self, messages: list[MessageView]) -> None:
         for message in messages:
             del self._taken[message.queue_offset]
-        # taken messages stand before all that wait
+        # taken messages precede all waiting messages
         self._waiting.extendleft(sorted(messages, key=_offset, reverse=True))
 
 
 class MessageRun:
-    """Messages of a queue, by ascending offset; what is done is marked, and all of them are let go together.
+    """Messages of a queue by ascending offset. Consumed messages are marked, and all are freed together at the end.
 
-    Knows no lock: its `ProcessQueue` has one.
+    It has no lock: its `ProcessQueue` serializes access.
 
     Attributes:
-        messages: The messages; empty once all are done.
-        size: Bytes that they take; 0 once all are done.
-        left: How many are not done.
+        messages: The messages; empty once all are consumed.
+        size: Bytes of the messages; 0 once all are consumed.
+        left: Number of unconsumed messages.
     """
 
     __slots__ = ("_done", "_first", "left", "messages", "size")

@@ -22,16 +22,16 @@ from rmqfast.threads import Thread, is_current, new_thread
 
 _log = logger_of(__name__)
 
-#: How long one look for answers waits, in seconds, and how many it takes.
+#: Seconds that one poll waits for answers, and the maximum number of answers it takes.
 _WAIT, _MOST = 60.0, 64
-#: Pulls of one broker in flight, beside those that wait at queues' ends.
+#: Maximum pulls in flight per broker, not counting long polls at the end of queues.
 _IN_FLIGHT = 8
-#: There is no limit of all queues together, as with Java.
+#: As in Java, there is no limit over all queues.
 _NO_LIMIT = (1 << 63) - 1
 
 
 class Receiver(Protocol):
-    """The member that pulls are for."""
+    """The consumer that receives pulled messages."""
 
     def messages(self, queue: MessageQueue, fetched: Fetched) -> list[MessageView]: ...
 
@@ -45,7 +45,7 @@ class Receiver(Protocol):
 
 
 class PullMessageService:
-    """Takes answers on a thread, and reports when their messages are consumed."""
+    """Takes answers on a thread, and reports consumed messages to the native puller."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class PullMessageService:
             self._receiver.give_up(pulled, fetched)
             return
         if fetched.status != "FOUND":
-            # otherwise the messages that are not done say where the group goes on
+            # otherwise the unconsumed messages determine the group's offset
             if process_queue.count == 0:
                 self._receiver.correct_offset(queue, process_queue, fetched.next_begin_offset)
                 self._queues.on_consumed(fetched.epoch, 0, 0, fetched.next_begin_offset)
@@ -87,7 +87,7 @@ class PullMessageService:
         messages = self._receiver.messages(queue, fetched)
         if messages:
             self._counters.on_pull(queue.topic, len(messages), fetched.elapsed)
-        # what nobody wants counts no more
+        # messages of a released queue no longer count
         process_queue.free(len(fetched) - len(messages), 0)
         self._receiver.consume(messages, fetched.size, process_queue, queue)
         self.on_consumed(process_queue)

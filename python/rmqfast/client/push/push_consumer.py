@@ -1,4 +1,4 @@
-"""A push consumer.
+"""A consumer that calls a listener.
 
 Source: RocketMQ's `DefaultMQPushConsumer`, `DefaultMQPushConsumerImpl`.
 """
@@ -36,17 +36,17 @@ _log = logger_of(__name__)
 class PushConsumer:
     """Calls a listener with messages as they arrive.
 
-    The listener returns a status. If it raises, or returns anything but a status, the messages are redelivered later;
-    after 16 times they become dead letters.
+    The listener returns a status. If it raises or returns anything else, the messages are redelivered later; after 16
+    retries they become dead letters.
 
     Args:
-        group: The consumer group: its members share the messages.
-        options: How to consume.
-        timings: What to wait for.
-        arguments: How to reach the cluster, traces, and single options such as `consume_thread_min=4`: `PushArguments`.
+        group: The consumer group, whose members share the messages.
+        options: Options of consumption.
+        timings: Intervals and timeouts.
+        arguments: Addresses, traces, and single options such as `consume_thread_min=4`: see `PushArguments`.
 
     Raises:
-        ArgumentError: An address without a port, or an option that there is not.
+        ArgumentError: An address has no port, or an option is unknown.
 
     Example:
         >>> import queue
@@ -102,21 +102,21 @@ class PushConsumer:
         """The id by which brokers know this client.
 
         Raises:
-            ClientError: It was never started.
+            ClientError: The consumer was never started.
         """
         return self._any_member().instance.client_id
 
     def subscribe(self, topic: str, expression: str | MessageSelector | None = "*") -> None:
         """Subscribes to a topic, or changes the expression of a subscription.
 
-        All members of a group have to want the same: brokers keep one expression of a group and topic, the newest.
+        All members of a group must use the same expression: brokers keep only the newest of each group and topic.
 
         Args:
             topic: The topic.
             expression: Tags joined by `||`, `*` for all, or a `MessageSelector` with SQL92.
 
         Raises:
-            ClientError: An expression without any tag in it.
+            ClientError: The expression contains no tag.
         """
         wrapped = wrap(self._config.namespace, topic)
         try:
@@ -130,7 +130,7 @@ class PushConsumer:
             self._member.subscribe(subscription)
 
     def unsubscribe(self, topic: str) -> None:
-        """Unsubscribes; the next rebalance gives the topic's queues up."""
+        """Unsubscribes from a topic; the next rebalance releases its queues."""
         wrapped = wrap(self._config.namespace, topic)
         self._subscriptions.pop(wrapped, None)
         if self._member is not None:
@@ -139,15 +139,15 @@ class PushConsumer:
     def register_message_listener(
         self, listener: ConcurrentListener | OrderlyListener, *, orderly: bool | None = None
     ) -> None:
-        """Sets the listener; before the start.
+        """Sets the listener; must be called before `start`.
 
         Args:
-            listener: Is called with a tuple of messages and a context. In any order, on many threads, it answers a
-                `ConsumeConcurrentlyStatus`; in order, one call at a time for each queue, a `ConsumeOrderlyStatus`.
-            orderly: Whether each queue is consumed in order; unless given, where the listener is marked by `in_order`.
+            listener: Called with a tuple of messages and a context. A concurrent listener returns a
+                `ConsumeConcurrentlyStatus`, an orderly one (one call per queue at a time) a `ConsumeOrderlyStatus`.
+            orderly: Whether each queue is consumed in order. Default: whether the listener is marked by `in_order`.
 
         Raises:
-            ArgumentError: It cannot be called.
+            ArgumentError: The listener is not callable.
         """
         if not callable(listener):
             raise ArgumentError(f"listener: expected something to call, got {listener!r}")
@@ -155,7 +155,7 @@ class PushConsumer:
         self._is_in_order = is_in_order(listener) if orderly is None else orderly
 
     def register_consume_hook(self, hook: ConsumeHook) -> None:
-        """Registers a hook around each call of the listener."""
+        """Registers a hook that is called before and after each call of the listener."""
         self.hooks.add(hook)
 
     def register_filter_hook(self, hook: FilterHook) -> None:
@@ -163,11 +163,11 @@ class PushConsumer:
         self._filters.add(hook)
 
     def start(self) -> None:
-        """Starts it: registers it at brokers, pulls, and calls the listener.
+        """Registers the consumer at brokers, and starts pulling and calling the listener.
 
         Raises:
-            ClientError: It was started before, an option is out of its range, there is no listener, the group has a
-                consumer in this instance, no name server is known or answers, or a broker does not take an expression.
+            ClientError: The consumer was started before, an option is out of range, there is no listener, the group
+                already has a consumer here, no name server is configured or answers, or a broker rejects an expression.
         """
         with self._lock:
             if self._state != "CREATE_JUST":
@@ -178,7 +178,7 @@ class PushConsumer:
             listener = self._check_config()
             config = self._config.with_pid_instance_name() if self.options.is_clustering else self._config
             instance = ClientInstance.of(config, config.client_id())
-            # as Java, beforehand: whatever fails from here on, it cannot be started once more
+            # set first, as in Java: after a failure from here on, it cannot be started again
             self._state = "START_FAILED"
             try:
                 self._member = PushMember(
@@ -202,9 +202,9 @@ class PushConsumer:
         _log.info("the consumer [%s] start OK, %s", self.group, self.options.message_model)
 
     def shutdown(self) -> None:
-        """Stores offsets, gives queues up to other members, and closes; a second call does nothing.
+        """Stores offsets, releases queues to other members, and closes the consumer; a second call does nothing.
 
-        A listener that is at work is waited for as long as the options say; its messages come again, to others.
+        Running listeners are waited for as long as the options say; later, other members get their messages again.
         """
         with self._lock:
             if self._state != "RUNNING" or self._member is None or os.getpid() != self._pid:
@@ -217,10 +217,10 @@ class PushConsumer:
         _log.info("the consumer [%s] shutdown OK", self.group)
 
     def suspend(self) -> None:
-        """Stops pulling until `resume`; messages that arrived are consumed.
+        """Stops pulling until `resume`; buffered messages are still consumed.
 
         Raises:
-            ClientError: It is not running.
+            ClientError: The consumer is not running.
         """
         self._running().suspend()
 
@@ -228,32 +228,32 @@ class PushConsumer:
         """Resumes pulling.
 
         Raises:
-            ClientError: It is not running.
+            ClientError: The consumer is not running.
         """
         self._running().resume()
 
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
-        """Sets the group's offset of a queue; stored with the next offsets, every five seconds.
+        """Sets the group's offset of a queue, which is stored with the next offsets, every five seconds.
 
-        What is here already is consumed nevertheless, and notes its own offsets.
+        Buffered messages are still consumed, and then set their own offsets.
 
         Args:
-            queue: The queue, its topic with its namespace.
-            offset: Of the next message.
+            queue: The queue, with the namespace in its topic.
+            offset: Offset of the next message.
 
         Raises:
-            ClientError: It is not running.
+            ClientError: The consumer is not running.
         """
         self._running().offsets.update_offset(queue, offset)
 
     def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
-        """The readable queues of a topic, of all members.
+        """Returns all readable queues of a subscribed topic, including those of other members.
 
         Args:
-            topic: One that it subscribes to.
+            topic: A subscribed topic.
 
         Raises:
-            ClientError: It is not running, does not subscribe to the topic, or nobody has it.
+            ClientError: The consumer is not running, the topic is not subscribed, or does not exist.
         """
         member, wrapped = self._running(), wrap(self._config.namespace, topic)
         if member.is_subscribe_topic_need_update(wrapped):
@@ -266,10 +266,10 @@ class PushConsumer:
         return sorted(queues)
 
     def running_info(self) -> Mapping[str, Any]:
-        """The current state, as mqadmin's consumerStatus shows it: queues, rates, subscriptions, options.
+        """Returns the state that `mqadmin consumerStatus` shows: queues, rates, subscriptions, options.
 
         Raises:
-            ClientError: It is not running.
+            ClientError: The consumer is not running.
         """
         return self._running().running_info()
 
@@ -286,7 +286,7 @@ class PushConsumer:
             warn_unclosed(self, self._pid, f"{type(self).__name__} of the group {self.group}")
 
     def _running(self) -> PushMember:
-        # the listener is called, and may use the consumer, before start() is over
+        # the listener may use the consumer before start() returns
         member = self._any_member()
         if not member.is_running:
             raise self._not_running()

@@ -1,4 +1,4 @@
-"""The running side of a push consumer: a member of its group, for its client instance and its pulls.
+"""The running part of a push consumer, which its client instance calls.
 
 Source: RocketMQ's `DefaultMQPushConsumerImpl`, `PullAPIWrapper`, `MQClientInstance`.
 """
@@ -43,21 +43,21 @@ from rmqfast.system import monotonic
 from rmqfast.threads import new_lock, sleep
 
 _log = logger_of(__name__)
-#: Brokers before 5.5 serve such a group all the same, but for its retries.
+#: Brokers before 5.5 serve such a group except for its retries.
 _LONG_RETRY_TOPIC = (
     "group %s: brokers of 4.9 store neither retries nor dead letters of a group whose name has %d characters, "
     "those of 5 from 249 on: what is consumed in vain stays with this member. Brokers of 5.5 do not serve it at all. "
     "Take a name of up to %d characters"
 )
 
-#: How long a shutdown waits for a rebalance that has begun, and for its threads, in seconds.
+#: Seconds that a shutdown waits for a running rebalance, and for its threads.
 _REBALANCE_PATIENCE, _THREADS_PATIENCE = 5.0, 1.0
-#: Threads that do what may have to wait for a broker, at most.
+#: Maximum threads for work that may wait for a broker.
 _THREADS = 4
 
 
 class PushMember:
-    """A running push consumer; its client instance calls it as a `ConsumerInner`."""
+    """The running part of a push consumer: a `ConsumerInner` of its client instance."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class PushMember:
         self._is_started = False
         self.is_suspended: bool = False
         self._is_listener_in_order = in_order
-        # as RocketMQ 5: a broadcast in order needs no locks; 4.9 waits for them, and never pulls
+        # as in RocketMQ 5, orderly broadcasting needs no locks; 4.9 waits for locks and never pulls
         self.is_in_order: Final = in_order and options.is_clustering
         self._filters = filters
         self.counters: Final = ConsumeCounters()
@@ -139,7 +139,6 @@ class PushMember:
         return self.instance.config.is_unit_mode
 
     def start(self) -> None:
-        """Starts threads, and registers the consumer at brokers."""
         self.offsets.load()
         self.instance.register_consumer(self._group, self)
         try:
@@ -164,7 +163,7 @@ class PushMember:
         self._watcher.stop()
         if self._cleaning is not None:
             self._cleaning.cancel()
-        # what is being shared out is taken, and then given up with all else
+        # a running rebalance completes first, so that its queues are released, too
         is_alone = self._rebalancing.acquire(timeout=_REBALANCE_PATIENCE)
         try:
             self.service.shutdown(self._options.await_termination_millis_when_shutdown / 1000)
@@ -207,13 +206,13 @@ class PushMember:
         return self.rebalance.subscriptions.get(topic)
 
     def do_rebalance(self) -> None:
-        """Rebalances unless suspended; if another thread is rebalancing, that one does so once more."""
+        """Rebalances unless suspended; if another thread is rebalancing, that thread rebalances once more."""
         self._is_rebalance_due = True
-        # nobody waits for another thread's: a strategy is the application's, and may ask for one itself
+        # no thread waits for another's rebalance: an application's strategy may itself request one
         while self._is_rebalance_due and self._rebalancing.acquire(blocking=False):
             try:
                 self._is_rebalance_due = False
-                # as Java: whoever is suspended keeps the queues that it has
+                # as in Java, a suspended consumer keeps its queues
                 if self.is_running and not self.is_suspended:
                     self.rebalance.do_rebalance(is_ordered=self.is_in_order)
             finally:
@@ -236,12 +235,12 @@ class PushMember:
         return int(self.offsets.read_offset(queue, ReadOffsetType.READ_FROM_MEMORY))
 
     def correct_offset(self, queue: MessageQueue, process_queue: ProcessQueue, offset: int) -> None:
-        # messages that are not done keep the offset where it is
+        # unconsumed messages keep the offset unchanged
         if process_queue.count == 0 and not process_queue.is_dropped:
             self.offsets.update_offset(queue, offset, increase_only=True)
 
     def give_up(self, pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None:
-        """Gives up a queue whose pull offset is illegal; it is taken anew at another offset."""
+        """Releases a queue whose pull offset is illegal; the next rebalance assigns it at another offset."""
         queue, process_queue = pulled.queue, pulled.process_queue
         offset = offset_to_go_on_at(self.instance.api, pulled, fetched)
         process_queue.is_dropped = True
@@ -259,7 +258,7 @@ class PushMember:
         self.service.submit(process_queue.put(messages, size), process_queue, queue)
 
     def reset_offset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Suspends, waits ten seconds, sets the offsets, and takes the queues anew."""
+        """Stops consumption, waits ten seconds, sets the offsets, and assigns the queues again."""
         self.suspend()
         try:
             for queue, process_queue in list(self.rebalance.process_queues.items()):
@@ -267,7 +266,7 @@ class PushMember:
                     process_queue.is_dropped = True
                     process_queue.clear()
                     self.queues.stop([queue])
-            # as Java: ten seconds for listeners that are at work
+            # as in Java, running listeners get ten seconds
             sleep(self._timings.reset)
             for queue, process_queue in list(self.rebalance.process_queues.items()):
                 if queue.topic == topic and queue in offsets:
@@ -301,7 +300,7 @@ class PushMember:
 
     def _make_service(self, listener: Callable[..., Any], hooks: ConsumeHooks) -> ConsumeService:
         limit = self._options.max_reconsume_times
-        # as Java: in order a message is tried for ever, otherwise it is a dead letter after 16 times
+        # as in Java: no limit for orderly consumption, otherwise 16 retries
         most = limit if limit != -1 else 2**31 - 1 if self._is_listener_in_order else DEFAULT_MAX_RECONSUME_TIMES
         named = {
             "options": self._options,
@@ -326,13 +325,13 @@ class PushMember:
         instance.send_heartbeats()
         retry = RETRY_PREFIX + self._group
         if self.is_subscribe_topic_need_update(retry):
-            instance.update_route(retry)  # brokers made it for the heartbeat
+            instance.update_route(retry)  # brokers create the retry topic at the heartbeat
         instance.rebalance_immediately()
 
     def _unlock_queues(self) -> None:
         """Unlocks the queues for other members, except those whose listener is running."""
         if isinstance(self.service, ConsumeMessageOrderlyService) and self.is_in_order:
-            # the lock of a member that is gone would keep others away for a minute
+            # a lock that is left would block other members for a minute
             self.rebalance.locks.unlock_given_up()
             for queue, process_queue in list(self.rebalance.process_queues.items()):
                 if not self.service.is_at_work(process_queue):

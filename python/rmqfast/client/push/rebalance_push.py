@@ -1,4 +1,4 @@
-"""Rebalance of push consumers: queues that are taken are pulled.
+"""The rebalance of push consumers: starts pulling assigned queues.
 
 Source: RocketMQ's `RebalancePushImpl`.
 """
@@ -28,13 +28,11 @@ from rmqfast.message import MessageQueue
 
 _log = logger_of(__name__)
 
-# Java's for the bounds of a queue
+# Java's timeout of requests for queue offsets
 _OFFSET_TIMEOUT = 6.0
 
 
 class RebalancePush(Rebalance[ProcessQueue]):
-    """The queues of a push consumer."""
-
     def __init__(
         self,
         instance: ClientInstance,
@@ -64,9 +62,7 @@ class RebalancePush(Rebalance[ProcessQueue]):
     def dispatch(self, requests: Sequence[PullRequest[ProcessQueue]]) -> None:
         """Queues new pulls until `message_queue_changed` has sent the subscription's new version to brokers.
 
-                Earlier, brokers would refuse pulls with that version, and the next ones would come a second later.
-
-        Before, they would refuse pulls with that version, and it would be a second until the next ones.
+        Brokers refuse earlier pulls with that version, and the retry would come a second later.
         """
         self._dispatched.extend(requests)
 
@@ -83,7 +79,7 @@ class RebalancePush(Rebalance[ProcessQueue]):
             )
             return False
         try:
-            # what the listener has just done is in it: nobody consumes that once more
+            # includes the messages that the listener has just consumed, so that they are not redelivered
             self._store(queue)
             self._unlock_soon(queue, process_queue)
         finally:
@@ -105,7 +101,7 @@ class RebalancePush(Rebalance[ProcessQueue]):
     ) -> None:
         subscription = self.subscriptions.get(topic)
         if subscription is not None:
-            # newer than before although a clock may have been set back, or brokers would go on with the older one
+            # must increase even if the clock was set back, or brokers would keep the older subscription
             version = max(int(self._wall_clock() * 1000), subscription.sub_version + 1)
             self.subscriptions[topic] = replace(subscription, sub_version=version)
         options, count = self._options, len(self.process_queues)

@@ -17,22 +17,22 @@ _log = logger_of(__name__)
 
 Task = TypeVar("Task")
 
-#: How often it is looked whether tasks wait for want of threads, in seconds.
+#: Seconds between checks whether waiting tasks need more threads.
 _LOOK = 0.002
-#: What a look counts when the next one is done.
+#: Weight of the previous checks in the moving averages.
 _FADES = 0.8
-#: A task that takes longer is worth one more thread, in seconds.
+#: Seconds per task above which more threads pay off.
 _LONG = 0.0001
-#: Looks that find no task before looking ends.
+#: Number of checks without waiting tasks after which checking stops.
 _LAST_LOOKS = 50
 
 
 class Workers(Generic[Task]):
-    """Daemon threads that run tasks in order.
+    """Daemon threads that run tasks in order of submission.
 
-    As long as tasks take microseconds one thread does them all: several would wait for Python's lock, and for each
-    other's. Where tasks wait and take long, twice as many threads are at work at each look; once there is no task they
-    rest, and half as many begin the next time.
+    While tasks take microseconds, one thread runs all of them, because more threads would compete for the GIL. While
+    tasks take longer and others wait, each check doubles the active threads. Without tasks all threads sleep, and half
+    as many start the next time.
     """
 
     def __init__(self, run: Callable[[Task], object], threads: int, name: str) -> None:
@@ -89,7 +89,7 @@ class Workers(Generic[Task]):
             while not self._is_stopped:
                 self._do_tasks()
                 with self._busy_lock:
-                    # who submits looks for a busy thread behind this
+                    # under the lock, so that `submit` either sees a busy thread or wakes one
                     if not self._tasks:
                         self._busy -= 1
                         break
@@ -101,12 +101,12 @@ class Workers(Generic[Task]):
                 task = tasks.popleft()
             except IndexError:
                 return
-            self._any_member += 1  # one that is lost to another thread does not matter
+            self._any_member += 1  # not atomic: a lost count does not matter
             try:
                 run(task)
             except BaseException:  # noqa: BLE001 - one task's defect is not the end of the thread
                 _log.exception("%r failed", task)
-            del task  # or the thread would keep its messages until the next one
+            del task  # otherwise the thread would keep the messages alive until its next task
 
     def _look(self) -> None:
         while not self._is_stopped:

@@ -1,4 +1,4 @@
-"""Message trace: what became of a message, kept as messages of a topic of its own; Java's package `trace`."""
+"""Message traces: the steps of each message, stored in a trace topic. Corresponds to Java's package `trace`."""
 
 from rmqfast.client.trace.dispatcher import AsyncTraceDispatcher
 from rmqfast.client.trace.trace_data import (

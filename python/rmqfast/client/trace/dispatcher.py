@@ -33,7 +33,7 @@ QUEUE_SIZE = 2048
 _MANY = 512
 #: Seconds between polls of the queue.
 _POLL = 0.1
-#: Seconds after which a trace is sent, with those that came since.
+#: Seconds after which a trace is sent, together with later traces.
 _LONGEST_WAIT = 0.5
 _SEND_TIMEOUT = 5.0
 #: Seconds that a shutdown waits for the thread.
@@ -43,11 +43,7 @@ _NUMBERS = itertools.count(1)
 
 
 class TraceSegment:
-    """Traces that are sent in one message.
-
-    Attributes:
-        since: When the first trace was added; `None` if empty.
-    """
+    """Traces that are sent in one message. `since` is the time of the first trace; None if empty."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -90,7 +86,7 @@ def _key_size(key: str) -> int:
 
 
 class TraceProducer(Protocol):
-    """The interface of `Producer` that traces need."""
+    """The methods of `Producer` that traces need."""
 
     def start(self) -> None: ...
 
@@ -100,7 +96,7 @@ class TraceProducer(Protocol):
 
 
 class MakesProducer(Protocol):
-    """The class `Producer`: it imports dispatchers, not the other way round."""
+    """The class `Producer`, as a parameter because it imports this module."""
 
     def __call__(self, group: str, *, config: ClientConfig) -> TraceProducer: ...
 
@@ -111,13 +107,14 @@ Kind: TypeAlias = Literal["PRODUCE", "CONSUME"]
 class AsyncTraceDispatcher:
     """Sends the traces of one client in the background.
 
-    Its producer has the configuration of the client, but no namespace: there is one trace topic for all.
+    Its producer has the configuration of the client without the namespace, because all namespaces share one trace
+    topic.
 
     Args:
         group: The group of the client.
-        kind: Whether it produces or consumes.
-        topic: The trace topic, by default `RMQ_SYS_TRACE_TOPIC`.
-        clock: Monotonic seconds.
+        kind: Whether the client produces or consumes.
+        topic: The trace topic. Default: `RMQ_SYS_TRACE_TOPIC`.
+        clock: Returns monotonic seconds.
     """
 
     def __init__(
@@ -154,10 +151,10 @@ class AsyncTraceDispatcher:
         return True
 
     def shutdown(self, timeout: float = _PATIENCE) -> None:
-        """Sends the queued traces, and ends; a second call does nothing.
+        """Sends the queued traces and ends; a second call does nothing.
 
         Args:
-            timeout: How long to wait for the thread, in seconds; the producer then waits for sends in flight.
+            timeout: Seconds to wait for the thread; the producer then waits for sends in flight.
         """
         with self._lock:
             if self._is_closed:
@@ -177,7 +174,7 @@ class AsyncTraceDispatcher:
 
     def _run(self) -> None:
         while True:
-            # read before the queue is: what was appended until the end is sent in the last round
+            # read before the queue, so that the last round sends all traces appended before the end
             is_last = self._is_closed
             self._collect()
             if self._segment.since is not None and (is_last or self._clock() - self._segment.since >= _LONGEST_WAIT):
@@ -229,7 +226,7 @@ class AsyncTraceDispatcher:
 def config_and_trace(
     group: str, kind: Kind, arguments: TracedClientArguments
 ) -> tuple[ClientConfig, AsyncTraceDispatcher | None]:
-    """Returns the configuration of a client, and its dispatcher if it sends traces."""
+    """Returns the configuration of a client, and its trace dispatcher if traces are enabled."""
     is_traced, topic = arguments.pop("enable_msg_trace", False), arguments.pop("customized_trace_topic", None)
     others: ClientArguments = arguments
     return ClientConfig.of(**others), AsyncTraceDispatcher(group, kind, topic) if is_traced else None

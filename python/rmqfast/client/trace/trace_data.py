@@ -7,8 +7,8 @@ A body is contexts one after the other, each ended by 0x02; the fields of a cont
     SubAfter        requestId msgId cost success keys contextCode time group
     EndTransaction  time region group topic msgId tags keys storeHost msgType transactionId state fromCheck
 
-SubBefore and SubAfter stand once for each message. What is not there is `null`. Older clients wrote fewer fields at the
-end, newer ones write more.
+SubBefore and SubAfter are written once per message. Missing values are `null`. Older clients write fewer fields at the
+end, newer clients more.
 
 Source: RocketMQ's `TraceContext`, `TraceBean`, `TraceType`, `TraceDataEncoder`, `MessageType`, `ConsumeReturnType`,
 `TraceTransferBean`.
@@ -35,7 +35,7 @@ class TraceType(StrEnum):
     Attributes:
         PUB: A message was sent.
         SUB_BEFORE: Messages are about to be consumed.
-        SUB_AFTER: They were consumed, or are to come again.
+        SUB_AFTER: Messages were consumed, or will be redelivered.
         END_TRANSACTION: A transaction has ended.
     """
 
@@ -46,7 +46,7 @@ class TraceType(StrEnum):
 
 
 class MessageType(StrEnum):
-    """The kind of a sent message; traces have its index."""
+    """The kind of a sent message; traces contain its index."""
 
     NORMAL = "Normal_Msg"
     TRANSACTION_HALF = "Trans_Msg_Half"
@@ -55,14 +55,14 @@ class MessageType(StrEnum):
 
 
 class ConsumeReturnType(StrEnum):
-    """The result of a listener's call; traces have its index.
+    """The result of a listener's call; traces contain its index.
 
     Attributes:
-        SUCCESS: It answered that the messages are done; in order, also COMMIT and ROLLBACK.
-        TIME_OUT: It took longer than `consume_timeout`, whatever it answered.
+        SUCCESS: It returned success; for orderly consumption also COMMIT and ROLLBACK.
+        TIME_OUT: It took longer than `consume_timeout`, whatever it returned.
         EXCEPTION: It raised.
-        RETURNNULL: It answered nothing, or anything but a status.
-        FAILED: It answered that the messages are to come again.
+        RETURNNULL: It returned anything but a status.
+        FAILED: It requested redelivery.
     """
 
     SUCCESS = "SUCCESS"
@@ -74,22 +74,22 @@ class ConsumeReturnType(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class TraceBean:
-    """A message in a step; each kind of step has some of these fields.
+    """A message in a step; each kind of step uses some of these fields.
 
     Attributes:
         topic: The topic, without its namespace.
-        msg_id: The producer's id; of a batch all ids, separated by commas.
+        msg_id: The producer's message id; for a batch all ids, separated by commas.
         offset_msg_id: The broker's id.
-        tags: The tag; traces have `null` for none.
-        keys: The keys, separated by spaces; traces have `null` for none.
-        store_host: The broker.
-        retry_times: How often it was consumed before.
+        tags: The tag; `null` in a trace without a tag.
+        keys: The keys, separated by spaces; `null` in a trace without keys.
+        store_host: Address of the broker.
+        retry_times: Number of earlier consumptions.
         body_length: Bytes of the body.
-        msg_type: What kind of message it is.
+        msg_type: The kind of the message.
         transaction_id: The id of the transaction.
-        transaction_state: How it ended, in Java's words.
-        from_transaction_check: Whether a broker asked.
-        client_host: The producer, which only traces of newer clients have.
+        transaction_state: Java's name of the transaction state.
+        from_transaction_check: Whether a broker checked the transaction.
+        client_host: Address of the producer, only in traces of newer clients.
     """
 
     topic: str | None = ""
@@ -109,18 +109,18 @@ class TraceBean:
 
 @dataclass(slots=True, kw_only=True)
 class TraceContext:
-    """One step of messages: a send, the begin or end of a consumption, or the end of a transaction.
+    """One step of messages: a send, the start or end of a consumption, or the end of a transaction.
 
     Attributes:
-        trace_type: What it is.
+        trace_type: The kind of the step.
         beans: The messages.
-        timestamp: When, in milliseconds since 1970; 0 where a trace does not say.
+        timestamp: Time in milliseconds since 1970; 0 if the trace has none.
         region_id: The broker's region.
         group_name: The group, without its namespace.
-        cost_time: How long it took, in milliseconds, per message.
-        is_success: Whether it went well.
-        request_id: What a SUB_BEFORE and its SUB_AFTER have in common.
-        context_code: Of a SUB_AFTER: the place of the `ConsumeReturnType` in its list.
+        cost_time: Duration in milliseconds per message.
+        is_success: Whether the step succeeded.
+        request_id: Id that a SUB_BEFORE and its SUB_AFTER share.
+        context_code: For SUB_AFTER: index of the `ConsumeReturnType`.
     """
 
     trace_type: TraceType
@@ -144,8 +144,8 @@ class TraceData(NamedTuple):
     """An encoded context.
 
     Attributes:
-        text: Its part of the trace message's body.
-        keys: Its keys of the trace message: ids and keys of the traced messages.
+        text: Part of the trace message's body.
+        keys: Keys of the trace message: ids and keys of the traced messages.
     """
 
     text: str
@@ -156,7 +156,7 @@ def encode_trace(context: TraceContext) -> TraceData:
     r"""Encodes a context.
 
     Raises:
-        ValueError: It has no message, or a send or transaction has no kind of message.
+        ValueError: The context has no message, or a send or transaction has no message type.
 
     Example:
         >>> bean = TraceBean(msg_id="7F00", keys="a b")
@@ -201,7 +201,7 @@ def _keys(bean: TraceBean) -> Iterable[str]:
     ids = bean.msg_id or ""
     yield ids
     if "," in ids:
-        yield from ids.split(",")  # Java has only the joined ids of a batch as key
+        yield from ids.split(",")  # Java's key is the joined ids of a batch, by which no single message is found
     yield from (bean.keys or "").split()
 
 
@@ -250,7 +250,7 @@ def _decoded_pub(fields: list[str]) -> TraceContext:
     )
     context = _decode(TraceType.PUB, fields, bean)
     context.cost_time = int(fields[9])
-    # traces of older clients are shorter
+    # traces of older clients have fewer fields
     if len(fields) == 12:
         context.is_success = _truth(fields[11])
     elif len(fields) > 12:
@@ -267,7 +267,7 @@ def _decoded_sub_before(fields: list[str]) -> TraceContext:
 
 
 def _decoded_sub_after(fields: list[str]) -> TraceContext:
-    # the last three fields came later: consumers of 4.9.2 have no time, those of 4.9.3 no group
+    # the last three fields are newer: consumers of 4.9.2 send no time, those of 4.9.3 no group
     bean = TraceBean(msg_id=fields[1], keys=fields[4])
     return TraceContext(
         trace_type=TraceType.SUB_AFTER,

@@ -29,30 +29,30 @@ class TraceMessage(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceView:
-    """One step of a message; fields that a kind of step does not have are `None`.
+    """One step of a message. Fields that a kind of step does not have are None.
 
     Attributes:
-        trace_type: What happened.
-        message_id: The message's id.
-        group: The producer's or the consumer's group; `None` where a consumer of 4.9.3 or older does not say.
+        trace_type: The kind of the step.
+        message_id: The producer's message id.
+        group: The producer's or consumer's group; None for consumers of 4.9.3 and older.
         client_host: The address of the client.
-        timestamp: When, in milliseconds since 1970; 0 where a consumer of 4.9.2 or older does not say.
-        cost_time: How long it took, in milliseconds; of messages that are consumed together, per message.
-        is_success: Whether it went well.
+        timestamp: Time in milliseconds since 1970; 0 for consumers of 4.9.2 and older.
+        cost_time: Duration in milliseconds per message.
+        is_success: Whether the step succeeded.
         topic: The topic.
         tags: The tag.
         keys: The keys, separated by spaces.
-        store_host: The broker.
+        store_host: Address of the broker.
         offset_msg_id: The broker's id of the message.
         region_id: The broker's region.
-        message_type: What kind of message was sent.
-        body_length: Bytes of the body as it was sent.
-        request_id: What `SUB_BEFORE` and `SUB_AFTER` of one call of a listener have in common.
-        retry_times: How often it was consumed in vain before.
-        return_type: How the listener's call ended.
+        message_type: The kind of the sent message.
+        body_length: Bytes of the body as sent, after compression.
+        request_id: Id that `SUB_BEFORE` and `SUB_AFTER` of one call of a listener share.
+        retry_times: Number of earlier failed consumptions.
+        return_type: The result of the listener's call.
         transaction_id: The id of the transaction.
-        transaction_state: How it ended.
-        from_transaction_check: Whether it ended because a broker asked.
+        transaction_state: The state of the transaction.
+        from_transaction_check: Whether a broker checked the transaction.
     """
 
     trace_type: TraceType
@@ -79,17 +79,17 @@ class TraceView:
 
     @property
     def status(self) -> str | None:
-        """`success` or `failed`, as mqadmin says it; `None` before the end."""
+        """`success` or `failed`, as in mqadmin; None before the end."""
         return None if self.is_success is None else "success" if self.is_success else "failed"
 
 
 def trace_views(message_id: str, messages: Iterable[TraceMessage]) -> list[TraceView]:
-    """The steps of one message, in order of time.
+    """Returns the steps of one message in order of time.
 
-    A trace whose body does not decompress is skipped with a warning: anybody can send to the trace topic.
+    A trace whose body does not decompress is skipped with a warning, because anybody can send to the trace topic.
 
     Args:
-        message_id: The producer's id of the message.
+        message_id: The producer's message id.
         messages: Messages of the trace topic.
     """
     contexts = [
