@@ -1,6 +1,6 @@
 """RocketMQ data in Python and Spark.
 
-ARCHITECTURE.md shows the layers: a module imports only what stands below it.
+ARCHITECTURE.md shows the layers: a module imports only from lower layers.
 """
 
 import logging
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         open_store,
     )
 
-# what is logged is the application's to show: without this, warnings would go to standard error of who shows nothing
+# only the application decides where logs go; without a handler, Python would print warnings to standard error
 logging.getLogger("rmqfast").addHandler(logging.NullHandler())
 
 __all__ = [
@@ -110,7 +110,7 @@ __all__ = [
 ]
 
 
-#: Where names come from: they are imported when they are asked for, so a program pays for what it uses.
+#: The modules of public names, which are imported at their first use, so that programs only pay for what they use.
 _NAMES = {
     "rmqfast.admin": ("Admin",),
     "rmqfast.client.consumer": ("ConsumeFromWhere", "MessageSelector", "MessageView"),
@@ -158,17 +158,17 @@ _NAMES = {
     ),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
-#: Packages that are attributes without an import of their own.
+#: Subpackages that are available as attributes without an import.
 _PACKAGES = frozenset({"aio", "message", "store"})
 
 
 def __getattr__(name: str) -> Any:
-    """A name of this package, imported when it is asked for first."""
+    """Imports a public name at its first use."""
     if name in _PACKAGES:
         return import_module(f"rmqfast.{name}")
     if name in _MODULES:
         value = getattr(import_module(_MODULES[name]), name)
-        globals()[name] = value  # the next one who asks does not come here
+        globals()[name] = value  # later accesses do not call `__getattr__`
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

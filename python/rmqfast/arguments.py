@@ -1,7 +1,7 @@
-"""Arguments of users: times, durations, numbers, each recognised by its protocol.
+"""Converts and checks arguments of users: times, durations, numbers, recognised by their protocols.
 
-NumPy's and pandas' values are taken without an import of either. What is no such value is an `ArgumentError` that says
-its name, what was expected, and what to write.
+Values of NumPy and pandas are accepted without importing them. Any other value raises an `ArgumentError` that names the
+argument, what was expected, and what to write.
 """
 
 from __future__ import annotations
@@ -41,14 +41,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class NumpyScalar(Protocol):
-    """A value of NumPy."""
+    """A scalar of NumPy."""
 
     @property
-    def dtype(self) -> Any:
-        """Its type."""
+    def dtype(self) -> Any: ...
 
-    def astype(self, dtype: Any, /) -> Any:
-        """The value as another type."""
+    def astype(self, dtype: Any, /) -> Any: ...
 
 
 Time = SupportsIndex | SupportsFloat | str | date | NumpyScalar
@@ -61,9 +59,9 @@ Number = SupportsIndex
 """An integer, also NumPy's."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-#: More would not fit where others add it to the time: a century.
+#: A century in seconds: larger durations could overflow when added to a time.
 _LONGEST = 100 * 366 * 86_400.0
-#: What other libraries call an argument of ours.
+#: Names of other libraries for arguments of rmqfast.
 _ELSEWHERE = {
     "bootstrap_servers": "name_server",
     "bootstrap_server": "name_server",
@@ -87,7 +85,7 @@ _ELSEWHERE = {
 
 
 def milliseconds_of(name: str, when: Time) -> int:
-    """Milliseconds since 1970 of a time; without a zone UTC is meant, a date is its midnight."""
+    """Converts a time to milliseconds since 1970. A time without a zone is UTC; a date is its midnight."""
     if isinstance(when, str):
         return _native.milliseconds(when, name)
     if _is_missing(when):
@@ -101,17 +99,19 @@ def milliseconds_of(name: str, when: Time) -> int:
     number = _floor(when)
     if number is None:
         raise _wrong(name, "a time: a datetime, ISO 8601 as '2026-11-21T09:00:00', or milliseconds since 1970", when)
-    return _native.milliseconds(str(number), name)  # which knows numbers of other units
+    return _native.milliseconds(str(number), name)  # recognises numbers in other units
 
 
 def epoch_milliseconds(when: datetime) -> int:
-    """Milliseconds since 1970 of a datetime; without a zone UTC is meant."""
+    """Converts a datetime to milliseconds since 1970; without a zone it is UTC."""
     aware = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return int((aware - _EPOCH) // timedelta(milliseconds=1))  # `timestamp()` is a float, for some times a little less
+    return int(
+        (aware - _EPOCH) // timedelta(milliseconds=1)
+    )  # not `timestamp()`, a float, which is a little too small for some times
 
 
 def seconds(name: str, duration: Duration) -> float:
-    """Seconds of a duration, from 0 on."""
+    """Converts a duration, which must not be negative, to seconds."""
     value = _in_seconds(name, duration)
     if not 0 <= value <= _LONGEST:
         raise ArgumentError(f"{name}: expected seconds from 0 on, or a timedelta, got {duration!r}")
@@ -119,12 +119,12 @@ def seconds(name: str, duration: Duration) -> float:
 
 
 def optional_seconds(name: str, duration: Duration | None) -> float | None:
-    """Returns a duration as `seconds` does; None stays None."""
+    """Converts a duration as `seconds` does; None stays None."""
     return None if duration is None else seconds(name, duration)
 
 
 def integer(name: str, number: Number, least: int | None = None, most: int | None = None) -> int:
-    """An integer."""
+    """Converts a number to an integer; raises if it is fractional or out of range."""
     value = whole(number)
     if value is None:
         raise _wrong(name, "an integer", number)
@@ -135,17 +135,17 @@ def integer(name: str, number: Number, least: int | None = None, most: int | Non
 
 
 def whole(number: object) -> int | None:
-    """Returns an integer of Python or NumPy; None for anything else, including booleans."""
+    """Returns an integer of Python or NumPy; None for any other value, including booleans."""
     if isinstance(number, bool) or not isinstance(number, SupportsIndex):
         return None
     try:
         return index(number)
     except TypeError:
-        return None  # an array of several
+        return None  # an array of several values
 
 
 def text(name: str, value: object) -> str:
-    """A text."""
+    """Returns a string unchanged; raises for any other value."""
     if isinstance(value, str):
         return value
     raise _wrong(name, "a text", value)
@@ -161,7 +161,7 @@ def unknown_argument(name: str, known: Iterable[str], *, of: str = "") -> Argume
 
 
 def check_fields(options: Any) -> None:
-    """Converts the fields of a frozen dataclass to their types: NumPy's integers, timedeltas.
+    """Converts the fields of a frozen dataclass to their types, such as integers of NumPy and timedeltas.
 
     A field of type `float` is a duration in seconds.
     """
@@ -177,7 +177,7 @@ _PLAIN = {"int": int, "float": float, "bool": bool, "str": str}
 
 @cache
 def _kinds(options: Any) -> Mapping[str, str]:
-    """The fields of a class that are numbers, durations, flags or texts, or None."""
+    """Returns the types of the fields that are checked: numbers, durations, flags and strings, or None."""
     kinds = {field.name: str(field.type).removesuffix(" | None") for field in fields(options)}
     return {name: kind for name, kind in kinds.items() if kind in _PLAIN}
 
@@ -186,7 +186,7 @@ def _as_kind(kind: str, name: str, value: Any) -> Any:
     if kind == "int":
         return integer(name, value)
     if kind == "float":
-        return _in_seconds(name, value)  # the class says what its range is
+        return _in_seconds(name, value)  # the dataclass checks the range itself
     if kind == "bool":
         if _is_numpy(value, "b"):
             return bool(value)
@@ -195,13 +195,13 @@ def _as_kind(kind: str, name: str, value: Any) -> Any:
 
 
 def _is_missing(value: object) -> bool:
-    """Whether a value is NaN, NaT or NA: none of them equals itself."""
+    """Whether a value is NaN, NaT or NA, which are not equal to themselves."""
     try:
         return bool(value != value)  # noqa: PLR0124
     except (TypeError, ArithmeticError):
-        return True  # NA says neither
+        return True  # NA has no truth value
     except ValueError:
-        return False  # an array says it for each of its items
+        return False  # an array compares item by item
 
 
 def _is_numpy(value: object, kind: str) -> TypeGuard[NumpyScalar]:
@@ -221,7 +221,7 @@ def _in_seconds(name: str, duration: Duration) -> float:
     try:
         return float(duration)
     except TypeError:
-        raise _wrong(name, "seconds or a timedelta", duration) from None  # an array of several
+        raise _wrong(name, "seconds or a timedelta", duration) from None  # an array of several values
 
 
 def _seconds_of_numpy(duration: NumpyScalar) -> float:
@@ -231,15 +231,15 @@ def _seconds_of_numpy(duration: NumpyScalar) -> float:
 
 
 def _floor(number: object) -> int | None:
-    """A number without its fraction; None for what is none."""
+    """Returns a number without its fraction; None if it is not a finite number."""
     if (integral := whole(number)) is not None or isinstance(number, bool):
         return integral
     if not isinstance(number, SupportsFloat) or _is_numpy(number, "m"):
         return None
     try:
-        return math.floor(number)  # not by `float`, which would round a Decimal of nanoseconds
+        return math.floor(number)  # not `float`, which would round a Decimal of nanoseconds
     except (TypeError, OverflowError):
-        return None  # an array of several; infinite
+        return None  # an array of several values; infinite
 
 
 def _wrong(name: str, expected: str, got: object) -> ArgumentTypeError:
@@ -247,7 +247,7 @@ def _wrong(name: str, expected: str, got: object) -> ArgumentTypeError:
 
 
 def suggests_names(function: F) -> F:
-    """Makes a function or a constructor suggest a known name in place of an unknown one.
+    """Makes a function or constructor suggest a similar name for an unknown argument.
 
     Its signature lists the keys of the `TypedDict` of `**arguments: Unpack[...]`, for `help` and notebooks.
     """
@@ -272,7 +272,7 @@ def suggests_names(function: F) -> F:
 
 
 class _Ellipsis:
-    """The default of an argument that may be left out, as stubs write it."""
+    """The default of an optional argument, shown as `...` like in stubs."""
 
     def __repr__(self) -> str:
         return "..."

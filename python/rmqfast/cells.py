@@ -1,4 +1,4 @@
-"""Formats values for people, in terminals and notebooks: the data may be anybody's."""
+"""Formats values for terminals and notebooks. The data is untrusted."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def table_cell(column: str, value: object, *, whole: bool = False) -> str:
-    """Returns a value in one line without control characters; bodies are cut unless `whole` is set."""
+    """Returns a value as one line without control characters; bodies are truncated unless `whole` is set."""
     if value is None or value in ([], ()):
         return "-"
     if isinstance(value, bytes):
@@ -29,21 +29,21 @@ def table_cell(column: str, value: object, *, whole: bool = False) -> str:
 
 
 def one_line(text: str) -> str:
-    """Returns a text without control, format and surrogate characters; white space becomes a blank."""
+    """Returns a string without control, format and surrogate characters; white space becomes a blank."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(" " if c in "\n\r\t" else c for c in text if c in "\n\r\t" or _is_visible(c))
 
 
 def escape(text: str) -> str:
-    r"""Returns a text with control characters written as Python literals have them."""
+    r"""Returns a string with control characters escaped as in Python literals."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if _is_visible(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def time_text(milliseconds: int) -> str:
-    """Returns a time in UTC, to the millisecond; a number out of range stays a number."""
+    """Formats milliseconds since 1970 in UTC; a number out of range stays a number."""
     try:
         when = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
@@ -52,7 +52,7 @@ def time_text(milliseconds: int) -> str:
 
 
 def size_text(size: float) -> str:
-    """Returns bytes in the unit that reads best."""
+    """Formats a number of bytes in a suitable unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
@@ -74,7 +74,7 @@ def _is_visible(character: str) -> bool:
 
 def _text_of(body: bytes, most: int | None) -> str:
     try:
-        # incremental: the cut may have left half a character, which is no error
+        # incremental: the truncation may have split a character, which is no error
         return one_line(codecs.getincrementaldecoder("utf-8")().decode(body[:most]))
     except UnicodeDecodeError:
         head = body if most is None else body[: most // 5]

@@ -4,36 +4,36 @@
 RmqError
 ├── StoreError                  a store directory, its files, its bytes
 │   ├── StoreIOError            the operating system refused (also an OSError)
-│   │   ├── StoreNotFoundError  a path that is not there (also a FileNotFoundError)
+│   │   ├── StoreNotFoundError  a missing path (also a FileNotFoundError)
 │   │   ├── StoreNotWritableError  closed, the disk too full for retention, or a write or a flush has failed
-│   │   └── FlushTimeoutError   stored, but not on the disk in time
+│   │   └── FlushTimeoutError   stored, but not flushed in time
 │   ├── CorruptError            bytes that contradict the format
-│   ├── UnsupportedStoreError   a store of a kind that is not read: DLedger, or no store at all
-│   └── StoreBusyError          somebody else owns the store, or holds its log for too long
-├── RemotingError               a connection, or what came over it
-│   ├── RemotingConnectError    nobody answers at the address (also a ConnectionError)
-│   ├── ChannelClosedError      the connection ended while it was needed (also a ConnectionError)
+│   ├── UnsupportedStoreError   not a RocketMQ store, or an unsupported kind such as DLedger
+│   └── StoreBusyError          another process owns the store, or another append holds its log too long
+├── RemotingError               a connection or its data
+│   ├── RemotingConnectError    no peer answers at the address (also a ConnectionError)
+│   ├── ChannelClosedError      the connection closed while in use (also a ConnectionError)
 │   ├── RemotingTimeoutError    no answer in time (also a TimeoutError)
-│   │   └── TooManyRequestsError  no room for one more request in time; it was not sent
-│   ├── TlsError                the two sides do not agree on TLS (also a ConnectionError)
-│   ├── TlsFileError            a certificate or a key is of no use
-│   ├── RemotingProtocolError   bytes that are no frame, or a frame above a limit
-│   └── ResponseError           the answer is an error: carries its code and remark
-├── ClientError                 a client cannot do what it was asked for: carries a code (Java's MQClientException)
-│   ├── RequestTimeoutError     a request was sent, and nobody replied in time (also a TimeoutError)
-│   └── DataLossError           messages of a range that was asked for are not there (any more)
-├── MirrorError                 a copy of a broker's log cannot go on, or must not begin: says why, and what to do
-├── UnknownTopicError           no such topic; the message lists names like it (also a LookupError)
-├── UnknownMessageError         no message with that id (also a LookupError)
-├── UnknownColumnError          no such column; the message lists names like it (also a LookupError)
-├── ExpressionError             a tag or SQL92 expression that does not parse (also a ValueError)
+│   │   └── TooManyRequestsError  too many requests for the whole timeout; not sent
+│   ├── TlsError                the TLS handshake failed (also a ConnectionError)
+│   ├── TlsFileError            an unusable certificate or key
+│   ├── RemotingProtocolError   an invalid frame, or a frame above a limit
+│   └── ResponseError           an error answer, with its code and remark
+├── ClientError                 a client cannot do what was requested; with a code (Java's MQClientException)
+│   ├── RequestTimeoutError     a request was sent, but there was no reply in time (also a TimeoutError)
+│   └── DataLossError           messages of a requested range no longer exist
+├── MirrorError                 a copy of a broker's log cannot start or continue
+├── UnknownTopicError           an unknown topic; the message lists similar names (also a LookupError)
+├── UnknownMessageError         an unknown message id (also a LookupError)
+├── UnknownColumnError          an unknown column; the message lists similar names (also a LookupError)
+├── ExpressionError             an invalid tag or SQL92 expression (also a ValueError)
 ├── ArgumentError               an argument out of range (also a ValueError)
-│   └── ArgumentTypeError       an argument of a type that is not taken, or one that there is not (also a TypeError)
+│   └── ArgumentTypeError       an argument of a wrong type or an unknown name (also a TypeError)
 ├── ForkError                   an object used in a fork of the process that made it (also a RuntimeError)
-└── MissingExtraError           a library that an optional feature needs (also an ImportError)
+└── MissingExtraError           a missing library of an optional feature (also an ImportError)
 
-DamageWarning                   a scan or look-up passed over bytes that it could not use
-ExpressionWarning               a SQL92 expression names a column of the row, which it does not see
+DamageWarning                   a read skipped damaged bytes
+ExpressionWarning               an SQL92 expression names a column, but only sees properties
 ```
 
 Source: RocketMQ's `MQClientException`, `RequestTimeoutException`.
@@ -48,14 +48,14 @@ _REQUEST_TIMEOUT = 10006
 
 
 def plain_remark(remark: str) -> str:
-    r"""Returns a peer's remark without Java's classes and lines, and without dead links."""
+    r"""Removes Java class names, line numbers and dead links from a peer's remark."""
     from rmqfast import _native  # the extension imports this module
 
     return _native.plain_remark(remark)
 
 
 def step_after(remark: str) -> str | None:
-    """Returns the next step after a peer's remark; `None` if none is known."""
+    """Returns a suggestion for a peer's remark; None if there is none."""
     from rmqfast import _native
 
     return _native.step_after(remark)
@@ -65,7 +65,7 @@ class RmqError(Exception):
     """The root of all errors of this package.
 
     Attributes:
-        put_status: Of an append that failed, what a broker calls that: the name of a `PutMessageStatus`.
+        put_status: For a failed append: name of the `PutMessageStatus` that a broker answers.
 
     Example:
         >>> import rmqfast
@@ -101,19 +101,19 @@ class StoreNotFoundError(StoreIOError, FileNotFoundError):
 
 
 class StoreNotWritableError(StoreIOError):
-    """The store takes no messages: it is closed, the disk is too full, or a write or a flush failed."""
+    """The store does not accept messages: it is closed, the disk is too full, or a write or flush failed."""
 
 
 class FlushTimeoutError(StoreIOError):
-    """Messages are stored, but were not flushed in time: to append them again would store them twice."""
+    """Messages are stored, but were not flushed in time. Appending them again would store them twice."""
 
 
 class CorruptError(StoreError):
-    """Bytes of a store contradict the format: says file, offset, expected and got."""
+    """Bytes of a store contradict the format. The message names file, offset, expected and actual value."""
 
 
 class UnsupportedStoreError(StoreError):
-    """The directory is not a RocketMQ store, or one that cannot be opened this way."""
+    """The directory is not a RocketMQ store, or cannot be opened this way."""
 
 
 class StoreBusyError(StoreError):
@@ -133,32 +133,32 @@ class ChannelClosedError(RemotingError, ConnectionError):
 
 
 class RemotingTimeoutError(RemotingError, TimeoutError):
-    """The peer did not answer in time; the request may have been carried out."""
+    """The peer did not answer in time; it may have processed the request."""
 
 
 class TooManyRequestsError(RemotingTimeoutError):
-    """Too many requests are in flight or wait to be sent, and none ended in time: this one was not sent."""
+    """Too many requests were in flight or queued for the whole timeout; this request was not sent."""
 
 
 class RemotingProtocolError(RemotingError):
-    """Bytes that are no frame of the remoting protocol, or exceed a limit."""
+    """The peer sent an invalid frame, or a frame that exceeds a limit."""
 
 
 class TlsError(RemotingError, ConnectionError):
-    """The TLS handshake failed: names the side that refused, and why."""
+    """The TLS handshake failed. The message names the side that refused, and the reason."""
 
 
 class TlsFileError(RemotingError):
-    """A certificate, a key or a file of authorities cannot be used: names file, purpose, expected and got."""
+    """A certificate, key or CA file cannot be used. The message names the file and its purpose."""
 
 
 class ResponseError(RemotingError):
-    """A peer answered a request with an error: has its remark, and the next step if one is known.
+    """A peer answered a request with an error. The message has its remark and, if known, the next step.
 
     Attributes:
-        code: The code of the response.
-        remark: What the peer says of it, as it came.
-        address: Who answered, where that is known.
+        code: The response code.
+        remark: The peer's original remark.
+        address: Address of the peer, if known.
 
     Example:
         >>> print(ResponseError(17, "topic[t] not exist, apply first please!", "10.0.0.1:10911"))
@@ -179,10 +179,10 @@ class ResponseError(RemotingError):
 
 
 class ClientError(RmqError):
-    """A client cannot do as asked: has the reason, and the next step.
+    """A client cannot do what was requested. The message has the reason and the next step.
 
     Attributes:
-        response_code: The code of the response that it comes from, one of `ClientErrorCode`, or -1.
+        response_code: The response code, one of `ClientErrorCode`, or -1.
     """
 
     def __init__(self, message: str, *, response_code: int = -1, next_step: str | None = None) -> None:
@@ -191,46 +191,46 @@ class ClientError(RmqError):
 
 
 class RequestTimeoutError(ClientError, TimeoutError):
-    """A request was sent, and no reply came in time: it may have been carried out."""
+    """A request was sent, but there was no reply in time; it may have been processed."""
 
     def __init__(self, message: str, *, next_step: str | None = None) -> None:
         super().__init__(message, response_code=_REQUEST_TIMEOUT, next_step=next_step)
 
 
 class DataLossError(ClientError):
-    """Messages of a range of a queue do not exist any more: says which, and how to read the rest."""
+    """Messages of a requested range of a queue no longer exist. The message shows how to read the rest."""
 
 
 class MirrorError(RmqError):
-    """A copy of a broker's log cannot go on, or must not begin: has the reason, and the next step."""
+    """A copy of a broker's log cannot start or continue. The message has the reason and the next step."""
 
     def __init__(self, message: str, *, next_step: str | None = None) -> None:
-        # without a next step where it comes out of a pickle: then the text has it
+        # an unpickled error has no next step: its message already includes it
         super().__init__(message if next_step is None else f"{message}\n{next_step}")
 
 
 class UnknownTopicError(RmqError, LookupError):
-    """The store has no such topic."""
+    """The store does not have the topic."""
 
 
 class UnknownMessageError(RmqError, LookupError):
-    """The store has no message with that id."""
+    """The store does not have a message with that id."""
 
 
 class UnknownColumnError(RmqError, LookupError):
-    """The row has no such column."""
+    """The column does not exist."""
 
 
 class ExpressionError(RmqError, ValueError):
-    """A tag or SQL92 expression does not parse: says where."""
+    """A tag or SQL92 expression is invalid. The message shows the position."""
 
 
 class ArgumentError(RmqError, ValueError):
-    """An argument is out of range: says what it may be."""
+    """An argument is out of range. The message shows the allowed values."""
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
-    """An argument has a wrong type or an unknown name: says what to write.
+    """An argument has a wrong type or an unknown name. The message shows what to write.
 
     Example:
         >>> import rmqfast
@@ -245,11 +245,11 @@ class ForkError(RmqError, RuntimeError):
 
 
 class MissingExtraError(RmqError, ImportError):
-    """A feature needs a library that is not installed: says which command installs it."""
+    """A feature needs a library that is not installed. The message shows the command that installs it."""
 
 
 class DamageWarning(UserWarning):
-    """A scan or a look-up skipped bytes that it could not use; `Scan.damage` lists those of a scan.
+    """A read skipped damaged bytes; for a scan, `Scan.damage` lists them.
 
     Example:
         >>> import rmqfast, warnings
@@ -266,4 +266,4 @@ class DamageWarning(UserWarning):
 
 
 class ExpressionWarning(UserWarning):
-    """A SQL92 expression names a column of the row, but sees only the properties of messages."""
+    """An SQL92 expression names a column, but only sees the properties of messages."""

@@ -11,7 +11,7 @@ __all__ = ["import_extra", "is_missing"]
 
 
 def import_extra(module: str, extra: str, *, library: str | None = None) -> Any:
-    """Imports a library of an extra."""
+    """Imports a library of an optional extra; raises `MissingExtraError` if it is not installed."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -22,6 +22,6 @@ def import_extra(module: str, extra: str, *, library: str | None = None) -> Any:
 
 
 def is_missing(error: ImportError, *modules: str) -> bool:
-    """Whether one of these libraries is not installed; False if one is installed and broken."""
+    """Whether one of these libraries is not installed; False if it is installed but broken."""
     names = {name for module in modules for name in (module, module.partition(".")[0])}
     return isinstance(error, ModuleNotFoundError) and error.name in names

@@ -1,4 +1,4 @@
-"""HTML tables of `_repr_html_`, escaped, without any resource."""
+"""HTML tables for `_repr_html_`: escaped, without external resources."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rmqfast.cells import one_line, table_cell
 
 __all__ = ["facts", "table"]
 
-#: Rows of a table; the rest is counted.
+#: Maximum rows of a table; further rows are only counted.
 MOST_ROWS = 20
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, caption: str = "", count: int = -1) -> str:
-    """A table of the first rows."""
+    """Returns an HTML table of the first rows."""
     heads = "".join(f"<th>{_text(column)}</th>" for column in columns)
     body = "".join(_row(map(table_cell, columns, row)) for row in islice(rows, MOST_ROWS))
     more = max(count, len(rows)) - min(len(rows), MOST_ROWS)
@@ -25,7 +25,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, caption: 
 
 
 def facts(title: str, values: Mapping[str, object]) -> str:
-    """A row for each value, with its name."""
+    """Returns an HTML table with a row of name and value for each value."""
     rows = "".join(
         f"<tr><th>{_text(name.replace('_', ' '))}</th><td>{_text(table_cell(name, value))}</td></tr>"
         for name, value in values.items()

@@ -1,6 +1,6 @@
-"""Loggers whose handlers may use a client, as one that sends lines to a topic.
+"""Loggers whose handlers may use an rmqfast client, such as one that sends log records to a topic.
 
-So no handler runs while a thread of ours holds a lock that others need, nor within a handler that already runs.
+So handlers never run while the thread holds a lock of rmqfast, nor inside another handler.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from rmqfast.threads import new_lock, new_rlock
 
 __all__ = ["QuietLock", "logger_of"]
 
-#: Lines that are logged as a line is handled are handled after it; those that are logged as these are, are dropped.
+#: Records that a handler logs are handled after it; records logged while handling these are dropped.
 _DEEPEST = 2
 
 
 class _Lines(threading.local):
-    """The lines of a thread that wait.
+    """The log records of a thread whose handling is delayed.
 
     Attributes:
-        locks: How many quiet locks the thread holds.
-        depth: How deep the line is that is handled now; 0 where none is.
-        handled: That line.
-        waiting: The others, with their depths.
+        locks: Number of quiet locks that the thread holds.
+        depth: Depth of the record that is handled now; 0 if none is.
+        handled: The record that is handled now.
+        waiting: The delayed records with their depths.
     """
 
     def __init__(self) -> None:
@@ -32,13 +32,13 @@ class _Lines(threading.local):
         self.waiting: list[tuple[int, logging.LogRecord]] = []
 
     def add(self, record: logging.LogRecord) -> None:
-        """Has a line handled as soon as may be."""
+        """Queues a record, and handles it as soon as possible."""
         if self.depth < _DEEPEST:
             self.waiting.append((self.depth + 1, record))
         self.handle_all()
 
     def handle_all(self) -> None:
-        """Handles the lines that wait, unless they have to wait on."""
+        """Handles the delayed records, unless a lock is held or a handler is running."""
         while self.waiting and not self.locks and not self.depth:
             self.depth, self.handled = self.waiting.pop(0)
             try:
@@ -62,29 +62,28 @@ _FILTER = _Filter()
 
 
 def logger_of(name: str) -> logging.Logger:
-    """Returns the logger of a module: its handlers run when the thread holds no `QuietLock`."""
+    """Returns the logger of a module, whose handlers only run while the thread holds no `QuietLock`."""
     logger = logging.getLogger(name)
-    # first: a line passes the other filters as it is handled
+    # as the first filter: the other filters run when the record is handled
     if _FILTER not in logger.filters:
         logger.filters.insert(0, _FILTER)
     return logger
 
 
 class QuietLock:
-    """A lock for work that logs: handlers run after the thread has released all such locks."""
+    """A lock for work that logs: handlers run after the thread has released all its quiet locks."""
 
     def __init__(self, *, reentrant: bool = False) -> None:
         self._lock = new_rlock() if reentrant else new_lock()
 
     def acquire(self, *, blocking: bool = True, timeout: float = -1) -> bool:
-        """Acquires the lock, like `threading.Lock.acquire`."""
         if not self._lock.acquire(blocking, timeout):
             return False
         _lines.locks += 1
         return True
 
     def release(self) -> None:
-        """Releases it, and then has the lines handled that waited for it."""
+        """Releases the lock, and then handles the delayed records."""
         _lines.locks -= 1
         self._lock.release()
         _lines.handle_all()

@@ -1,4 +1,4 @@
-"""Values: a message as a store holds it, and what stands between messages. No I/O.
+"""Messages, queues and results of reads as values, without I/O.
 
 Source: RocketMQ's `MessageExt`, `MessageDecoder`, `GetMessageStatus`, `GetMessageResult`, `Message`,
 `MessageExtBrokerInner`.
@@ -20,18 +20,18 @@ __all__ = ["Damage", "GetMessageResult", "GetMessageStatus", "Message", "Message
 
 _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 _set = object.__setattr__
-#: Fields by name, and what a subclass has besides.
+#: Fields by name, and further attributes of a subclass.
 _State = tuple[dict[str, Any], dict[str, Any]]
-#: Of messages in a table.
+#: Columns of messages in HTML tables.
 _FEW_COLUMNS = ("queue_id", "queue_offset", "store_timestamp", "tags", "keys", "body")
 
 
 class Damage(NamedTuple):
-    """Bytes of a store that a reader could not use.
+    """Damaged bytes of a store that a reader skipped.
 
     Attributes:
-        offset: Commit-log offset in bytes; within a consume queue or an index the offset in that.
-        length: Bytes passed over; 0 where the row is there but a part of it, as its body, is not.
+        offset: Physical offset in the commit log, or byte offset in the damaged consume queue or index.
+        length: Bytes skipped; 0 if only a part of the message, such as its body, is missing.
         reason: What was expected and what was found.
         file: Path of the file.
 
@@ -51,10 +51,10 @@ class Damage(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MessageExt:
-    """A stored message: the row of a scan as an object, column by column.
+    """A stored message: the row of a scan as an object, with an attribute per column.
 
-    Timestamps are milliseconds since 1970, hosts `ip:port` or `[ip6]:port`, the body is decompressed. A body that does
-    not decompress is None.
+    Timestamps are milliseconds since 1970, hosts `ip:port` or `[ip6]:port`. The body is decompressed; None if that
+    fails.
 
     Example:
         >>> import rmqfast
@@ -97,12 +97,7 @@ class MessageExt:
 
 
 class GetMessageStatus(StrEnum):
-    """The result of a pull: explains `GetMessageResult.next_begin_offset`.
-
-    Example:
-        >>> GetMessageStatus("OFFSET_TOO_SMALL") is GetMessageStatus.OFFSET_TOO_SMALL
-        True
-    """
+    """The result of a pull, which explains `GetMessageResult.next_begin_offset`."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -116,17 +111,17 @@ class GetMessageStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GetMessageResult:
-    """A broker's answer to a pull.
+    """The answer to a pull.
 
     Attributes:
-        status: The broker's: FOUND says that a tag hash matched, even where `messages` is empty, as the tag did not.
-        next_begin_offset: Queue offset to go on at, whatever the status.
-        min_offset: Queue offset of the first message that is still there.
-        max_offset: Queue offset behind the last message.
-        messages: Those whose tag matches, by hash and exactly.
-        damage: Messages that a unit leads to and that are not there or not sound.
-        suggest_pulling_from_slave: Whether the last one looked at lies so far behind the log's end that a broker sends
-            its consumer to a slave for the next; with `limits` only.
+        status: The status at the broker. FOUND means that a tag hash matched, although the tag itself may not.
+        next_begin_offset: Queue offset of the next pull, whatever the status.
+        min_offset: Queue offset of the first message that still exists.
+        max_offset: Queue offset after the last message.
+        messages: Messages whose tag matches exactly.
+        damage: Missing or damaged records of units.
+        suggest_pulling_from_slave: Whether the last message lies so far behind the log's end that a broker suggests its
+            slave for the next pull; only with `limits`.
 
     Example:
         >>> import rmqfast
@@ -153,32 +148,31 @@ class GetMessageResult:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Message:
-    """A message to be stored or sent.
+    """A message to store or send.
 
     Args:
         topic: 1 to 127 bytes of `%|a-zA-Z0-9_-`.
-        body: Bytes, or a text, which becomes UTF-8; at most 4 MiB unless the store or the producer was told another
-            limit.
-        tags: The tag, one; without `||`, which separates tags where they are asked for.
-        keys: Index keys: one text, separated by spaces, or several texts.
-        properties: Further properties, a mapping or pairs; names and values without 0x01 and 0x02, an integer becomes a
-            text. What has an argument of its own wins.
-        delay_level: 1 to 18, as the broker has them: the message is delivered later; 0 for at once.
-        wait_store: Whether a broker that waits for its disk or its slaves does so for this message.
-        queue_id: Queue of the topic; a producer chooses one itself.
-        flag: The user's 32 bits.
-        born_timestamp: Milliseconds since 1970, or a datetime; the time of the append or the send unless given.
-        delay: How long the broker keeps the message, to the millisecond: seconds or a timedelta; 0 for not at all. It
+        body: Bytes, or a string, which is encoded as UTF-8; by default at most 4 MiB.
+        tags: One tag, without `||`, which separates tags in expressions.
+        keys: Index keys: one string, separated by spaces, or several strings.
+        properties: Further properties, a mapping or pairs, without the characters 0x01 and 0x02. Integers become
+            strings. Other arguments override properties.
+        delay_level: Delay level of the broker, 1 to 18; 0 delivers at once.
+        wait_store: Whether the broker waits for its disk and slaves, if it is configured to do so.
+        queue_id: Queue of the topic; ignored by producers, which choose a queue.
+        flag: 32 bits for the application.
+        born_timestamp: Milliseconds since 1970, or a datetime. Default: the time of the append or send.
+        delay: Seconds or a timedelta until delivery, with a resolution of milliseconds; 0 means no delay. It
             becomes the property `TIMER_DELAY_MS`, for brokers of 5.x with `timerWheelEnable=true`, their default, and
-            up to `timerMaxDelaySec`, three days. A producer refuses it for brokers that are older; a store that it is
-            appended to delays nothing.
-        deliver_at: The moment at which the broker delivers the message, in place of a delay: a time as of
-            `MessageStore.scan`, of UTC if it has no zone. It becomes the property `TIMER_DELIVER_MS`; a moment that is
-            over is at once.
+            up to `timerMaxDelaySec`, three days. Producers refuse it for older brokers; an append to a store
+            delays nothing.
+        deliver_at: Time of delivery instead of a delay: a datetime, milliseconds since 1970, or any other time that
+            `MessageStore.scan` takes, in UTC without a zone. It becomes the property `TIMER_DELIVER_MS`; a past
+            time delivers at once.
 
     Raises:
-        ArgumentError: A delay that is negative or no number; more than one of `delay_level`, `delay`, `deliver_at`.
-        ArgumentTypeError: A value of another type, or an argument that there is not; says what to write.
+        ArgumentError: A delay is negative or not a number; more than one of `delay_level`, `delay`, `deliver_at`.
+        ArgumentTypeError: A value has a wrong type, or an argument is unknown.
 
     Example:
         >>> Message("orders", b"paid", tags="paid", keys=["42", "eu"], delay_level=3).keys
@@ -217,7 +211,7 @@ class Message:
     ) -> None:
         if unknown:
             raise unknown_argument(next(iter(unknown)), _ARGUMENTS, of="Message")
-        # Setting a field of a frozen class is a call each; of a draft, whose slots are the same, it is none.
+        # Setting a field of a frozen class costs a call; a draft class with the same slots avoids it.
         draft: Any = self if self.__class__ is Message else _Draft()
         _set(draft, "__class__", _Draft)
         draft.topic = topic if topic.__class__ is str else text("topic", topic)
@@ -231,7 +225,7 @@ class Message:
         draft.wait_store = wait_store
         draft.queue_id = queue_id if queue_id.__class__ is int else integer("queue_id", queue_id)
         draft.flag = flag if flag.__class__ is int else integer("flag", flag)
-        # a number is taken as it is: it may be copied from a message whose producer had no clock
+        # a number is not checked: it may be copied from a message whose producer had a wrong clock
         if born_timestamp is not None and born_timestamp.__class__ is not int:
             born_timestamp = milliseconds_of("born_timestamp", born_timestamp)
         draft.born_timestamp = born_timestamp
@@ -252,7 +246,7 @@ class Message:
 
 
 def _timer(delay: Duration | None, deliver_at: Time | None, delay_level: Any) -> dict[str, str]:
-    """The property that delays a message."""
+    """Returns the property that delays a message; empty without a delay."""
     if delay_level or (delay is not None and deliver_at is not None):
         got = f"{delay_level}, {delay!r} and {deliver_at!r}"
         raise ArgumentError(f"delay_level, delay, deliver_at: expected one of them, got {got}")
@@ -286,7 +280,7 @@ def _tag(tag: object) -> str:
 
 
 def _texts(properties: object) -> Mapping[str, str]:
-    """Properties as a mapping of texts."""
+    """Returns properties as a mapping of strings."""
     if not isinstance(properties, Mapping):
         properties = _of_pairs(properties)
     for name, value in properties.items():
@@ -325,7 +319,7 @@ class _Draft:
 def _state(message: Message | MessageExt) -> _State:
     """Returns the state that a pickle or a copy holds."""
     values = {field.name: getattr(message, field.name) for field in fields(message)}
-    values["properties"] = dict(message.properties)  # they may be read-only, which does not pickle
+    values["properties"] = dict(message.properties)  # a copy, because read-only mappings cannot be pickled
     return values, getattr(message, "__dict__", {})
 
 
@@ -345,7 +339,7 @@ def _join_keys(keys: object) -> str | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class MessageQueue:
-    """A queue of a topic on a broker; sorted as consumers divide them.
+    """A queue of a topic at a broker. Queues sort as consumers divide them.
 
     Attributes:
         topic: The topic.

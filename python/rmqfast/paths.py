@@ -1,6 +1,6 @@
-"""Paths of users, and checks of files: an error never counts as an absence.
+"""Paths passed by users, and checks of files. An I/O error is never reported as a missing file.
 
-`Path("")` is the current directory before anybody sees it; `""` is refused.
+An empty string is refused, but `Path("")` cannot be, because Python makes it the current directory.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ def local_path(given: LocalPath, name: str) -> Path:
 
 
 def exists(path: LocalPath) -> bool:
-    """Whether the name exists, even as a link to nothing."""
+    """Whether the path exists, even as a broken link."""
     return _native.path_exists(path)
 
 
 def is_file(path: LocalPath) -> bool:
-    """Whether there is a file."""
+    """Whether the path is a file; raises on I/O errors."""
     return _native.is_file(path)
 
 
 def is_directory(path: LocalPath) -> bool:
-    """Whether there is a directory."""
+    """Whether the path is a directory; raises on I/O errors."""
     return _native.is_directory(path)
 
 
 def list_directory(path: LocalPath) -> list[Path]:
-    """Lists the paths in a directory, sorted; empty if it does not exist."""
+    """Returns the paths in a directory, sorted; empty if it does not exist."""
     return sorted(_native.list_directory(path))

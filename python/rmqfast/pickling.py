@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def not_picklable(advice: str) -> Callable[[type[T]], type[T]]:
-    """Makes `pickle`, `copy` and `deepcopy` refuse objects of a class: they hold files, threads or connections."""
+    """Makes `pickle`, `copy` and `deepcopy` refuse objects of a class that hold files, threads or connections."""
 
     def decorate(kind: type[T]) -> type[T]:
         def refuse(self: T, _protocol: object = 0) -> NoReturn:

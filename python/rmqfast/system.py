@@ -1,6 +1,6 @@
-"""Differences between operating systems: no other module asks which one it runs on.
+"""Differences between operating systems; no other module checks which system it runs on.
 
-The tests run on Linux. For macOS and Windows the types are checked; nothing has run there.
+Tests run on Linux. The code for macOS and Windows is type-checked, but has never run there.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _INTERFACES = Path("/sys/class/net")
 
 
 def milliseconds_since_boot() -> int:
-    """Milliseconds since the machine started, including sleep; nobody can set this clock."""
+    """Returns the milliseconds since the machine started, including sleep; no user can set this clock."""
     if sys.platform == "linux":
         nanoseconds = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     elif sys.platform == "win32":
         nanoseconds = time.monotonic_ns()
     else:
-        # goes on while the machine sleeps, which Python's own monotonic clock does not on macOS
+        # counts sleep, unlike Python's monotonic clock on macOS
         nanoseconds = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     return nanoseconds // 1_000_000
 
@@ -67,7 +67,7 @@ else:
 
 
 def physical_memory() -> int:
-    """Bytes of the machine's memory; on Windows, where Python does not tell, 4 GiB."""
+    """Returns the bytes of the machine's memory; 4 GiB on Windows, where Python has no function for it."""
     if sys.platform == "win32":
         size = 4 << 30
     else:
@@ -76,7 +76,7 @@ def physical_memory() -> int:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use: in a container not all."""
+    """Returns the number of cores that this process may use, such as in a container."""
     if sys.platform == "linux":
         cores = len(os.sched_getaffinity(0))
     else:
@@ -85,13 +85,13 @@ def usable_cores() -> int:
 
 
 def after_fork(callback: Callable[[], None]) -> None:
-    """Registers a callback for each process that is forked from this one."""
+    """Registers a callback that is called in each forked child process."""
     if sys.platform != "win32":
         os.register_at_fork(after_in_child=callback)
 
 
 def home_directory() -> Path | None:
-    """The home directory of the account; `None` if it has none, as in a container."""
+    """Returns the home directory of the account; None if it has none, such as in a container."""
     try:
         return Path.home()
     except RuntimeError:
@@ -105,7 +105,7 @@ def set_mode(descriptor: int, mode: int) -> None:
 
 
 def sync_file(descriptor: int) -> None:
-    """Flushes an open file to the disk, past the drive's own memory."""
+    """Flushes an open file to the disk, including the drive's cache."""
     if sys.platform == "darwin":
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     else:
@@ -113,8 +113,8 @@ def sync_file(descriptor: int) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Flushes the names in a directory to the disk."""
-    if sys.platform != "win32":  # a directory cannot be waited for there; NTFS has a journal of names
+    """Flushes the entries of a directory to the disk."""
+    if sys.platform != "win32":  # Windows cannot flush directories; NTFS journals their entries
         opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             sync_file(opened)
@@ -132,9 +132,9 @@ def lock_file(file: IO[str]) -> None:
 
 @contextmanager
 def owned_directory(directory: Path) -> Iterator[None]:
-    """Locks a directory against other processes for the block."""
+    """Locks a directory against other processes until the block ends."""
     if sys.platform == "win32":
-        beside = directory.with_name(f"{directory.name}.lock")  # a directory cannot be locked there
+        beside = directory.with_name(f"{directory.name}.lock")  # Windows cannot lock directories
         opened = os.open(beside, os.O_RDWR | os.O_CREAT)
     else:
         opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -143,14 +143,14 @@ def owned_directory(directory: Path) -> Iterator[None]:
             _lock_first_byte(opened)
         else:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # whoever had it may have removed it before it was locked here, and another may have made it anew
+            # the previous owner may have removed the lock file before this lock, and another process created it again
             if not os.path.samestat(os.fstat(opened), directory.stat()):
                 raise FileNotFoundError(directory)
         yield
     finally:
         os.close(opened)
         if sys.platform == "win32":
-            with suppress(OSError):  # another process has it by now
+            with suppress(OSError):  # another process has locked it meanwhile
                 beside.unlink()
 
 

@@ -1,7 +1,7 @@
-"""Threads and locks of the operating system, even where gevent or eventlet patched the standard library.
+"""Threads and locks of the operating system, even if gevent or eventlet patched the standard library.
 
-A thread of ours waits in native code, where neither can take over: as a greenlet it would stop the whole process. So
-where `_thread` is patched, these come out of a copy of it that nobody patched; elsewhere they are those of `threading`.
+rmqfast's threads wait in native code, where a greenlet would block the whole process. If `_thread` is patched, a
+second, unpatched copy of the module is used; otherwise these are the classes of `threading`.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def are_green() -> bool:
-    """Whether gevent, eventlet or the like replaced threads by greenlets."""
+    """Whether gevent, eventlet or a similar library replaced threads by greenlets."""
     return not isinstance(_thread.start_new_thread, BuiltinFunctionType)
 
 
@@ -77,7 +77,7 @@ def new_semaphore(value: int) -> Semaphore:
 
 
 def new_thread(work: Callable[..., object], *args: Any, name: str | None = None) -> Thread:
-    """A daemon thread that is not started yet."""
+    """Returns a daemon thread that is not started yet."""
     if are_green():
         return cast("Thread", _Thread(work, args, name or "rmqfast"))
     return threading.Thread(target=work, args=args, name=name, daemon=True)
@@ -126,7 +126,7 @@ def _native() -> Any:
 
 
 class _Condition:
-    """A `threading.Condition` with native locks: the standard one takes those that were patched."""
+    """A `threading.Condition` with native locks; the standard class creates patched ones."""
 
     def __init__(self) -> None:
         self._lock, self._waiters = _native().RLock(), deque[Any]()

@@ -1,4 +1,4 @@
-"""The version: that of the workspace in Cargo.toml, which the extension was built with."""
+"""The version of the package: that of the workspace in Cargo.toml, compiled into the extension."""
 
 from rmqfast._native import __version__
 

@@ -1,6 +1,7 @@
-"""The clients for asyncio: the same names and methods as those of `rmqfast`, awaited.
+"""The clients for asyncio, with the names and methods of `rmqfast`, but awaited.
 
-Each belongs to the loop that it is first used in, is started by `start()` or `async with`, and never blocks that loop.
+A client belongs to the event loop in which it is first used, is started by `start()` or `async with`, and never blocks
+the loop.
 """
 
 from rmqfast.aio.admin import Admin

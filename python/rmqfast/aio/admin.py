@@ -1,4 +1,4 @@
-"""`Admin` for asyncio: the subjects of the blocking one, awaited.
+"""`Admin` for asyncio, with the subjects of the blocking class.
 
 Source: RocketMQ's `DefaultMQAdminExt`.
 """
@@ -19,9 +19,9 @@ from rmqfast.pickling import not_picklable
 @suggests_names
 @not_picklable("make one in each process")
 class Admin:
-    """Looks into a cluster, and changes it; the tasks of one loop may share it.
+    """Inspects and administers a cluster; the tasks of one loop may share it.
 
-    Subjects and methods are those of `rmqfast.Admin`, awaited; both are made from the same arguments.
+    Subjects, methods and arguments are those of `rmqfast.Admin`; methods are awaited.
 
     Example:
         >>> import asyncio, rmqfast
@@ -58,30 +58,24 @@ class Admin:
 
 
 class _Subject:
-    """A subject of the blocking `Admin`, asked on a thread of the client's."""
+    """A subject of the blocking `Admin`, called on a thread of the client."""
 
     def __init__(self, twin: Any, calls: Calls) -> None:
         self._twin, self._calls = twin, calls
 
 
 class Clusters(_Subject):
-    """`admin.clusters`."""
-
     info: Final = awaitable(clusters.Clusters.info)
     brokers: Final = awaitable(clusters.Clusters.brokers)
 
 
 class Brokers(_Subject):
-    """`admin.clusters.brokers`."""
-
     status: Final = awaitable(clusters.Brokers.status)
     config: Final = awaitable(clusters.Brokers.config)
     update_config: Final = awaitable(clusters.Brokers.update_config)
 
 
 class Topics(_Subject):
-    """`admin.topics.all`."""
-
     create: Final = awaitable(topics.Topics.create)
     update: Final = awaitable(topics.Topics.update)
     delete: Final = awaitable(topics.Topics.delete)
@@ -91,8 +85,6 @@ class Topics(_Subject):
 
 
 class Groups(_Subject):
-    """`admin.groups.all`."""
-
     create: Final = awaitable(groups.Groups.create)
     update: Final = awaitable(groups.Groups.update)
     delete: Final = awaitable(groups.Groups.delete)
@@ -106,8 +98,6 @@ class Groups(_Subject):
 
 
 class Offsets(_Subject):
-    """`admin.offsets`."""
-
     reset: Final = awaitable(offsets.Offsets.reset)
     reset_by_time: Final = awaitable(offsets.Offsets.reset_by_time)
     reset_to_begin: Final = awaitable(offsets.Offsets.reset_to_begin)
@@ -116,8 +106,6 @@ class Offsets(_Subject):
 
 
 class Messages(_Subject):
-    """`admin.messages`."""
-
     by_id: Final = awaitable(messages.Messages.by_id)
     by_key: Final = awaitable(messages.Messages.by_key)
     by_unique_key: Final = awaitable(messages.Messages.by_unique_key)
@@ -127,13 +115,9 @@ class Messages(_Subject):
 
 
 class DeadLetters(_Subject):
-    """`admin.dead_letters.of_group`."""
-
     of_group: Final = awaitable(dead_letters.DeadLetters.of_group)
     resend: Final = awaitable(dead_letters.DeadLetters.resend)
 
 
 class Explainer(_Subject):
-    """`admin.explain`."""
-
     explain: Final = awaitable(explain.Explainer.explain)

@@ -1,7 +1,7 @@
 """Calls of an asyncio client to its blocking twin.
 
-A client belongs to the loop that it is first used in. Work that waits, as for a broker, runs on a few threads of the
-client's own, or in callbacks; never on the loop's thread, nor on its default executor.
+A client belongs to the loop in which it is first used. Blocking work runs on a few threads of the client or in
+callbacks, never on the loop's thread or its default executor.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _log = logger_of(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 
-#: Takes a result or an error, once, on any thread.
+#: Called once with a result or an error, on any thread.
 OnEnd: TypeAlias = Callable[[T | BaseException], None]
-#: Calls of one client that run at a time; further ones wait for a thread.
+#: Maximum concurrent calls of one client; further calls wait for a thread.
 CALLS_AT_A_TIME = 8
 #: Seconds between two checks for closed loops.
 _INTERVAL = 1.0
 
 
 class FutureResults:
-    """Passes results from any thread to futures of a loop, all that are there in one call of the loop.
+    """Passes results from any thread to futures of a loop, batching them into few wake-ups of the loop.
 
-    Futures that were cancelled are left alone; results for a closed loop are dropped.
+    Results for cancelled futures and closed loops are dropped.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -49,7 +49,7 @@ class FutureResults:
         self._is_scheduled = False
 
     def put(self, future: asyncio.Future[T], result: T | BaseException) -> None:
-        """Sets a result, or an error to raise, soon."""
+        """Sets a result, or an error to raise, at the loop's next wake-up."""
         self._results.append((future, result))  # type: ignore[arg-type]  # a future takes what it is a future of
         if self._is_scheduled:
             return
@@ -61,7 +61,7 @@ class FutureResults:
             self._results.clear()
 
     def _settle(self) -> None:
-        # before the first result is read: those that come from now on schedule another call
+        # before the first result is read: results added from now on schedule another wake-up
         self._is_scheduled = False
         for _ in range(len(self._results)):
             future, result = self._results.popleft()
@@ -74,7 +74,7 @@ class FutureResults:
 
 
 class LoopWatch:
-    """Shuts down running clients whose loop was closed: nobody can use them, and they would keep their queues.
+    """Shuts down running clients whose loop was closed, which would otherwise keep their queues.
 
     Its thread runs while there are clients.
     """
@@ -88,7 +88,7 @@ class LoopWatch:
         after_fork(self._clear)
 
     def add(self, client: Calls) -> Callable[[], None]:
-        """Watches a client; returns a function that ends that."""
+        """Watches a client; returns a function that stops watching it."""
         reference = weakref.ref(client)
         with self._lock:
             self._clients.add(reference)
@@ -114,7 +114,7 @@ class LoopWatch:
                 client.leave()
 
     def _clear(self) -> None:
-        # also in a fork, which has none of its parent's clients
+        # in a fork, too, which must not use its parent's clients
         self._lock = new_lock()
         self._clients = set()
         self._scheduler = None
@@ -124,11 +124,7 @@ WATCH = LoopWatch()
 
 
 class Calls:
-    """Runs the calls of an asyncio client to its blocking twin.
-
-    Attributes:
-        loop: The loop that the client belongs to, once it was used.
-    """
+    """Runs the calls of an asyncio client to its blocking twin. `loop` is set at the first use."""
 
     def __init__(self, client: object, twin: Any) -> None:
         self._kind, self._twin, self._pid = type(client).__name__, twin, os.getpid()
@@ -144,7 +140,7 @@ class Calls:
 
     @property
     def has_lost_loop(self) -> bool:
-        """Whether the client runs, and its loop is closed."""
+        """Whether the client is running, but its loop is closed."""
         return self._is_running and self.loop is not None and self.loop.is_closed() and os.getpid() == self._pid
 
     def leave(self) -> None:
@@ -157,16 +153,15 @@ class Calls:
                 self._end()
 
     def warn_of(self, client: object) -> None:
-        """Warns of a client that is dropped while it runs."""
         if self._is_running:
             group = getattr(self._twin, "group", None)
             whose = f"rmqfast.aio.{self._kind}"
             warn_unclosed(client, self._pid, whose if group is None else f"{whose} of the group {group}")
 
     async def start(self, start: Callable[[], object]) -> None:
-        """Starts the twin, off the loop; a cancelled start is undone."""
+        """Starts the twin on a thread; after a cancellation, shuts it down again."""
         self.here()
-        # first: a shutdown that comes meanwhile has to end the threads, too
+        # first, so that a concurrent shutdown also ends the threads
         self._is_started = True
         starting = _on_a_thread(start)
         try:
@@ -178,14 +173,14 @@ class Calls:
         self._unwatch = WATCH.add(self)
 
     async def shutdown(self) -> None:
-        """Shuts the twin down, off the loop, and ends the threads."""
+        """Shuts the twin down on a thread, and ends the client's threads."""
         # nobody can use a client whose loop is closed, so any loop may end it
         if self.loop is None or not self.loop.is_closed():
             self.here()
         await asyncio.shield(asyncio.wrap_future(_on_a_thread(self._end)))
 
     def here(self) -> asyncio.AbstractEventLoop:
-        """Returns the running loop, which from the first use on is the client's."""
+        """Returns the running loop, which must be the client's; the first call decides."""
         loop = asyncio.get_running_loop()
         if loop is self.loop and os.getpid() == self._pid:
             return loop
@@ -201,11 +196,11 @@ class Calls:
         return loop
 
     async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Runs work on one of the client's threads."""
+        """Runs a function on a thread of the client."""
         return await self.ask_on(self._threads, work, *args, **named)
 
     async def ask_on(self, threads: ThreadPoolExecutor, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Runs work on one of these threads."""
+        """Runs a function on a thread of the given pool."""
         loop = self.here()
         # like `asyncio.to_thread`: context variables of the task, such as a span, apply to the work
         context = copy_context()
@@ -218,7 +213,7 @@ class Calls:
                     raise
             else:
                 return await asked
-        # does not block any more: the twin raises that it has ended
+        # runs on the loop, but does not block: the closed twin raises at once
         return work(*args, **named)
 
     async def wait_for_callback(
@@ -235,13 +230,13 @@ class Calls:
                 await self.ask_on(threads or self._threads, wait, on_end)
             return await future
         except BaseException:
-            future.cancel()  # a result that comes later is dropped
+            future.cancel()  # a later result is dropped
             raise
 
     def new_task(
         self, begin: Callable[[], Coroutine[Any, Any, T]], callback: Callable[[Any], object] | None
     ) -> asyncio.Task[T]:
-        """Starts a task; a callback is called on the loop with the result or the error."""
+        """Starts a task; the callback is called on the loop with the result or the error."""
         task = self.here().create_task(begin())
         self._tasks.add(task)  # the loop itself holds tasks weakly
         task.add_done_callback(self._tasks.discard)
@@ -250,7 +245,7 @@ class Calls:
         return task
 
     def pool(self, most: int) -> ThreadPoolExecutor:
-        """Returns a pool of threads that ends with the client."""
+        """Returns a thread pool that ends with the client."""
         pool = ThreadPoolExecutor(most, thread_name_prefix=f"rmqfast-aio-{self._kind}")
         self._pools.append(pool)
         return pool
@@ -272,8 +267,6 @@ class Calls:
 
 
 class HasTwin(Protocol):
-    """An asyncio client."""
-
     @property
     def _twin(self) -> Any: ...
 
@@ -285,33 +278,31 @@ C = TypeVar("C", bound=HasTwin)
 
 
 async def start(self: HasTwin) -> None:
-    """Starts it, off the loop; a cancelled start is undone."""
+    """Starts the client on a thread; after a cancellation, shuts it down again."""
     await self._calls.start(self._twin.start)
 
 
 async def shutdown(self: HasTwin) -> None:
-    """Shuts it down, off the loop; a second call does nothing.
+    """Shuts the client down on a thread; a second call does nothing.
 
-    Calls in progress end with an error, or with their timeouts. A cancelled shutdown goes on. A client whose loop is
-    closed may be shut down in another one.
+    Calls in progress end with an error or a timeout. A cancelled shutdown continues. A client whose loop is closed may
+    be shut down in another loop.
     """
     await self._calls.shutdown()
 
 
 async def enter(self: C) -> C:
-    """Starts it, or raises and leaves nothing behind."""
+    """Starts the client; if that raises, nothing is left running."""
     await self._calls.start(self._twin.__enter__)
     return self
 
 
 async def leave(self: HasTwin, *_: object) -> None:
-    """Shuts it down."""
     await self._calls.shutdown()
 
 
 def drop(self: HasTwin) -> None:
-    """Warns of a client that is dropped while it runs."""
-    # a running call, such as that of a listener, may hold `_calls`; a failed constructor has not set it
+    # a failed constructor has not set `_calls`
     calls: Calls | None = getattr(self, "_calls", None)
     if calls is not None:
         calls.warn_of(self)

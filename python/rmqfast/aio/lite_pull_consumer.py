@@ -1,4 +1,4 @@
-"""A lite pull consumer for asyncio.
+"""The lite pull consumer for asyncio.
 
 Source: RocketMQ's `DefaultLitePullConsumer`.
 """
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Arrivals:
-    """Wakes waiting tasks when messages arrive. To wait: call `listen`, check for messages, then await `wait`."""
+    """Wakes waiting tasks when messages arrive. To wait, call `listen`, check for messages, then await `wait`."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -36,13 +36,13 @@ class Arrivals:
         self._is_scheduled = True
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Waits for arrivals from now on."""
+        """Starts recording arrivals for `wait`."""
         self._loop = loop
         self._event.clear()
         self._is_scheduled = False
 
     def notify(self) -> None:
-        """Reports an arrival, on any thread."""
+        """Called on any thread when messages have arrived."""
         if self._is_scheduled or self._loop is None:
             return
         self._is_scheduled = True
@@ -52,7 +52,7 @@ class Arrivals:
             return  # the loop is closed, and no task waits
 
     async def wait(self, deadline: float) -> bool:
-        """Waits for an arrival since `listen`; returns whether there was one before `deadline` of the loop's clock."""
+        """Waits for an arrival since `listen`; returns False if `deadline`, by the loop's clock, came first."""
         try:
             async with asyncio.timeout_at(deadline):
                 await self._event.wait()
@@ -66,13 +66,8 @@ class Arrivals:
 class LitePullConsumer:
     """Pulls in the background; `poll` returns the messages. The tasks of one loop may share it.
 
-    `poll` marks what it returns as consumed. The next `poll` records the position (every 5 s unless `auto_commit` is
-    off), as does `commit_sync`; it is stored every 5 s, on shutdown and when a queue is revoked. The messages of the
-    last `poll` are redelivered after a shutdown, unless they were committed. A waiting `poll` occupies no thread, and a
-    cancelled one loses no message.
-
-    Its arguments are those of `rmqfast.LitePullConsumer`. A `message_queue_listener` is called on the loop, and may be
-    `async def`.
+    Commits and arguments are those of `rmqfast.LitePullConsumer`. A waiting `poll` occupies no thread, and a cancelled
+    `poll` loses no message. A `message_queue_listener` is called on the loop, and may be `async def`.
 
     Example:
         >>> import rmqfast
@@ -92,7 +87,7 @@ class LitePullConsumer:
     @with_signature_of(blocking.LitePullConsumer)
     def __init__(self, *args: Any, options: LitePullOptions | None = None, **named: Any) -> None:
         self.options: Final = options or LitePullOptions()
-        # the lambda must not hold the client, which warns when it is dropped
+        # the lambda must not refer to the client, which warns when it is garbage collected
         on_loop = call_on(lambda: calls_of_twin.loop, self.options.message_queue_listener)
         options_of_twin = replace(self.options, message_queue_listener=on_loop)
         self._twin = blocking.LitePullConsumer(*args, options=options_of_twin, **named)
@@ -136,16 +131,16 @@ class LitePullConsumer:
 
     @property
     def offset_store(self) -> OffsetStore:
-        """The store of its offsets; topics of queues have their namespace there.
+        """The store of the group's offsets. Topics of its queues include the namespace.
 
         Raises:
-            ClientError: It is not running.
+            ClientError: The consumer is not running.
         """
         return OffsetStore(self._twin.offset_store, self._calls)
 
     @property
     def auto_commit(self) -> bool:
-        """Whether `poll` records the positions of earlier messages."""
+        """Whether `poll` commits the positions of earlier messages."""
         return self._twin.auto_commit
 
     @auto_commit.setter
@@ -163,13 +158,13 @@ class LitePullConsumer:
         return await self._wait_and_take(partial(self._twin.poll_arrow, columns=columns), timeout)
 
     async def __aiter__(self) -> AsyncIterator[MessageView]:
-        """Yields messages until it is shut down; commits whole batches, as `poll` does."""
+        """Yields messages until shutdown; commits whole batches, as `poll` does."""
         while self.is_running:
             try:
                 messages = await self.poll()
             except ClientError:
                 if not self._twin.is_running:
-                    return  # another task has shut it down
+                    return  # another task has shut the consumer down
                 raise
             for message in messages:
                 yield message
@@ -187,10 +182,10 @@ class LitePullConsumer:
         loop = self._calls.here()
         wait = self.options.poll_timeout if timeout is None else seconds("timeout", timeout)
         deadline = loop.time() + wait
-        await asyncio.sleep(0)  # other tasks run even if there always is a message
+        await asyncio.sleep(0)  # lets other tasks run even if there is always a message
         while True:
             self._arrivals.listen(loop)
-            # on the loop's thread, so that a cancellation cannot lose the messages
+            # on the loop's thread, so that a cancellation cannot lose messages
             messages = take(min(wait, 0.0))
             if messages or not await self._arrivals.wait(deadline) or not self.is_running:
                 return messages

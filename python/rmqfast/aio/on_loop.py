@@ -1,4 +1,4 @@
-"""Calls an application's functions from other threads: `async def` functions run on the loop."""
+"""Calls an application's functions from other threads; `async def` functions run on the loop."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LOOK = 1.0
 
 
 class OnLoop:
-    """A function to be called on any thread but the loop's.
+    """Wraps a function to be called on any thread but the loop's.
 
-    A plain function runs on the calling thread. The coroutine of an `async def` runs on the loop, and the calling
-    thread blocks until its result or error is there; it gets a `CancelledError` if the loop is closed first.
+    A plain function runs on the calling thread. An `async def` function runs on the loop, while the calling thread
+    blocks; if the loop is closed first, it raises `CancelledError`.
     """
 
     def __init__(
@@ -28,7 +28,6 @@ class OnLoop:
         self._function, self._loop, self._on_closed = function, loop, on_closed
 
     def __call__(self, *args: Any) -> Any:
-        """Calls it, and blocks."""
         result = self._function(*args)
         return self._wait_for(result) if inspect.isawaitable(result) else result
 
@@ -59,7 +58,7 @@ async def _coroutine_of(awaitable: Awaitable[Any]) -> Any:
 def call_on(
     get_loop: Callable[[], asyncio.AbstractEventLoop | None], listener: Callable[..., object] | None
 ) -> Callable[..., None] | None:
-    """Returns a function for any thread that schedules a listener on the loop, and does not wait for it."""
+    """Returns a function for any thread that schedules a listener on the loop without waiting for it."""
     if listener is None:
         return None
     tasks: set[asyncio.Task[Any]] = set()

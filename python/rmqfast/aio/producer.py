@@ -1,4 +1,4 @@
-"""Sends messages, and awaits what becomes of them.
+"""The producer for asyncio.
 
 Source: `DefaultMQProducer`.
 """
@@ -30,11 +30,11 @@ from rmqfast.system import monotonic
 if TYPE_CHECKING:
     import asyncio
 
-#: Sends that wait for a route, a connection or room at a time; further ones wait for a thread.
+#: Maximum sends that concurrently wait for a route, a connection or capacity; further sends wait for a thread.
 _SENDERS = 4
-#: Bytes of bodies beyond which a message is prepared on a thread: to compress so many takes milliseconds.
+#: Body bytes from which a message is encoded on a thread, because compression takes milliseconds.
 LARGE = 32 << 10
-#: Sends that begin in one turn of the loop: ten milliseconds or so.
+#: Maximum sends that start in one iteration of the loop, about ten milliseconds.
 _IN_A_TURN = 200
 
 
@@ -43,11 +43,10 @@ _IN_A_TURN = 200
 class Producer:
     """Sends messages; the tasks of one loop may share it.
 
-    A send takes no thread while it waits for its broker, and as many as `max_in_flight` of the options may be on their
-    way; further ones wait for their turn, within their timeouts. Where a send is cancelled, nobody knows whether the
-    message is stored, as with a timeout.
+    Sends in flight occupy no threads; at most `max_in_flight` of the options are in flight, and further sends wait
+    within their timeouts. A message whose send was cancelled may be stored, as after a timeout.
 
-    It is made as `rmqfast.Producer` is.
+    Its arguments are those of `rmqfast.Producer`.
 
     Example:
         >>> import asyncio, rmqfast
@@ -66,7 +65,7 @@ class Producer:
 
     def _use(self, twin: blocking.Producer) -> None:
         self._twin, self._calls, self._turns = twin, Calls(self, twin), Turns(_IN_A_TURN)
-        # who waits here keeps no other call from its thread
+        # a separate pool, so that waiting sends do not block other calls
         self._senders = self._calls.pool(_SENDERS)
 
     start: Final = calls.start
@@ -94,10 +93,10 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> SendResult:
-        """Sends a message; a selector is called on the loop, and must not wait."""
+        """Sends a message. A selector is called on the loop, and must not block."""
         self._calls.here()
         deadline = monotonic() + seconds("timeout", timeout)
-        # the time of the send runs while it waits for its turn
+        # the timeout includes the wait for a turn
         await self._turns.take()
 
         def begin() -> LoopSend:
@@ -109,7 +108,7 @@ class Producer:
 
     @documented_like(blocking.Producer.send_ordered)
     async def send_ordered(self, message: Message, key: str | int, timeout: Duration = SEND_TIMEOUT) -> SendResult:
-        """Sends a message to the queue of all with its key; in order are those that are awaited one by one."""
+        """Sends a message to the queue of its key. The order is kept if each send is awaited before the next one."""
         return await self.send(message, timeout=timeout, selector=select_by_hash, argument=key)
 
     @documented_like(blocking.Producer.send_async)
@@ -123,7 +122,7 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> asyncio.Task[SendResult]:
-        """Begins `send`, whether it is awaited or not; a callback is called on the loop."""
+        """Starts `send` as a task; a callback is called on the loop."""
         begin = partial(self.send, message, queue, timeout, selector=selector, argument=argument)
         return self._calls.new_task(begin, callback)
 
@@ -137,13 +136,13 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> MessageView:
-        """Sends a message, and awaits what a consumer replies to it; no thread waits for that."""
+        """Sends a message and awaits a consumer's reply, without occupying a thread."""
 
         def begin(on_end: OnEnd[MessageView]) -> None:
             self._twin.request_async(message, on_end, queue, timeout, selector=selector, argument=argument)
 
         try:
-            # always on a thread: it may have to wait for a route, a connection or room
+            # always on a thread: it may wait for a route, a connection or capacity
             return await self._calls.wait_for_callback(lambda _: False, begin, self._senders)
         except RequestTimeoutError as error:
             raise not_replied(message.topic, seconds("timeout", timeout)) from error
@@ -159,7 +158,7 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> asyncio.Task[MessageView]:
-        """Begins `request`, whether it is awaited or not; a callback is called on the loop."""
+        """Starts `request` as a task; a callback is called on the loop."""
         begin = partial(self.request, message, queue, timeout, selector=selector, argument=argument)
         return self._calls.new_task(begin, on_done)
 
@@ -172,7 +171,7 @@ class Producer:
         *,
         topic: str | None = None,
     ) -> SendResult:
-        """Sends several messages in one request to one queue: all of them are stored, or none."""
+        """Sends several messages as one request to one queue: all are stored, or none."""
         self._calls.here()
         deadline = monotonic() + seconds("timeout", timeout)
         if isinstance(messages, Sequence):
@@ -188,10 +187,10 @@ class Producer:
         return await self._drive(await self._begun_send(messages, begin))
 
     async def _begun_send(self, messages: Sequence[Message] | Frame, begin: Callable[[], LoopSend]) -> LoopSend:
-        """A send, begun here where its topic is known and there is little to compress, otherwise on a thread."""
+        """Starts a send: on the loop if the topic is known and there is little to compress, otherwise on a thread."""
         member = self._twin.member
         if member.state is not ServiceState.RUNNING:
-            return begin()  # which says so
+            return begin()  # raises, because the producer is not running
         is_small = isinstance(messages, Sequence) and sum(len(message.body or b"") for message in messages) < LARGE
         if is_small and (not messages or member.sender.knows(messages[0].topic)):  # type: ignore[index]  # a sequence
             return begin()
@@ -204,7 +203,7 @@ class Producer:
         return await self._calls.ask_on(self._senders, prepare)
 
     async def _drive(self, send: LoopSend) -> SendResult:
-        """Makes attempts until one has stored the message; no thread waits for their ends."""
+        """Awaits attempts until the message is stored, without occupying a thread."""
         while True:
             send.begin()
             end: SendResult | RmqError

@@ -1,4 +1,4 @@
-"""A pull consumer for asyncio.
+"""The pull consumer for asyncio.
 
 Source: RocketMQ's `DefaultMQPullConsumer`.
 """
@@ -29,14 +29,10 @@ if TYPE_CHECKING:
 @suggests_names
 @not_picklable("make one in each process")
 class PullConsumer:
-    """Pulls from queues and offsets that its application chooses; the tasks of one loop may share it.
+    """Pulls from queues and offsets that the application chooses; the tasks of one loop may share it.
 
-    The application keeps the offsets. `update_consume_offset` records one in memory; every 5 s those of queues that the
-    rebalance assigned to this member are stored, and others dropped. To store the offset of a queue chosen by hand,
-    await `offset_store.update_to_broker(queue, offset, oneway=False)`. A pull occupies no thread while it waits.
-
-    Its arguments are those of `rmqfast.PullConsumer`. A `message_queue_listener` is called on the loop, and may be
-    `async def`.
+    Offsets and arguments are those of `rmqfast.PullConsumer`. A waiting pull occupies no thread. A
+    `message_queue_listener` is called on the loop, and may be `async def`.
 
     Example:
         >>> import asyncio, rmqfast
@@ -55,7 +51,7 @@ class PullConsumer:
     @with_signature_of(blocking.PullConsumer)
     def __init__(self, *args: Any, options: PullOptions | None = None, **named: Any) -> None:
         self.options: Final = options or PullOptions()
-        # the lambda must not hold the client, which warns when it is dropped
+        # the lambda must not refer to the client, which warns when it is garbage collected
         on_loop = call_on(lambda: calls_of_twin.loop, self.options.message_queue_listener)
         options_of_twin = replace(self.options, message_queue_listener=on_loop)
         self._twin = blocking.PullConsumer(*args, options=options_of_twin, **named)
@@ -84,16 +80,16 @@ class PullConsumer:
 
     @property
     def offset_store(self) -> OffsetStore:
-        """The store of its offsets; topics of queues have their namespace there.
+        """The store of the group's offsets. Topics of its queues include the namespace.
 
         Raises:
-            ClientError: It is not running.
+            ClientError: The consumer is not running.
         """
         return OffsetStore(self._twin.offset_store, self._calls)
 
     @property
     def register_topics(self) -> frozenset[str]:
-        """The topics whose queues are divided among the members of the group; set before the start."""
+        """The topics whose queues are distributed among the members of the group; set them before the start."""
         return self._twin.register_topics
 
     @register_topics.setter
@@ -109,7 +105,7 @@ class PullConsumer:
         max_messages: int,
         timeout: Duration | None = None,
     ) -> PullResult:
-        """Pulls, and awaits the answer."""
+        """Pulls without long polling, and awaits the answer."""
         pull = self._twin.pull_async
         return await self._wait_for(
             queue, lambda on_end: pull(queue, expression, offset, max_messages, on_end, timeout=timeout)
@@ -119,7 +115,7 @@ class PullConsumer:
     async def pull_block_if_not_found(
         self, queue: MessageQueue, expression: str | MessageSelector | None, offset: int, max_messages: int
     ) -> PullResult:
-        """Pulls, and awaits the answer."""
+        """Pulls with long polling, and awaits the answer."""
         pull = self._twin.pull_block_if_not_found_async
         return await self._wait_for(queue, lambda on_end: pull(queue, expression, offset, max_messages, on_end))
 
@@ -143,14 +139,14 @@ class PullConsumer:
         max_messages: int,
         callback: PullCallback | None = None,
     ) -> asyncio.Task[PullResult]:
-        """Starts `pull_block_if_not_found` as a task, as `pull_async` does."""
+        """Starts `pull_block_if_not_found` as a task in the same way as `pull_async`."""
         return self._calls.new_task(
             partial(self.pull_block_if_not_found, queue, expression, offset, max_messages), callback
         )
 
     async def _wait_for(self, queue: MessageQueue, submit: Callable[[OnEnd[PullResult]], object]) -> PullResult:
         def begin(on_end: OnEnd[PullResult]) -> bool:
-            # to find a broker or connect to it blocks: a thread does that
+            # on a thread, because the lookup of a broker and the connection block
             if not self._twin.is_ready(queue):
                 return False
             submit(on_end)

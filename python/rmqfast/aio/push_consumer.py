@@ -1,4 +1,4 @@
-"""A push consumer for asyncio.
+"""The push consumer for asyncio.
 
 Source: RocketMQ's `DefaultMQPushConsumer`.
 """
@@ -24,12 +24,9 @@ from rmqfast.pickling import not_picklable
 class PushConsumer:
     """Calls a listener with messages as they arrive.
 
-    The listener returns a status. If it raises, or returns anything but a status, the messages are redelivered later;
-    after 16 times they become dead letters. A listener that is `async def` runs on the loop, up to
-    `consume_thread_min` calls at a time, each of which blocks one of the consumer's threads. A plain function runs on
-    such a thread.
-
-    Its arguments are those of `rmqfast.PushConsumer`.
+    Statuses and arguments are those of `rmqfast.PushConsumer`. An `async def` listener runs on the loop, in up to
+    `consume_thread_min` calls at a time, each of which blocks a thread of the consumer. A plain function runs on such a
+    thread.
 
     Example:
         >>> import asyncio
@@ -80,14 +77,14 @@ class PushConsumer:
 
     @property
     def options(self) -> PushOptions:
-        """The options."""
+        """The options of the consumer."""
         return self._twin.options
 
     @documented_like(blocking.PushConsumer.register_message_listener)
     async def register_message_listener(
         self, listener: ConcurrentListener | OrderlyListener, *, orderly: bool | None = None
     ) -> None:
-        """Sets the listener, which may be `async def`; before the start."""
+        """Sets the listener, which may be `async def`; must be called before `start`."""
         loop = self._calls.here()
         if not callable(listener):
             raise ArgumentError(f"listener: expected something to call, got {listener!r}")

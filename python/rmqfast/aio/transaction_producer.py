@@ -1,4 +1,4 @@
-"""A transaction producer for asyncio.
+"""The transaction producer for asyncio.
 
 Source: RocketMQ's `TransactionMQProducer`.
 """
@@ -20,50 +20,33 @@ from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.message import Message
 from rmqfast.pickling import not_picklable
 
-#: Transactions of one producer that run at a time; further ones wait for a thread.
+#: Maximum concurrent transactions of one producer; further transactions wait for a thread.
 TRANSACTIONS_AT_A_TIME = 16
 
 
 class TransactionListener(Protocol):
-    """Executes local transactions and reports their states, like `rmqfast.TransactionListener`.
+    """Executes local transactions and returns their states, like `rmqfast.TransactionListener`.
 
-    Methods may be `async def`, which run on the loop, or plain functions, which run on a thread.
-
-    Example:
-        >>> import asyncio
-        >>> from rmqfast import EmbeddedCluster, LocalTransactionState, Message, aio
-        >>> class Booking:
-        ...     async def execute_local_transaction(self, message, argument):
-        ...         await asyncio.sleep(0)  # the database is asked here
-        ...         return LocalTransactionState.COMMIT_MESSAGE
-        ...
-        ...     async def check_local_transaction(self, message):
-        ...         return LocalTransactionState.COMMIT_MESSAGE
-        >>> async def sent(name_server):
-        ...     async with aio.TransactionProducer("shop", Booking(), name_server=name_server) as producer:
-        ...         return await producer.send_in_transaction(Message("orders", b"paid"))
-        >>> with EmbeddedCluster() as cluster:
-        ...     asyncio.run(sent(cluster.name_server)).local_state.value
-        'COMMIT_MESSAGE'
+    `async def` methods run on the loop, plain functions on a thread.
     """
 
     def execute_local_transaction(
         self, message: Message, argument: Any
     ) -> Awaitable[LocalTransactionState | None] | LocalTransactionState | None:
-        """Executes the transaction; the message is stored, and not visible yet."""
+        """Executes the transaction; the message is stored, but not visible to consumers yet."""
 
     def check_local_transaction(
         self, message: Any
     ) -> Awaitable[LocalTransactionState | None] | LocalTransactionState | None:
-        """Returns the state of a transaction, of this producer or another one of the group."""
+        """Returns the state of a transaction of this or another producer of the group."""
 
 
 @suggests_names
 @not_picklable("make one in each process")
 class TransactionProducer(Producer):
-    """Sends messages that become visible when a transaction commits.
+    """Sends messages that consumers see only after a transaction was committed.
 
-    Its arguments are those of `rmqfast.TransactionProducer`; methods of the listener may be `async def`.
+    Its arguments are those of `rmqfast.TransactionProducer`; the listener's methods may be `async def`.
 
     Example:
         >>> import asyncio, rmqfast
@@ -98,7 +81,7 @@ class TransactionProducer(Producer):
 
     @property
     def listener(self) -> TransactionListener:
-        """The listener."""
+        """The listener that executes and checks transactions."""
         return self._listener.listener
 
     @listener.setter
@@ -111,13 +94,13 @@ class TransactionProducer(Producer):
     async def send_in_transaction(
         self, message: Message, argument: Any = None, timeout: Duration = SEND_TIMEOUT
     ) -> TransactionSendResult:
-        """Stores a message, executes the transaction, and commits or rolls back; a cancelled call goes on."""
+        """Stores a message, executes the transaction, and sends its state; continues after a cancellation."""
         send = self._transactional.send_in_transaction
         return await self._calls.ask_on(self._transactions, send, message, argument, timeout)
 
 
 class _ListenerOfTwin:
-    """Calls a listener from the twin's threads, which must not hold the client."""
+    """Calls a listener on the twin's threads without a reference to the client."""
 
     calls: Calls
 
@@ -125,11 +108,9 @@ class _ListenerOfTwin:
         self.listener: TransactionListener = listener
 
     def execute_local_transaction(self, message: Message, argument: Any) -> Any:
-        """Executes the transaction."""
         return self._call(self.listener.execute_local_transaction, message, argument)
 
     def check_local_transaction(self, message: Any) -> Any:
-        """Returns the state of a transaction."""
         return self._call(self.listener.check_local_transaction, message)
 
     def _call(self, method: Callable[..., Any], *args: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Limits how many sends start in one turn of an event loop, so that other tasks run in between."""
+"""Limits how many sends start in one iteration of an event loop, so that other tasks run in between."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import deque
 
 
 class Turns:
-    """Lets up to `most` tasks start in one turn of the loop; the others wait for the next turns, in order."""
+    """Lets up to `most` tasks start in one iteration of the loop; the others wait for the next iterations, in order."""
 
     def __init__(self, most: int) -> None:
         self._most = self._left = most
@@ -15,7 +15,7 @@ class Turns:
         self._is_next_due = False
 
     async def take(self) -> None:
-        """Waits for a turn with room."""
+        """Waits for an iteration with room."""
         loop = asyncio.get_running_loop()
         if not self._is_next_due:
             self._is_next_due = True
@@ -31,7 +31,7 @@ class Turns:
         self._left = self._most
         while self._waiting and self._left > 0:
             waiting = self._waiting.popleft()
-            if not waiting.done():  # or it was cancelled
+            if not waiting.done():  # a cancelled waiter is done
                 waiting.set_result(None)
                 self._left -= 1
         self._is_next_due = self._left < self._most

@@ -1,6 +1,6 @@
-"""Makes the members of asyncio clients out of those of the blocking clients: the same names and parameters.
+"""Builds the members of asyncio clients from those of the blocking clients, with the same names and parameters.
 
-Type checkers and editors know the parameters, and nobody has to write them twice.
+Type checkers and editors know the parameters without a second declaration.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def awaitable(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """Returns an asyncio method that calls a blocking one on one of the client's threads.
+    """Returns an asyncio method that calls a blocking method on a thread of the client.
 
-    A task that is cancelled stops waiting at once; the call itself may still be carried out.
+    A cancelled task stops waiting at once, but the call may still complete.
     """
     name = method.__name__
 
@@ -57,7 +57,7 @@ def with_signature_of(client: Callable[P, Any]) -> Callable[[Callable[..., None]
 
 
 class ForwardedProperty(property, Generic[T]):
-    """A property whose value is that of the blocking client; reading it does not wait."""
+    """A property that returns the blocking client's value without waiting."""
 
     def __init__(self, client: type[C], get: Callable[[C], T]) -> None:
         super().__init__(lambda self: get(self._twin))

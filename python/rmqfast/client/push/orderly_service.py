@@ -165,7 +165,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         return not self._options.is_clustering or (process_queue.is_locked and not process_queue.is_lock_expired)
 
     def _dead_or_again(self, process_queue: OrderlyProcessQueue, messages: tuple[MessageView, ...]) -> bool:
-        """Makes messages that failed too often dead letters; returns whether any message must be redelivered."""
+        """Makes messages that failed too often dead letters; returns False if any must be redelivered instead."""
         limit = self._options.max_reconsume_times
         most, again, is_any = sys.maxsize if limit == -1 else limit, [], False
         for message in messages:

@@ -135,7 +135,7 @@ class ProcessQueue:
             self._freed_size += size
 
     def take_freed(self) -> tuple[int, int, int] | None:
-        """Returns messages and bytes consumed since the last call, and the offset to commit; None while they are few."""
+        """Returns messages and bytes consumed since the last call, and the offset to commit; None if there are few."""
         if self._freed_count < _FEW and self._count:
             return None
         with self._lock:
