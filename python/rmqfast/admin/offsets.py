@@ -67,7 +67,6 @@ class Offsets:
         With `force`, sets it even while members are online, which overwrite it within seconds.
 
         Raises:
-            ArgumentError: The offset is negative.
             ClientError: Members are online.
         """
         offset = integer("offset", offset, 0)

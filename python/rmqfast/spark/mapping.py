@@ -45,7 +45,6 @@ def map_store(
     Raises:
         UnknownTopicError: The store has no such topic.
         ArgumentError: A value is out of range.
-        TypeError: An argument does not exist.
 
     Example:
         >>> def sizes(batches):

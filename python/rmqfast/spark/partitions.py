@@ -49,8 +49,7 @@ class StoreReadArguments(StoreArguments, total=False):
         on_damage: "fail" ends the job if bytes of the log cannot be used, "warn" logs them to `rmqfast.spark`.
         damage: An accumulator of `rmqfast.spark.damage` that collects the damaged places instead of the log.
         broker_name: Value of the column `broker_name`.
-        commit_log_dirs: Directories of the commit log, if they are outside the store's directory.
-        io: As in `open_store`.
+        commit_log_dirs: As in `open_store`, like `io`.
     """
 
     min_partitions: int | None

@@ -20,7 +20,7 @@ _ROWS = "org.rmqfast.spark.RocketMQExtensions"
 
 
 def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False) -> SparkSession.Builder:
-    """Sets, before a session starts, the options that make reads fast and let workers find this package.
+    """Returns a builder with the options that make reads fast and let workers find this package.
 
     The jar of the data source `rocketmq-columnar` is added to the builder's `spark.jars`. From PySpark 4.0 on, an
     extension is added to `spark.sql.extensions`: if a query needs rows of all columns, Rust creates them.
@@ -34,9 +34,6 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
         builder: A `SparkSession.builder`.
         local_checkpoints: Whether the checkpoints of all streams lie on a local file system. This makes batches faster.
             Not for HDFS, where Spark's usual file manager keeps two runs of a query apart.
-
-    Returns:
-        The builder.
 
     Example:
         >>> from pyspark.sql import SparkSession

@@ -1,4 +1,7 @@
-"""The data source `rocketmq` of PySpark 4: reads a store directory or topics of a cluster, and writes to a topic."""
+"""The data source `rocketmq` of PySpark 4: reads a store directory or topics of a cluster, and writes to a topic.
+
+Source: `RocketMQSourceProvider` of rocketmq-spark.
+"""
 
 from __future__ import annotations
 

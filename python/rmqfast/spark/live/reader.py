@@ -1,4 +1,7 @@
-"""Topics of a live cluster as a DataFrame: inside the JVM with the jar, otherwise by `mapInArrow` or `mapInPandas`."""
+"""Topics of a live cluster as a DataFrame: inside the JVM with the jar, otherwise by `mapInArrow` or `mapInPandas`.
+
+Source: `RocketMqUtils.createRDD` of rocketmq-spark.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _COUNTS = ("rows", "bytes", "batches", "retries", "less_safe")
 
 
 def write_topic(frame: DataFrame, name_server: str, topic: str | None = None, **options: Any) -> Written:
-    """Sends the rows of a DataFrame to a topic, each at least once; returns when brokers have stored all rows.
+    """Sends the rows of a DataFrame to a topic, each at least once; returns counts when brokers have stored all rows.
 
     Columns are `body` (binary, or a string) and optionally `tags`, `keys` (a string or an array of strings),
     `properties` (a map), `queue_id`, `broker_name`, `delay_level`, `flag`, `topic`. The other columns of a read are
@@ -33,9 +33,6 @@ def write_topic(frame: DataFrame, name_server: str, topic: str | None = None, **
         name_server: `host:port`, several separated by `;`, as driver and executors reach it.
         topic: Topic of all rows; None if the column `topic` names it.
         options: Options of the data source as Python names: access_key, secret_key, tls_trust, batch_size, ...
-
-    Returns:
-        Counts of rows, bytes, requests and retried requests.
 
     Raises:
         ArgumentError: An option or a column type is wrong; nothing was sent.
