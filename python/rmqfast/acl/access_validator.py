@@ -31,6 +31,7 @@ _log = logger_of(__name__)
 #: `java` for the exact checks of 4.9.4, `strict` to also check requests that it forgot; see `rights`.
 Mode = Literal["strict", "java"]
 
+# Java's refusals end with a stack frame, which is part of the text that clients see.
 _MANAGER = "org.apache.rocketmq.acl.plain.PlainPermissionManager"
 _VALIDATE, _CHECK = (
     f"{_MANAGER}.validate(PlainPermissionManager.java",
@@ -164,6 +165,7 @@ def _is_signed(fields: Mapping[str, str], body: bytes, secret_key: bytes) -> boo
     signature = fields.get(SIGNATURE)
     if signature is None:
         return False
+    # Compared in constant time, so that timing reveals nothing about the right signature.
     expected = signature.encode("utf-8", "replace")
     if hmac.compare_digest(signature_of(fields, body, secret_key, without=UNIQUE_KEY_QUERY), expected):
         return True

@@ -142,6 +142,7 @@ def texts_of(members: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
 def _text(value: object, name: str) -> str | None:
     if value is None or isinstance(value, str):
         return value
+    # YAML reads unquoted words like true, and digits, as other types.
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):

@@ -59,6 +59,7 @@ class AclProcessor:
     def versions(self, _request: Request) -> Response:
         validator = self._validator
         versions = validator.rules.versions
+        # If the file is missing, the start time counts as its version.
         version = versions.get(validator.default_path, DataVersion(timestamp=validator.started))
         by_path = {str(path): entry.to_json() for path, entry in versions.items()}
         texts = {"version": version.to_json(), "allAclFileVersion": by_path}

@@ -177,6 +177,7 @@ def _parse_listed(text: str) -> Address:
     network, slash, bits = text.partition("/")
     if slash and ":" in network and _address(network) and bits.isascii() and bits.isdigit() and int(bits[:4]) <= 128:
         _log.warning("white list: %s takes in nobody: RocketMQ knows no prefix lengths", text)
+        # An address that no client can have.
         return Address((), text)
     raise ArgumentError(f"Netaddress examine Exception netaddress is {text}")
 

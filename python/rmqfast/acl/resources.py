@@ -210,6 +210,7 @@ def _further_queues(properties: list[str]) -> Iterator[str]:
 
 def _to_send(topic: str) -> Permissions:
     if topic.startswith(RETRY_PREFIX):
+        # Sending a message back is part of consuming.
         return {topic: SUB}
     return {topic: PUB} | _to_get_dead_letters(topic)
 

@@ -71,6 +71,7 @@ class Admin:
         changes: dict[str, Any] = {} if name_server is None else {"name_server": name_server}
         if instance_name != DEFAULT_INSTANCE_NAME:
             changes["instance_name"] = instance_name
+        # Explicit arguments override the config.
         config = ClientConfig(**changes) if config is None else replace(config, **changes)
         self._client = client = AdminClient(config, seconds("timeout", timeout))
         self.clusters: Final = Clusters(client)
@@ -80,6 +81,7 @@ class Admin:
         self.offsets: Final = Offsets(client, self.groups)
         self.messages: Final = Messages(client, self.groups)
         self.dead_letters: Final = DeadLetters(client, self.topics, self.groups)
+        # A bound method, so that `admin.explain(...)` is a call.
         self.explain: Final = Explainer(client, self.groups, self.messages).explain
         self.create_topic: Final = self.topics.create
         self.create_group: Final = self.groups.create
@@ -94,6 +96,7 @@ class Admin:
         self._client.shutdown()
 
     def __del__(self) -> None:
+        # `__init__` may have failed before it set `_client`.
         if hasattr(self, "_client") and self._client.is_running:
             warn_unclosed(self, self._client.instance.pid, type(self).__name__)
 

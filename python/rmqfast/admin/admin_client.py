@@ -45,6 +45,7 @@ class AdminClient:
                     "the Admin was started before",
                     next_step="an Admin is started once: make a new one",
                 )
+            # As in Java, the process id in the client id separates processes of one machine.
             config = self._config.with_pid_instance_name()
             instance = ClientInstance.of(config, config.client_id())
             try:
@@ -111,6 +112,7 @@ class AdminClient:
         try:
             return self.brokers_of(RETRY_PREFIX + group)
         except ResponseError as error:
+            # A group that nobody joined has no retry topic.
             if topic is None or error.code != ResponseCode.TOPIC_NOT_EXIST:
                 raise
             return self.brokers_of(topic)
@@ -168,4 +170,5 @@ def unless(code: int, request: Callable[[], T], default: T) -> T:
 
 def select_address(broker: BrokerData) -> str | None:
     """Chooses a broker's address: the master's, else that of the slave with the lowest id."""
+    # The master has the lowest id, 0.
     return broker.addresses[min(broker.addresses)] if broker.addresses else None

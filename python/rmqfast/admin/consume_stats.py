@@ -116,6 +116,7 @@ def stats_at(client: AdminClient, broker: BrokerAddress, group: str, topic: str 
 
 
 def _row(queue: MessageQueue, item: JsonObject) -> QueueProgress:
+    # In the order of the last three fields of QueueProgress.
     numbers = (item.number(name, 0) for name in ("brokerOffset", "consumerOffset", "lastTimestamp"))
     return QueueProgress(queue.topic, queue.broker_name, queue.queue_id, *numbers)
 

@@ -40,6 +40,7 @@ def delivery_of(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> 
     """Applies the present filters of the broker and the members to a message."""
     owner = group.member(queue.owner)
     broker_filter = filter_of(group, owner)
+    # Brokers drop a group's subscription with its last member.
     if not group.is_online:
         return Delivery(Way.UNKNOWN, f"nobody of the group {group.group} is online, and with it goes its subscription")
     if broker_filter is None:
@@ -68,6 +69,7 @@ def _by_sql(
 
 def filter_of(group: GroupFacts, owner: MemberFacts | None) -> SubscriptionData | None:
     """Returns the filter at the broker: a pull consumer's own one, otherwise the one stored for the group."""
+    # For push consumers, the broker uses the subscription stored from heartbeats.
     if group.pulls and owner is not None and owner.subscription is not None:
         return owner.subscription
     return group.subscription
@@ -108,6 +110,7 @@ def _at_member(
         return Delivery(Way.UNKNOWN, "nobody is known to have the queue, and members want different things")
     member, own = subscribed[0]
     reason = f"{tag_text(message)} is not in {member.client_id}'s own subscription {expression_of(own)}"
+    # The broker let the tag pass on purpose, so another member set its filter.
     if message.tags in broker_filter.tags_set or not broker_filter.tags_set:
         text = f"{reason}, while the broker filters by {expression_of(broker_filter)} for the whole group"
         setter = group.setter()
@@ -139,5 +142,6 @@ def passes_broker(subscription: SubscriptionData, message: MessageFacts) -> bool
 
 def passes_member(subscription: SubscriptionData, message: MessageFacts) -> bool:
     """Whether a member keeps a received message, by comparing its tags as strings."""
+    # As in PullAPIWrapper.processPullResult, `*` and class filters need no check.
     is_checked = bool(subscription.tags_set) and not subscription.class_filter_mode
     return not is_checked or message.tags in subscription.tags_set

@@ -114,6 +114,7 @@ class Explainer:
             sentences = tuple(queue_sentences(progress, facts))
             parts.append(Explanation(subject=_subject(queue, queue), sentences=sentences, queue=progress, group=facts))
         first, retry = brokers[0].address, RETRY_PREFIX + group
+        # Without any queue, the retry topic still shows the members.
         group_facts = next(iter(topics.values()), None) or members.facts(first, retry)
         sentences = tuple(
             group_sentences(group_facts, [part.queue for part in parts if part.queue is not None], conflicts)

@@ -91,5 +91,6 @@ def ordinal(number: int) -> str:
     words = {1: "first", 2: "second", 3: "third"}
     if number in words:
         return words[number]
+    # 11th, 12th and 13th are exceptions in English.
     ending = "th" if number % 100 in {11, 12, 13} else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"

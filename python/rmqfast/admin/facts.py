@@ -148,6 +148,7 @@ class GroupFacts:
         if subscription is None:
             return None
         alike = [m for m in self.members if m.subscription and m.subscription.sub_string == subscription.sub_string]
+        # Several members may have the same expression, but hardly the same version.
         exact = [m for m in alike if m.subscription and m.subscription.sub_version == subscription.sub_version]
         if exact:
             return exact[0]
@@ -176,6 +177,7 @@ class QueueFacts:
     @property
     def behind(self) -> int:
         """Backlog of the group, in messages."""
+        # Expired messages do not count as backlog.
         return self.max_offset - max(self.min_offset, self.consumer_offset or 0)
 
 

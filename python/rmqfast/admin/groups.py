@@ -85,6 +85,7 @@ class Groups:
     def all(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
         """Returns all groups by name, also built-in ones; if brokers differ, the settings of the first broker."""
         tables = [configs_at(self._client, broker.address) for broker in self._client.masters(cluster)]
+        # Reversed, so that the first broker's settings win.
         return dict(sorted({name: config for table in reversed(tables) for name, config in table.items()}.items()))
 
     def progress(self, group: str, topic: str | None = None) -> ConsumeStats:

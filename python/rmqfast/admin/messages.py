@@ -84,6 +84,7 @@ class Messages:
             begin_timestamp=milliseconds_of("begin_timestamp", begin_timestamp),
             end_timestamp=milliseconds_of("end_timestamp", end_timestamp),
         )
+        # Another key may have the same hash.
         return [message for message in messages if key in (message.keys or "").split(" ")]
 
     def by_unique_key(self, topic: str, unique_key: str) -> Any:
@@ -155,6 +156,7 @@ class Messages:
         return [track_of(self._client, self._groups, message, each) for each in groups]
 
     def _consumers(self, topic: str) -> Sequence[str]:
+        # As in mqadmin, only the first broker is asked.
         first = self._client.brokers_of(topic)[0]
         return consumers_at(self._client, first.address, topic)
 
@@ -238,6 +240,7 @@ def place_of_id(message_id: str) -> MessagePlace:
     if parts is None:
         raise ArgumentError(f"message_id: expected 32 or 56 hexadecimal digits, got {message_id[:60]!r}")
     host, port, physical_offset = parts
+    # A producer's id has the same length, but its digits rarely make a valid port.
     if not 0 < port < 65_536:
         raise ArgumentError(f"message_id: expected a port in it, got {port} in {message_id}: it may be a producer's id")
     return MessagePlace(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", physical_offset)

@@ -121,6 +121,7 @@ class Topics:
         for broker in self._client.masters(cluster):
             self._client.ask(broker.address, RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic})
         fields = {"topic": topic, "clusterName": cluster}
+        # Name servers do not share their routes, so the topic must be deleted at each of them.
         for address in self._client.api.name_servers.addresses:
             self._client.ask(address, RequestCode.DELETE_TOPIC_IN_NAMESRV, fields)
 

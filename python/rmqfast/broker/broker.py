@@ -93,6 +93,7 @@ class Broker:
         self._signer = signer
         self._progress = progress
         self._now = now or _milliseconds
+        # A clock given by tests serves as both clocks.
         self._steady = now or milliseconds_since_boot
         self._pid = os.getpid()
         self._state: BrokerState | None = None

@@ -80,6 +80,7 @@ def _figures(state: BrokerState) -> list[Job]:
 
 def _deliver(state: BrokerState, is_stopped: Callable[[], bool]) -> None:
     """Delivers due messages; continues at once while batches are full."""
+    # `run_once` delivers at most one batch per level.
     while not is_stopped() and state.schedule.run_once(state.now()):
         pass
 

@@ -92,4 +92,5 @@ def _without_extra(words: list[str], missing: str) -> None:
     if words[:1] and words[0] not in {*plain.COMMANDS, "-h", "--help", "--version"}:
         print(f"the command line needs {missing}: pip install 'rmqfast[cli]'", file=sys.stderr)
         raise SystemExit(3)
+    # Without words, show the help, as with Typer.
     plain.run(words or ["--help"])

@@ -56,6 +56,7 @@ app: typer.Typer = typer.Typer(
 )
 app.add_typer(store.app, name="store")
 app.add_typer(topic.app, name="topic")
+# Commands of other modules that belong to `rmqfast group`.
 group.app.command("reset")(offsets.reset)
 group.app.command("skip")(offsets.skip)
 group.app.command("clone")(offsets.clone)
@@ -70,6 +71,7 @@ app.command("consume")(consume.consume)
 app.command("ingest")(ingest.ingest)
 app.command("mirror")(mirror.mirror)
 app.command("demo")(demo.demo)
+# The servers also run without Typer, so their options are declared as `Option`.
 app.command("server")(typer_command(server.server))
 app.command("namesrv")(typer_command(server.namesrv))
 app.command("broker")(typer_command(server.broker))

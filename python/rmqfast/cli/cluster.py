@@ -56,6 +56,7 @@ def set_config(
     """Changes the configuration of a running broker. Exit code 1: not changed without --yes."""
     changes = pairs("KEY=VALUE", change)
     with administration(access) as admin:
+        # Read before the change, to show the replaced values.
         before = admin.brokers.config(broker)
         if yes:
             admin.brokers.update_config(broker, changes, force=force)
@@ -86,6 +87,7 @@ def _row(admin: Admin, broker: BrokerRow) -> Row:
     except RemotingError as error:
         say(f"{broker.broker_name} at {broker.address} tells nothing of itself: {error}")
         status = {}
+    # The key is misspelled in 4.9 and corrected in 5.x.
     rates = (_first(status.get("putTps")), _first(status.get("getTransferedTps") or status.get("getTransferredTps")))
     return [
         broker.cluster,
@@ -98,4 +100,5 @@ def _row(admin: Admin, broker: BrokerRow) -> Row:
 
 
 def _first(rates: str | None) -> float | None:
+    # The first of the three rates is that of the last ten seconds.
     return float(rates.split()[0]) if rates and rates.split() else None

@@ -89,6 +89,7 @@ def _look_in(consumer: LitePullConsumer, topic: str, *, is_awaited: bool) -> Non
         if not is_awaited:
             raise unknown_topic(topic, "--wait waits for it") from None
         return
+    # One queue suffices to see whether brokers answer.
     for queue in queues[:1]:
         try:
             consumer.offset_for_timestamp(queue, 0)
@@ -110,6 +111,7 @@ def _batches(
         if messages:
             rows = [message.to_message_ext() for message in messages]
             yield [[_plain(getattr(row, column)) for column in columns] for row in rows]
+            # Only now have the rows been written.
             consumer.commit_sync()
             count, last = count + len(messages), time.monotonic()
         elif not consumer.assignment and time.monotonic() < patience:

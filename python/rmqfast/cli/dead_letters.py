@@ -66,6 +66,7 @@ def resend(
     Dead letters stay where they are: if you resend all of them twice, they are consumed twice. Exit code 1: not resent
     without --yes.
     """
+    # Exactly one of the two options is allowed.
     if every == bool(message_id):
         raise ArgumentError("expected --id or --all, got both or neither of them")
     with administration(access) as admin:
@@ -89,6 +90,7 @@ def _letters_of(admin: Admin, group: str, most: int | None, start_time: str | No
 
 
 def _with_ids(letters: list[Any], group: str, ids: list[str]) -> list[Any]:
+    # An id may be the producer's or the broker's.
     selection = [each for each in letters if each.msg_id in ids or each.offset_msg_id in ids]
     unknown = set(ids) - {name for each in selection for name in (each.msg_id, each.offset_msg_id)}
     if unknown:

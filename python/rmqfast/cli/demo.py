@@ -78,6 +78,7 @@ def check_space(directory: Path, size_mib: int) -> None:
 @contextmanager
 def workplace(directory: Path, *, keep: bool) -> Iterator[None]:
     """Provides a new directory for the block. Replaces the directory of an earlier demo, but no other."""
+    # Only a directory with this mark may be deleted.
     if exists(directory / MARK):
         shutil.rmtree(directory)
     elif exists(directory):
@@ -106,6 +107,7 @@ def make_store(path: Path, size_mib: int) -> None:
     count, started = 0, time.monotonic()
     stored_at = 0
     options = AppendOptions(file_size=FILE_BYTES, index_slots=INDEX_ENTRIES // 4, index_entries=INDEX_ENTRIES)
+    # The store's clock follows the born times, so that store times spread over the day, too.
     store = open_store(path, mode="a", options=options, clock=lambda: stored_at)
     with store, bar("writing a store") as progress:
         for table in tables(rows, ends_at=datetime.now(UTC)):

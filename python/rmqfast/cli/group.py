@@ -147,6 +147,7 @@ def _group_row(admin: Admin, group: str) -> Row:
 def _say_unless(error: RemotingError | ClientError, group: str) -> None:
     """Reports an error, unless it only means that the group has no members or offsets."""
     code = error.code if isinstance(error, ResponseError) else None
+    # These codes are normal for a group without online members or offsets.
     if isinstance(error, RemotingError) and code not in {
         ResponseCode.CONSUMER_NOT_ONLINE,
         ResponseCode.TOPIC_NOT_EXIST,

@@ -146,6 +146,7 @@ def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> Non
     """Raises errors of the store, topic or tags before a JVM is started."""
     with open_store(directory) as store:
         for topic in topics or (None,):
+            # Reads nothing: creating a scan already checks topic and tags.
             store.scan(topic, tags=tags, columns=["topic"])
 
 

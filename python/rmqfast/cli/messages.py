@@ -153,6 +153,7 @@ def _queue(admin: Admin, topic: str, broker: str | None, queue_id: int) -> Messa
 def _write(form: Form, explanation: Explanation) -> None:
     if form is Form.TABLE:
         for line in str(explanation).splitlines():
+            # Keep the indentation, but escape control characters in names.
             print(line[: len(line) - len(line.lstrip())] + one_line(line.lstrip()))
     elif form is Form.JSON:
         print_json(_plain(explanation))

@@ -130,6 +130,7 @@ def lines(copies: Mirror, every: float) -> Iterator[Sequence[Row]]:
     while True:
         has_ended = copies.wait(every)
         yield [[str(value) if isinstance(value, Path) else value for value in astuple(s)] for s in copies.status()]
+        # Show each status at once, even in a pipe.
         sys.stdout.flush()
         if has_ended:
             return

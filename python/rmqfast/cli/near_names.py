@@ -25,6 +25,7 @@ def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientC
     code = error.code if isinstance(error, ResponseError) else getattr(error, "response_code", None)
     if code not in _UNKNOWN or not isinstance(error, ResponseError | ClientError):
         return None
+    # An unknown group appears as its missing retry topic.
     is_group = _RETRY in str(error) or _DEAD in str(error)
     wanted = arguments.get("group" if is_group else "topic")
     if not isinstance(wanted, str):

@@ -79,6 +79,7 @@ def say_directory(kind: str, directory: str | os.PathLike[str]) -> None:
 
 
 def _write_json(stream: TextIO, columns: Sequence[str], chunks: Chunks) -> None:
+    # Written row by row, so that large results need little memory.
     stream.write("[")
     separator = "\n"
     for row in chain.from_iterable(chunks):

@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter) -> None:
+    # The annotation is `Annotated[type, Option(...)]`.
     kind, option = get_args(parameter.annotation)
     names = option.names or ("--" + parameter.name.replace("_", "-"),)
     shared: dict[str, Any] = {"dest": parameter.name, "default": parameter.default, "help": _escape(option.help)}

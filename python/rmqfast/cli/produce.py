@@ -128,6 +128,7 @@ def _bodies(texts: list[str] | None, *, skip_blank: bool) -> Iterator[tuple[str,
         if text == "-":
             yield from _lines(skip_blank=skip_blank)
         else:
+            # Bytes of the command line that are not UTF-8 are sent unchanged.
             yield f"BODY {number}", text.encode("utf-8", "surrogateescape")
 
 

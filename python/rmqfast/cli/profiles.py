@@ -103,6 +103,7 @@ def _values(profile: object, place: str, folder: Path) -> dict[str, str | bool]:
             raise ArgumentError(f"{place}: {key}: expected {expected}, got a value of the type {type(value).__name__}")
     try:
         return {
+            # Relative paths start at the folder of the file.
             key: str(folder / local_path(value, key).expanduser()) if key in PATHS else value
             for key, value in profile.items()
         }

@@ -82,6 +82,7 @@ def server(
         return
     if store is not None:
         say_directory("store", store)
+    # EmbeddedCluster would choose a free port, but a server has RocketMQ's default.
     default_port = BrokerConfig().number("listenPort")
     with _until_stopped() as signals:
         cluster = EmbeddedCluster(

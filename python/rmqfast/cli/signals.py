@@ -49,6 +49,7 @@ class StopSignals:
 @contextmanager
 def end_on_signals() -> Iterator[None]:
     """Ends the command with exit code 0 on Ctrl-C or SIGTERM, after the block has shut down."""
+    # SIGTERM raises KeyboardInterrupt, too, so that one handler suffices.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield

@@ -229,6 +229,7 @@ def clean_all(store: WritableStore) -> CleanReport:
     """Applies retention until it removes nothing more, and sums up its reports."""
     files = queues = index = size = 0
     while True:
+        # One call may leave expired files behind.
         run = store.clean(manual=True)
         files, queues, index = files + run.log_files, queues + run.queue_files, index + run.index_files
         size += run.bytes

@@ -54,6 +54,7 @@ def with_seconds(words: Sequence[str]) -> list[str]:
         >>> with_seconds(["--watch", "5", "-o", "json"]), with_seconds(["--watch", "orders"])
         (['--watch=5', '-o', 'json'], ['--watch=2', 'orders'])
     """
+    # Words after `--` are arguments, not options.
     end = words.index("--") if "--" in words else len(words)
     result: list[str] = []
     for word in words[:end]:
@@ -104,6 +105,7 @@ def _stream(form: Form) -> Iterator[Show]:
 
     def show(answer: Callable[[], None]) -> None:
         nonlocal shown
+        # A blank line separates two tables.
         if shown and form is Form.TABLE:
             print()
         shown += 1

@@ -255,6 +255,7 @@ class EmbeddedCluster:
             "listenPort": str(port),
             "storePathRootDir": str(root / f"broker-{letter}" if is_one_of_many or self._scratch else root),
         }
+        # A single broker may override its name, port and store; several would collide.
         values = self._config | own if is_one_of_many else own | self._config
         return BrokerConfig((_SMALL if self._scratch else {}) | values | {"namesrvAddr": self.name_server})
 

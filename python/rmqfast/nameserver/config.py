@@ -155,6 +155,7 @@ class NamesrvConfig:
     def _set(self, values: Mapping[str, str]) -> None:
         names = {_java_name(name): name for name in _NAMES}
         own = values.keys() - TLS_KEYS
+        # Parse all values before setting one, so that an error changes nothing.
         new_values = {names[name]: _parse(name, values[name], getattr(self, names[name])) for name in own}
         for name, value in new_values.items():
             setattr(self, name, value)
@@ -169,6 +170,7 @@ def _parse(name: str, text: str, old: Any) -> Any:
     if not (text.isprintable() or not text):
         raise ArgumentError(f"{name}: no text of one line: {text[:40]!r}")
     if isinstance(old, bool):
+        # Like Java's Boolean.parseBoolean.
         return text.strip().lower() == "true"
     if isinstance(old, int):
         try:

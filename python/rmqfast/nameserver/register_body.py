@@ -126,6 +126,7 @@ class _Cursor:
 
     def count(self) -> int:
         number = int.from_bytes(self._take(_INT), "big", signed=True)
+        # Each block takes at least the four bytes of its length.
         if not 0 <= number <= (len(self._data) - self._at) // _INT:
             raise RemotingProtocolError(f"a registration at byte {self._at}: {number} blocks do not fit")
         return number
@@ -148,6 +149,7 @@ def _mapping(value: Any, name: str) -> Mapping[Any, Any]:
 
 
 def _number(value: Any, name: str, bits: int = 32) -> int:
+    # The exact type excludes bool, which is a subclass of int.
     if type(value) is not int or not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise RemotingProtocolError(f"{name} is no number: {str(value)[:40]!r}")
     return value

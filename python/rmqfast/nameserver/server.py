@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _LOG = logger_of("rmqfast.nameserver")
 _SIGNAL_INTERVAL = 1.0
+# Ten years in seconds, since `ServerOptions` cannot express "no limit".
 _NEVER = 10 * 365 * 86_400
 
 #: Seconds between two scans for silent brokers, and before the first scan.

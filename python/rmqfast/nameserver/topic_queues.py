@@ -75,6 +75,7 @@ class TopicQueueTable:
 
     def names_by_first(self, predicate: Callable[[QueueData], bool]) -> list[str]:
         """Returns the topics for whose first broker the predicate holds, sorted."""
+        # RocketMQ looks at the first broker of a HashMap.
         first = {topic: brokers[hash_order(brokers)[0]] for topic, brokers in self._topics.items()}
         return sorted(topic for topic, queues in first.items() if predicate(queues))
 

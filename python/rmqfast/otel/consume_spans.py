@@ -72,6 +72,7 @@ class ConsumeSpans:
 
     def after(self, context: ConsumeContext) -> None:
         open_span: _OpenSpan | None = context.notes.get(_NOTE)
+        # The span is missing if `before` failed.
         if open_span is None:
             return
         detach(open_span.token)

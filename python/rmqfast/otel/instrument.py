@@ -76,6 +76,7 @@ def instrument(
     if not isinstance(client, Producer | PushConsumer | ActiveConsumer):
         raise ArgumentError(f"client: expected a producer or a consumer, got {type(client).__name__}")
     with _lock:
+        # A second registration would create every span twice.
         if client in _instrumented:
             return
         _instrumented.add(client)

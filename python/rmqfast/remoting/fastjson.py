@@ -62,6 +62,7 @@ def _plain_text(members: Mapping[Any, Any]) -> str | None:
         return None
     if set(map(type, members)) != {str}:
         return None
+    # Python and fastjson escape differently, so strings with escapes are left to `_Writer`.
     text = _write_plain(members)
     return None if "\\" in text or _ESCAPED_PLAIN.search(text) else text
 
@@ -72,6 +73,7 @@ def _plain_table(items: Sequence[tuple[Any, Any]]) -> str | None:
         if type(key) is not str or type(value) is not dict or not _PLAIN_SCALARS.issuperset(map(type, value.values())):
             return None
         names = list(value)
+        # `_write_in_order` does not sort, so the members must be sorted already.
         if set(map(type, names)) != {str} or names != sorted(names):
             return None
     text = _write_in_order(dict(items))

@@ -49,6 +49,7 @@ def _text_hash(text: str) -> int:
         for unit in text.encode():
             value = value * 31 + unit  # one final mask gives the same hash, and short numbers stay fast
         return value & 0xFFFFFFFF
+    # Java hashes UTF-16 code units.
     units = text.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(units), 2):
         value = (value * 31 + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF

@@ -66,6 +66,7 @@ class Header:
 
 def _java_long(text: str) -> int:
     digits = text[1:] if text[:1] in {"-", "+"} else text
+    # The length first, since Python refuses to parse very long numbers.
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 19 or not -(1 << 63) <= int(text) < 1 << 63:
         raise ValueError
     return int(text)

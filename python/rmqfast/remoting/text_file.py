@@ -24,6 +24,7 @@ def read_text(path: Path) -> str | None:
     for file in (path, _beside(path, ".bak")):
         try:
             with file.open("rb") as opened:
+                # One byte more than allowed, to notice larger files.
                 data = opened.read(MAX_SIZE + 1)
         except FileNotFoundError:
             if exists(file):

@@ -46,6 +46,7 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
     """
     settings = _merge_file(values)
     mode = settings.get("tls.server.mode")
+    # With TLS off, certificates are not even looked at.
     if mode == TlsMode.DISABLED:
         return TlsOptions(mode=mode)
     certificate, key = settings.get("tls.server.certPath"), settings.get("tls.server.keyPath")

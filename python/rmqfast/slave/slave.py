@@ -70,6 +70,7 @@ class Slave:
         check: Callable[[Request], None] | None = None,
         credentials: Credentials | None = None,
     ) -> None:
+        # `broker_id` is 0 unless `brokerRole` is SLAVE.
         if not config.broker_id:
             raise ArgumentError(f"brokerRole: expected SLAVE, got {config.text('brokerRole')}")
         name_server = config.text("namesrvAddr").strip()

@@ -83,6 +83,7 @@ class ConsumerFilterManager:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
 
     def _size_with(self, group: str, wanted: Mapping[str, str]) -> int:
+        # A new expression replaces the group's old one for the topic.
         before = (self._table.get((topic, group)) for topic in wanted)
         replaced = sum(len(filter_data.expression) for filter_data in before if filter_data is not None)
         return self._size - replaced + sum(map(len, wanted.values()))

@@ -39,6 +39,7 @@ class NameQuota:
             if len(self._budgets) > _HOSTS:
                 self._budgets = {key: bucket for key, bucket in self._budgets.items() if not bucket.is_full(now=now)}
             own, hosts = self._budget(channel, 1, now), self._budget(host, _HOST, now)
+            # Check both budgets before spending from one of them.
             for scope, budget, times in (("connection", own, 1), ("host", hosts, _HOST)):
                 if not budget.has(count, now=now):
                     limits = f"{self._burst * times} at once and {self._per_second * times} a second"

@@ -186,6 +186,7 @@ class SendBackProcessor:
 def retried_properties(message: StoredMessage, delay_level: int) -> dict[str, str]:
     """Returns the properties of a retry, with its original topic and its delay."""
     properties = dict(message.properties)
+    # A message sent back once more keeps its first topic.
     properties.setdefault("RETRY_TOPIC", message.topic)
     # As in RocketMQ, messages stored again do not wait for the disk.
     properties |= {"WAIT": "false", "DELAY": str(delay_level)}

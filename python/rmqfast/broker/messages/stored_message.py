@@ -218,6 +218,7 @@ def _part(record: bytes, start: int, length: int) -> tuple[bytes, int]:
 
 @lru_cache(maxsize=4096)
 def _host_text(host: bytes) -> str:
+    # 4 or 16 bytes of the address, then a port of 4 bytes.
     (port,) = _PORT.unpack(host[-4:])
     if len(host) > 8:
         return f"[{IPv6Address(host[:-4])}]:{port}"

@@ -249,6 +249,7 @@ class Database:
 
 def _create(path: Path, permission: int) -> bool:
     """Creates an empty file unless it exists; SQLite gives its mode to the files beside it."""
+    # A directory needs the execute bit wherever its files have the read bit.
     may_enter = permission | (permission & 0o444) >> 2
     path.parent.mkdir(may_enter, parents=True, exist_ok=True)
     try:
@@ -288,6 +289,7 @@ def _prepare(db: sqlite3.Connection, tables: Mapping[str, str]) -> None:
 
 
 def _change(db: sqlite3.Connection, rows: Iterable[Change]) -> None:
+    # Each file's sum of checksums must change together with its rows.
     sums: Counter[str] = Counter()
     for kind, file, name, value in rows:
         before = db.execute(_STORED, (file, kind, name)).fetchone()
@@ -316,6 +318,7 @@ def _digests(db: sqlite3.Connection, file: str) -> list[tuple[str, str]]:
 
 def _note(db: sqlite3.Connection, file: str, digest: str) -> None:
     last = _digests(db, file)[-1:]
+    # Numbers are zero-padded, so that they sort as strings.
     number = int(last[0][0]) + 1 if last else 1
     _change(db, [("digest", file, f"{number:020d}", digest)])
 

@@ -155,6 +155,7 @@ class Metadata:
             self._note(kind, table, name, text)
 
     def _note(self, kind: str, table: type[ConfigFile], name: str, text: str | None) -> None:
+        # The first change of a table also saves its built-in entries.
         self._pending.update(self._defaults.pop(table.FILE_NAME, {}))
         self._pending[kind, table.FILE_NAME, name] = text
         self._behind.add(table.FILE_NAME)

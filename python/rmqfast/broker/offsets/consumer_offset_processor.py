@@ -143,6 +143,7 @@ class ResetOffsetProcessor:
             remark = f"[reset-offset] reset offset failed, no topic in this broker. topic={topic}"
             raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
         table = {}
+        # One queue without an offset fails the whole reset, before any client is notified.
         for queue_id in range(config.write_queue_nums):
             committed = self._offsets.offset(group, topic, queue_id)
             if committed == -1:

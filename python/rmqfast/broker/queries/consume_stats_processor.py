@@ -110,6 +110,7 @@ class ConsumeStatsProcessor:
             "consumeTimeStamp": self._store_time(queue, consumed - 1) if consumed > 0 else first,
         }
         texts = {f"{name}Str": time_text(time) for name, time in times.items()}
+        # The age of the first message not yet consumed.
         delay = self._now() - self._store_time(queue, consumed) if consumed < end else 0
         return {"messageQueue": queue, "delayTime": delay} | times | texts
 

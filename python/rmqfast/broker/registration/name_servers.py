@@ -146,6 +146,7 @@ class _Link:
     def register(self, fields: dict[str, str], body: bytes, timeout: float) -> Response | None:
         self._has_missed = False
         answer = self.request(RequestCode.REGISTER_BROKER, fields, body, timeout)
+        # A change may have been missed while this request was under way.
         self.knows_all = answer is not None and not self._has_missed
         return answer
 

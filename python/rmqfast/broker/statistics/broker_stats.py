@@ -222,5 +222,6 @@ class BrokerStatsProcessor:
 def _topics_of(name: str, key: str) -> tuple[str, ...]:
     if name in _OF_BROKER:
         return ()
+    # GROUP_GET_LATENCY has keys queue@topic@group; all other keys begin with the topic.
     parts = key.split("@")
     return (parts[1],) if name == "GROUP_GET_LATENCY" and len(parts) > 1 else (parts[0],)

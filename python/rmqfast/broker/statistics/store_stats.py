@@ -100,6 +100,7 @@ def percentile(put_times: Mapping[str, int], part: float) -> float:
     for name, high in PUT_TIME_RANGES.items():
         count = put_times.get(name, 0)
         if count and count_below + count >= rank:
+            # Assumes that puts are spread evenly over their range.
             return low + (high - low) * (rank - count_below) / count
         count_below, low = count_below + count, high
     return 0.0

@@ -31,6 +31,7 @@ class SubscriptionGroupManager:
         self._now = now
         self._lock = QuietLock(reentrant=True)
         self._table = metadata.load_with(SubscriptionGroupTable, built_in_groups())
+        # A new table gets the current time as its version.
         if self._table.data_version == DataVersion():
             self._table.data_version = DataVersion(timestamp=now())
         for group in self._table.values():

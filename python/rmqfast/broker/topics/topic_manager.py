@@ -104,6 +104,7 @@ class TopicManager:
         self._on_change = on_change
         self._lock = QuietLock(reentrant=True)
         self._table = metadata.load_with(TopicConfigTable, broker_topics(config()))
+        # A new table gets the current time as its version.
         if self._table.data_version == DataVersion():
             self._table.data_version = DataVersion(timestamp=now())
         for topic in self._table.values():

@@ -149,6 +149,7 @@ class CheckRound:
             _log.error("operation message %d has the tag %r", operation.queue_offset, operation.tags)
             return
         half_offset = _number(operation.body.decode(errors="replace"))
+        # An earlier round has passed this half message.
         if half_offset < self._half_offset:
             self._done.append(operation.queue_offset)
         else:

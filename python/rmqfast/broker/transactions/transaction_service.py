@@ -140,6 +140,7 @@ class TransactionService:
         if channel is None:
             _log.warning("nobody of producer group %r is there to be asked for a transaction", group)
             return
+        # The producer gets the message under its target topic, with its new place.
         copy = half._replace(
             topic=half.properties["REAL_TOPIC"],
             queue_id=int(half.properties["REAL_QID"]),

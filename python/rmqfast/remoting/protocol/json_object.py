@@ -162,6 +162,7 @@ class JsonObject:
     def _value(self, name: str) -> Any:
         """Returns a member, compared without case, `_` and `-`."""
         value = self._members.get(name)
+        # The exact name is the usual and fast case.
         if value is not None or name in self._members:
             return value
         if self._by_plain_name is None:
@@ -206,6 +207,7 @@ class JsonObject:
             value = None if value in _NOTHING else int(digits) if _INTEGER.fullmatch(digits) else value
         if value is None:
             return None
+        # fastjson converts flags to int, but not to long.
         if not isinstance(value, int | float) or (isinstance(value, bool) and limit == LONG):
             self._fail(name, "a whole number", value)
         # `TypeUtils.castToLong` truncates fractions, too.
