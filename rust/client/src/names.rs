@@ -30,7 +30,7 @@ pub fn check_group(group: &str) -> Result<()> {
 /// Checks the group of a producer.
 ///
 /// # Errors
-/// Why not.
+/// The reason for the refusal.
 pub fn check_producer_group(group: &str) -> Result<(), String> {
     check_own_group(group, "producerGroup", DEFAULT_PRODUCER_GROUP)
 }
@@ -38,7 +38,7 @@ pub fn check_producer_group(group: &str) -> Result<(), String> {
 /// Checks the group of a consumer.
 ///
 /// # Errors
-/// Why not.
+/// The reason for the refusal.
 pub fn check_consumer_group(group: &str) -> Result<(), String> {
     check_own_group(group, "consumerGroup", DEFAULT_CONSUMER_GROUP)
 }
@@ -53,7 +53,7 @@ fn check_own_group(group: &str, what: &str, default: &str) -> Result<(), String>
 /// Checks the topic of a message to send.
 ///
 /// # Errors
-/// Why not.
+/// The reason for the refusal.
 pub fn check_sent_topic(topic: &str) -> Result<(), String> {
     Rule::Topic.check(topic)?;
     let forbidden = || format!("Sending message to topic[{topic}] is forbidden.");
@@ -63,7 +63,7 @@ pub fn check_sent_topic(topic: &str) -> Result<(), String> {
 /// Checks the topic of a batch to send.
 ///
 /// # Errors
-/// Why not.
+/// The reason for the refusal.
 pub fn check_sendable_topic(topic: &str) -> Result<(), String> {
     if topic.starts_with(RETRY_PREFIX) {
         return Err("Failed to initiate the MessageBatch: Retry Group is not supported for batching".into());

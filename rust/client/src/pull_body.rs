@@ -60,7 +60,6 @@ fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> bool) -> Result<Vec<R
 
 /// Returns the messages with their properties. With `tags`, messages without a matching tag are left out, since brokers
 /// only compare the hashes of tags.
-/// compare the hashes of tags.
 ///
 /// # Errors
 /// As [`rows`].

@@ -24,7 +24,7 @@ pub trait FileExt {
     /// Fills `buffer` with the bytes at `offset`.
     ///
     /// # Errors
-    /// What the operating system says; [`io::ErrorKind::UnexpectedEof`] where there are fewer.
+    /// The error of the operating system; [`io::ErrorKind::UnexpectedEof`] where there are fewer.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut at = 0;
         while at < buffer.len() {
@@ -41,7 +41,7 @@ pub trait FileExt {
     /// Writes all of `bytes` at `offset`.
     ///
     /// # Errors
-    /// What the operating system says; any part of the bytes may have been written.
+    /// The error of the operating system; any part of the bytes may have been written.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut at = 0;
         while at < bytes.len() {

@@ -220,7 +220,7 @@ mod tests {
             state.in_flight = 4;
             state.done.extend(ended);
             drop(state);
-            // as for the first of them alone: the others came before anybody took it
+            // only the first result wakes a taker: the others arrived before it was taken
             completions.arrived.notify_one();
             let mut counts: Vec<_> = (0..2).map(|_| taken.recv_timeout(PATIENCE).expect("woken")).collect();
             counts.sort();

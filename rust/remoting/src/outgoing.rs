@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// A frame with its beginning, its body, and all of it once more as bytes.
+    /// Appends a frame to `outgoing`, and the same frame as contiguous bytes to `all`.
     fn add(outgoing: &mut Outgoing, all: &mut Vec<u8>, start: &str, sizes: &[usize]) {
         let pieces: Vec<_> = sizes.iter().zip(1..).map(|(size, fill)| vec![fill; *size]).collect();
         outgoing.frames().extend_from_slice(start.as_bytes());
@@ -181,7 +181,7 @@ mod tests {
         }
     }
 
-    /// What arrives of it through a pipe that takes so many bytes at once.
+    /// Returns the bytes received through a pipe with a buffer of `room` bytes.
     fn written(outgoing: &Outgoing, room: usize) -> Vec<u8> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
         runtime.block_on(async {

@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn the_signature_is_that_of_rocketmq() {
         let signed = credentials(None).sign(&[], b"{}");
-        // as the Java client signs it
+        // recorded from the Java client
         assert_eq!(signed, [(ACCESS_KEY, "RocketMQ".into()), (SIGNATURE, "pq0tPL2lAz7bhIfEGHu4hhut1Yw=".into())]);
     }
 

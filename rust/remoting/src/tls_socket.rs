@@ -125,7 +125,7 @@ impl TlsSocket {
     /// some of them.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Errors of the operating system.
     pub fn write_all(&self, parts: &[&[u8]]) -> io::Result<()> {
         let mut sealed = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         for mut left in parts.iter().copied() {

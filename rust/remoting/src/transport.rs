@@ -22,7 +22,7 @@ impl Transport {
     /// Takes a connection over from the background threads, for blocking calls.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Errors of the operating system.
     pub fn new(dialled: DialledStream) -> io::Result<Self> {
         let (socket, tls) = match dialled {
             DialledStream::Plain(socket) => (socket, None),
@@ -47,7 +47,7 @@ impl Transport {
     /// Limits the wait of further calls to `left` if that is less than SLICE. Saves the system call if nothing changes.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Errors of the operating system.
     pub fn wait_at_most(&mut self, left: Duration) -> io::Result<()> {
         // a socket accepts no timeout of zero
         let wait = left.clamp(Duration::from_millis(1), SLICE);

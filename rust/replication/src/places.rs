@@ -51,7 +51,7 @@ mod tests {
         [(10, 200), (10, 250), (20, 300), (35, 400)].into_iter().for_each(|(copied, at)| places.note(copied, at));
         let found = [9, 10, 19, 34, 35, 99].map(|copied| places.position_at(copied));
         assert_eq!(found, [100, 250, 250, 300, 400, 400]);
-        // nothing of the topics came
+        // no record of the topics arrived
         places.note(35, 900);
         assert_eq!(places.position_at(35), 900);
     }

@@ -40,7 +40,7 @@ impl Wire {
     /// Disables Nagle's algorithm, and sets the timeouts of a read and of each write.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Errors of the operating system.
     pub fn set(&self, read: Duration, write: Duration) -> io::Result<()> {
         let socket = self.socket();
         socket.set_nodelay(true)?;
@@ -81,7 +81,7 @@ impl Wire {
     /// Writes the header, then the bytes.
     ///
     /// # Errors
-    /// Those of the operating system.
+    /// Errors of the operating system.
     pub fn write_all(&self, header: &[u8], bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Plain(socket) => write_all(socket, header, bytes),

@@ -122,7 +122,7 @@ mod tests {
             if *item == 3 {
                 return Err(Error::Argument("no".into()));
             }
-            // a peer that does not answer the others
+            // a broker that never answers the other requests
             loop {
                 interrupt()?;
                 std::thread::yield_now();

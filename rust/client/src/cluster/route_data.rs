@@ -176,7 +176,7 @@ fn id_of(key: &Key) -> Option<i64> {
 
 #[cfg(test)]
 impl RouteData {
-    /// Masters at `NAME:10911` with as many queues as each has here.
+    /// Creates a route of masters at `NAME:10911`, each with this number of queues.
     pub fn for_tests(brokers: &[(&str, i32)]) -> Self {
         let queues = brokers.iter().map(|(name, count)| QueueData {
             broker_name: (*name).into(),

@@ -168,7 +168,7 @@ fn address_of(addresses: &Addresses, id: i64) -> Option<Arc<str>> {
 mod tests {
     use super::*;
 
-    /// b and c have slaves, c has no master.
+    /// Brokers `a` and `s` have a slave; `c` has two slaves but no master.
     const ROUTE: &str = r#"{"brokerDatas":[{"brokerAddrs":{0:"a:1",1:"a:2"},"brokerName":"a"},
         {"brokerAddrs":{1:"c:2",2:"c:3"},"brokerName":"c"},{"brokerAddrs":{0:"s:0",3:"s:3"},"brokerName":"s"}]}"#;
 

@@ -232,7 +232,7 @@ mod tests {
         Some(Choice::Named("b".into(), 7))
     }
 
-    /// One send whose attempts end so, each after so many milliseconds: where it was tried with how many milliseconds left.
+    /// A simulated send: the queue and remaining milliseconds of each attempt, and the state afterwards.
     struct Driven {
         attempts: Attempts,
         asked: Vec<(String, i32, u128)>,
@@ -331,7 +331,7 @@ mod tests {
         drive(waited(), None, &[(100, UNSAFE)]);
         let again = RetryRules { retry_another_broker: true, ..waited() };
         drive(again.clone(), None, &[(100, UNSAFE), (100, OK)]);
-        // what comes after does not hide that it is stored
+        // a later failure does not hide that the message is stored
         assert!(drive(again, None, &[(100, UNSAFE), (100, AttemptEnd::Response(13))]).attempts.is_stored());
     }
 

@@ -131,7 +131,7 @@ pub fn select_queue(
 
 #[cfg(test)]
 impl PublishQueues {
-    /// Queues by the number that each broker has; the first choice is the queue behind `start`.
+    /// Creates queues from the count per broker. The first choice is the queue after `start`.
     pub fn for_tests(brokers: &[(&str, i32)], start: u32) -> Self {
         let route = RouteData::for_tests(brokers);
         let queues = Self::of("t", &route);
@@ -172,7 +172,7 @@ mod tests {
     fn after_a_failure_the_walk_goes_on_to_another_broker() {
         let queues = PublishQueues::for_tests(&[("a", 2), ("b", 2)], u32::MAX);
         let walk = [Some("a"), Some("b"), Some("b"), None].map(|last| queues.select(last).expect("queues"));
-        // the queues of the broker that failed are passed over, which moves the walk on
+        // skipping the queues of the failed broker also advances the position
         let expected = [("b", 0), ("a", 0), ("a", 1), ("b", 0)].map(|(name, id)| (name.to_owned(), id));
         assert_eq!(places(&queues, &walk), expected);
     }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_broker_that_is_alone_is_tried_again() {
         let queues = PublishQueues::for_tests(&[("a", 3)], u32::MAX);
-        // three steps looked for another one
+        // three steps searched for another broker
         assert_eq!([queues.select(Some("a")), queues.select(Some("a"))], [Some(0), Some(1)]);
     }
 
@@ -214,7 +214,7 @@ mod tests {
         let route = route(&format!("{{{BROKERS},{queues}}}"));
         assert_eq!(places_of(&route), named(&[("a", 0), ("b", 0), ("b", 1)]));
         assert_eq!(route.brokers[0].master().map(|address| &**address), Some("b:0"));
-        // of a topic that is not there: as many as may be read of the one that it is made after, four at most
+        // a new topic gets as many queues as are readable in the default topic, at most four
         let expected = named(&[("a", 0), ("b", 0), ("b", 1), ("b", 2), ("b", 3)]);
         assert_eq!(places_of(&route.for_new_topic(4)), expected);
     }

@@ -1,4 +1,4 @@
-//! Bodies as brokers send them, and bodies that somebody changed.
+//! Bodies as brokers send them, and damaged bodies.
 use super::*;
 use crate::Message;
 use proptest::prelude::*;
@@ -75,7 +75,7 @@ fn a_client_compares_whole_tags_and_drops_what_has_none() {
     };
     assert_eq!(offsets(&["TagA"]), [10]);
     assert_eq!(offsets(&["TagB", "Tag"]), [12]);
-    // as an expression of blanks: it matches nothing
+    // an expression of blanks matches nothing
     assert!(offsets(&[]).is_empty());
 }
 

@@ -150,8 +150,7 @@ impl Answer {
     }
 
     /// Checks that the messages belong to the queue, are ordered, and lie between the offsets. In a static topic they
-    /// may carry
-    /// another queue id.
+    /// may carry another queue id.
     fn check(mut self, queue: &Queue, asked: i64, is_static: bool) -> Result<Self, String> {
         if self.status != PullStatus::Found {
             return Ok(self);
@@ -218,7 +217,7 @@ mod tests {
     use super::*;
     use crate::puller::test_record::record;
 
-    /// Reads the answer to a pull from 5 on.
+    /// Parses the answer to a pull from offset 5.
     fn read(topic: &str, queue_id: i32, records: &[Vec<u8>], more: Option<(&str, &str)>) -> Answer {
         let queue = Queue { topic: topic.into(), broker_name: "b".into(), queue_id };
         let next = (5 + records.len()).to_string();

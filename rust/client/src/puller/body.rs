@@ -149,7 +149,7 @@ mod tests {
         drop(body);
         let of_others = [2 * STEP + 1, STEP].map(|len| pool.buffer(len));
         assert!(of_others.iter().all(|buffer| buffer.as_ptr() != place));
-        // answers of as many messages differ by some bytes
+        // answers with equally many messages differ by a few bytes
         let again = pool.buffer(130_007);
         assert_eq!((again.as_ptr(), again.len()), (place, 2 * STEP));
     }
@@ -162,7 +162,7 @@ mod tests {
         }
         let kept = vec![2 << 20; BYTES >> 21];
         assert_eq!(pool.free().iter().map(Vec::len).collect::<Vec<_>>(), kept);
-        // one that alone is more than may be kept sends none away
+        // a buffer above the limit is dropped, and displaces no other
         pool.give_back(vec![0; BYTES + 1]);
         assert_eq!(pool.free().len(), kept.len());
     }

@@ -167,7 +167,7 @@ mod tests {
     use rmqfast_remoting::Header;
     use std::net::TcpListener;
 
-    /// Frames with bodies of these sizes, written so many bytes at a time.
+    /// Returns received bodies of these sizes. The peer writes `step` bytes at a time.
     fn received(sizes: &[usize], step: usize) -> Vec<(i32, Body)> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("listening");
         let address = listener.local_addr().expect("an address").to_string();

@@ -29,8 +29,7 @@ pub struct PullerOptions {
     /// Maximum requests in flight per broker. Pulls at the end of a queue, which the broker holds, do not count.
     pub depth: usize,
     /// Number of the `depth` requests that must be answered before new requests are sent, in one write. The broker then
-    /// reads
-    /// several requests at a time, too. At most `depth`.
+    /// reads several requests at a time, too. At most `depth`.
     pub burst: usize,
     /// The volume that `take` waits for.
     pub gather: Gather,
@@ -73,8 +72,7 @@ pub struct Gather {
 }
 
 /// Limit at which pulling stops. Requests in flight count with the most that they can return, so at most this limit
-/// plus one
-/// answer is held. For filtered queues that is only an estimate.
+/// plus one answer is held. For filtered queues that is only an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
     pub messages: i64,
@@ -104,8 +102,7 @@ impl Default for PullerOptions {
             // the broker's default limit, `maxTransferCountOnMessageInMemory`
             batch: 32,
             // `brokerSuspendMaxTimeMillis` and `consumerTimeoutMillisWhenSuspend` of Java's pull consumers: the timeout
-            // must exceed
-            // the hold
+            // must exceed the hold
             suspend: Duration::from_secs(20),
             timeout: Duration::from_secs(30),
             // `NettyClientConfig.connectTimeoutMillis`
@@ -166,8 +163,7 @@ pub struct Assignment {
     /// Offset of the group that pulls carry; 0 if unknown.
     pub commit_offset: i64,
     /// Whether messages behind `end` are pulled in advance, once all messages before it were taken. They can be taken
-    /// after the
-    /// queue is [resumed](super::State::resume).
+    /// after the queue is [resumed](super::State::resume).
     pub reads_ahead: bool,
 }
 
@@ -181,7 +177,7 @@ impl Subscription {
     /// Selects messages by a tag expression such as `A || B`, or all messages by `*`.
     ///
     /// # Errors
-    /// [`Error::Store`] if there is no tag between the `||`.
+    /// [`crate::Error::Store`] if there is no tag between the `||`.
     pub fn by_tags(expression: &str) -> Result<Self> {
         let parsed = TagExpression::parse(expression)?;
         if parsed.is_all() {
@@ -194,7 +190,7 @@ impl Subscription {
     /// Selects messages whose properties match an SQL92 expression.
     ///
     /// # Errors
-    /// [`Error::Store`] if the expression does not parse.
+    /// [`crate::Error::Store`] if the expression does not parse.
     pub fn by_sql(expression: &str, version: i64) -> Result<Self> {
         Sql92::parse(expression)?;
         let (expression, expression_type) = (expression.to_owned(), "SQL92".to_owned());

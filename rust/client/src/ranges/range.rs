@@ -72,7 +72,7 @@ mod tests {
             };
             request.needs_properties()
         };
-        // the map of all properties looks for them itself
+        // the column of all properties parses them itself
         let plain = [Column::Body, Column::Properties, Column::QueueOffset, Column::OffsetMsgId];
         assert!(!needs(&plain, None, "*"));
         for column in [Column::MsgId, Column::Tags, Column::Keys] {

@@ -146,7 +146,7 @@ mod tests {
         let options = BatchOptions { most_bytes: 200, most_rows: 2, instance_id: Some("ns"), ids: &ids };
         assert_eq!(batch.add(&ROW, &options, 0), Ok(true));
         assert!(String::from_utf8_lossy(&batch.body).contains("INSTANCE_ID\u{1}ns"));
-        // the second one would be too much
+        // the second row exceeds the limit
         let large = [b'x'; 60];
         assert_eq!(batch.add(&BatchRow { body: Some(&large), ..ROW }, &options, 0), Ok(false));
         let given = [(&b"UNIQ_KEY"[..], Some(&b"mine"[..]))];

@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn the_order_is_that_of_the_java_client() {
         let sent = Properties { tags: Some("TagA"), keys: Some("k0"), unique_id: Some("FD00"), ..plain() };
-        // as recorded
+        // as recorded from a Java client
         assert_eq!(written(sent), "KEYS=k0;UNIQ_KEY=FD00;WAIT=true;TAGS=TagA");
         assert_eq!(written(plain()), "WAIT=true");
     }

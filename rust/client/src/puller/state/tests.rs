@@ -1,4 +1,4 @@
-//! A broker that answers as it pleases, in any order: nothing is lost, nothing comes twice, all comes in order.
+//! A simulated broker answers in any order: no message is lost or repeated, and all are in order.
 use super::*;
 use crate::puller::FlowControl;
 use crate::puller::PullStatus;
@@ -41,7 +41,7 @@ fn answer(code: i32, (next, min, max): (i64, i64, i64), body: &[u8], topic: &str
     Answer::of(&command, Body::copy(command.body, None), &queue, asked, true)
 }
 
-/// What a broker does with a request, as far as a number decides.
+/// Returns the broker's answer to a request; `whim` selects among the possible answers.
 fn serve(log: &Log, request: &Request, whim: u32) -> Option<Answer> {
     let (topic, asked) = (request.queue.topic.as_str(), request.pull.offset);
     let reply = |code, next, body: &[u8]| Some(answer(code, (next, log.min, log.max()), body, topic, asked));
@@ -70,7 +70,7 @@ fn serve(log: &Log, request: &Request, whim: u32) -> Option<Answer> {
     reply(if found > 0 { 0 } else { 20 }, next, &body)
 }
 
-/// Plays until all was handed out; what came, with where each answer begins and ends.
+/// A simulation of requests, answers and takes. `got` holds the offsets taken, by topic and epoch.
 struct Play {
     state: State,
     now: Instant,
@@ -78,9 +78,9 @@ struct Play {
     got: HashMap<(String, u64), Vec<i64>>,
     reached: HashMap<(String, u64), i64>,
     most_held: i64,
-    /// The same and what is in hand, of the queue that has most of it.
+    /// Maximum messages held of one queue, including those in hand.
     most_of_queue: i64,
-    /// What was taken and is not done.
+    /// Messages taken but not acknowledged.
     in_hand: Vec<PulledAnswer>,
 }
 
@@ -100,7 +100,7 @@ impl Play {
         }
     }
 
-    /// Sends, answers in any order, takes now and then, until `is_done`.
+    /// Sends requests, answers them in any order, and takes items at times, until `is_done`.
     fn run(&mut self, logs: &HashMap<String, Log>, mut is_done: impl FnMut(&Self) -> bool) {
         let mut open = Vec::new();
         for _ in 0..200_000 {
@@ -225,7 +225,7 @@ proptest! {
             prop_assert_eq!(got, &expected[topic].1, "{}", topic);
         }
         prop_assert!(play.most_held <= 500 + (depth as i64 + 3) * 2 * batch.max(100), "{}", play.most_held);
-        // what a filter's stretch brings is not known before
+        // the volume of a filtered stretch is not known in advance
         prop_assert!(is_filtered || play.most_of_queue < 300 + batch, "{}", play.most_of_queue);
     }
 
