@@ -4,7 +4,6 @@
 //! [`puller`] keeps many pulls in flight, and [`fetched`] makes columns of their answers. [`ranges`] reads fixed ranges
 //! of queues. [`cluster`] asks name servers and brokers for routes and offsets of topics. [`send`] encodes messages,
 //! [`producer`] chooses their queues and retries, and [`remark`] shortens remarks of brokers for logs.
-//! logs.
 #![allow(missing_docs, reason = "the crate is not published")]
 
 pub mod cluster;
