@@ -62,6 +62,7 @@ def _refuse(error: OSError) -> None:
 def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
+            # One byte more than allowed, so that the parser refuses a larger file.
             return file.read(yaml_text.MAX_BYTES + 1)
     except OSError as error:
         raise ArgumentError(f"{path}: {error.strerror}") from error

@@ -15,6 +15,7 @@ class Administrator:
 
     def __init__(self, validator: AccessValidator) -> None:
         self._validator = validator
+        # Fails early if the files have no administrator.
         self._account()
 
     def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:

@@ -98,6 +98,7 @@ def _without(members: Mapping[str, Any], access_key: str | None) -> tuple[list[A
     others: list[Any] = []
     account: Mapping[str, Any] = {}
     for entry in entries_of(members, "accounts"):
+        # Compared after parsing, since YAML may read a key as a number.
         if AccountConfig.from_members(entry).access_key == access_key:
             account = account or entry
         else:

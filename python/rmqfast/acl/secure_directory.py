@@ -85,6 +85,7 @@ class SecureDirectory:
         today = datetime.now(UTC)
         # A day earlier, since a client's clock may be behind.
         begin, end = today - timedelta(days=1), today + _YEARS
+        # A dict drops duplicates and keeps the order.
         names = dict.fromkeys(["localhost", "127.0.0.1", "::1", address, socket.gethostname()])
         texts = make_certificates(list(names), (begin.year, begin.month, begin.day), (end.year, end.month, end.day))
         for name, text in zip(("ca.pem", "ca.key", "server.pem", "server.key"), texts, strict=True):

@@ -81,6 +81,7 @@ def _loader() -> type[SafeLoader]:
 
 def _weigh(node: Node, weights: dict[int, int]) -> int:
     """Returns the number of values of a node after expanding all aliases."""
+    # An alias refers to the same node object.
     weight_so_far = weights.get(id(node))
     if weight_so_far is not None:
         return weight_so_far

@@ -47,6 +47,7 @@ class AdminClient:
                 )
             # As in Java, the process id in the client id separates processes of one machine.
             config = self._config.with_pid_instance_name()
+            # Clients of one process with the same id share an instance.
             instance = ClientInstance.of(config, config.client_id())
             try:
                 instance.start()

@@ -118,6 +118,7 @@ def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQue
 def subscriptions_of(subscriptions: Mapping[str, SubscriptionData], members: Infos) -> list[SubscriptionFacts]:
     """Returns the stored and the members' subscriptions by topic, without retry topics; the stored one comes first."""
     own = [info.subscriptions for info in members.values() if isinstance(info, ConsumerRunningInfo)]
+    # Every member subscribes to the group's retry topic by itself.
     topics = sorted({topic for each in (subscriptions, *own) for topic in each if not topic.startswith(RETRY_PREFIX)})
     rows = []
     for topic in topics:

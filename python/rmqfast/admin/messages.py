@@ -192,6 +192,7 @@ def pull(
         expression_type=subscription.expression_type,
         sub_version=subscription.sub_version,
     )
+    # Not `ask`, since an answer such as PULL_NOT_FOUND is no error here.
     answer = client.api.connections.request(address, RequestCode.PULL_MESSAGE, fields, timeout=client.timeout)
     fetched = read_answer(queue, offset, address, answer)
     # Without the properties MIN_OFFSET and MAX_OFFSET, so that the message equals one looked up by id.

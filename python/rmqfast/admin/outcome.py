@@ -34,6 +34,7 @@ def verdict_of(
 ) -> Verdict:
     if group.is_broadcasting:
         return Verdict(Outcome.BROADCASTING, [BROADCAST])
+    # A copy proves that a member received the message, regardless of the offset.
     if copies:
         return _of_copies(copies, group)
     if queue.consumer_offset is None or message.queue_offset >= queue.consumer_offset:

@@ -74,10 +74,12 @@ def _disagreement(
     if not (own.is_tag_type and broker_filter.is_tag_type) or own.sub_string == broker_filter.sub_string:
         return []
     sentences = []
+    # Tags that the broker delivers, but this member drops.
     dropped = [tag for tag in broker_filter.tags_set if not passes_member(own, _with_tag(queue, tag))]
     if dropped or (not broker_filter.tags_set and own.tags_set):
         tags = " and ".join(dropped) or "all other tags"
         sentences.append(f"{owner.client_id} wants {expression_of(own)}: it drops messages with {tags}, which are lost")
+    # Tags that this member subscribes to, but the broker does not deliver.
     missed = [tag for tag in own.tags_set if not passes_broker(broker_filter, _with_tag(queue, tag))]
     if missed:
         sentences.append(f"{owner.client_id} never gets messages with {' and '.join(missed)}: the broker filters them")

@@ -106,6 +106,7 @@ def _messages(state: BrokerState) -> dict[int, Processor]:
         state.appends.append,
         find_group=state.groups.find,
         make_topic=state.preparation.make_topic,
+        # Bit 2 of the permission allows writes.
         is_writable=lambda: bool(state.config().number("brokerPermission") & 2),
         broker_ip=config.text("brokerIP1"),
         sent_back=state.count_sent_back,

@@ -113,6 +113,7 @@ class RouteInfoManager:
                 return None
             addresses = [address for broker in brokers for address in broker.addresses.values()]
             filters = {a: self._filter_servers[a] for a in addresses if a in self._filter_servers}
+            # Copies, since the caller encodes the route without the lock.
             return TopicRouteData(queues, [replace(b, addresses=dict(b.addresses)) for b in brokers], filters)
 
     def cluster_info(self) -> dict[str, Any]:

@@ -58,6 +58,7 @@ class LogLimit(logging.Filter):
             text = self._texts.setdefault(key, _Text(TokenBucket(_BURST, 1 / _INTERVAL, now=now)))
             if not text.budget.take(1, now=now):
                 text.left_out += 1
+                # Only the first suppressed line schedules the report.
                 if text.left_out == 1:
                     self._later(10 * _INTERVAL, lambda: self._log_left_out(key, record.levelno))
                 return False

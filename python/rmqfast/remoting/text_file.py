@@ -32,6 +32,7 @@ def read_text(path: Path) -> str | None:
             continue
         except OSError as error:
             raise StoreIOError(f"{file}: {error.strerror}") from error
+        # A blank file counts as missing, so that its backup is read.
         if data.strip():
             return _text(file, data)
     return None

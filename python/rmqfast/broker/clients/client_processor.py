@@ -76,6 +76,7 @@ class ClientProcessor:
         self._producers.check_room(client.channel, heartbeat.producers)
         for data in heartbeat.consumers:
             self._filters.check_room(data.group_name, data.subscriptions)
+        # Only unknown groups spend from the quota of new names.
         new = {data.group_name for data in heartbeat.consumers if not self._is_known(data.group_name)}
         self._names.take(client.channel, len(new))
         configs = [self._find_group(data.group_name) for data in heartbeat.consumers]

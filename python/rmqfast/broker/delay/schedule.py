@@ -192,6 +192,7 @@ class ScheduleMessageService:
             _log.exception("delay level %d at offset %d", level, self._next[level])
             self._due[level] = now + _AFTER_AN_ERROR
             return 0
+        # After a full batch, more messages may be due.
         self._due[level] = now if is_more else now + _SOON
         return count
 

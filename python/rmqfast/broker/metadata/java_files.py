@@ -81,6 +81,7 @@ class JavaFiles:
         try:
             text = config_text(file, self._database.text(file, self._members[file]))
             digest = hashlib.sha256(text).hexdigest()
+            # The file is up to date already.
             if digest == digest_of(self._root / "config" / file):
                 return True
             # Noted first, so that the database recognizes the file as its own even after a kill.

@@ -166,6 +166,7 @@ class _Link:
     def request(self, code: int, fields: Mapping[str, str], body: bytes, timeout: float) -> Response | None:
         """Returns the answer; None for an error or after the timeout."""
         signed = fields if self._credentials is None else self._credentials.signed_fields(fields, body)
+        # One request at a time; do not wait behind a request to a silent server.
         if not self._lock.acquire(timeout=timeout if self.is_answering else 0):
             # Another request with older topics is still waiting.
             self._has_missed, self.knows_all = True, False

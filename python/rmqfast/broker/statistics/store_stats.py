@@ -210,6 +210,7 @@ class StoreStats:
     def _roll(self, totals: StoreTotals, now: int) -> None:
         self._minute_at = now
         before, ranges = self._put_times_before, totals.put_time_ranges
+        # Counters only grow, so the last minute is a difference.
         self._put_times = {name: ranges.get(name, 0) - before.get(name, 0) for name in PUT_TIME_RANGES}
         self._put_times_before = ranges
 

@@ -62,6 +62,7 @@ class SubscriptionGroupProcessor:
         name = header.text("groupName")
         _log.info("%s deletes the consumer group %r", request.channel.remote_address, name[:300])
         self._groups.delete(name)
+        # The name of the field depends on the client's release.
         if header.flag("removeOffset") or header.flag("cleanOffset"):
             self._offsets.remove(name)
         if self._config().flag("autoDeleteUnusedStats"):

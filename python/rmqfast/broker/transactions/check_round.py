@@ -62,6 +62,7 @@ def next_step(half: StoredMessage, last_operation: int | None, start: int, optio
     # Stored since the round began, so the next round checks it.
     if half.store_timestamp >= start:
         return Step.WAIT
+    # A producer may set this time for a single message.
     own = half.properties.get(_IMMUNITY)
     immunity = options.timeout if own is None else _immunity(own, options.timeout)
     if own is None and 0 <= age < immunity:

@@ -180,6 +180,7 @@ class JsonObject:
         return members
 
     def _flag_of_text(self, name: str, text: str) -> bool:
+        # fastjson accepts the letters Y, T, N and F only in upper case.
         flag = _FLAGS.get(text if len(text) == 1 else text.lower())
         return self._fail(name, "true or false", text) if flag is None else flag
 
