@@ -168,7 +168,8 @@ def __getattr__(name: str) -> Any:
         return import_module(f"rmqfast.{name}")
     if name in _MODULES:
         value = getattr(import_module(_MODULES[name]), name)
-        globals()[name] = value  # later accesses do not call `__getattr__`
+        # later accesses do not call `__getattr__`
+        globals()[name] = value
         return value
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -99,7 +99,8 @@ def milliseconds_of(name: str, when: Time) -> int:
     number = _floor(when)
     if number is None:
         raise _wrong(name, "a time: a datetime, ISO 8601 as '2026-11-21T09:00:00', or milliseconds since 1970", when)
-    return _native.milliseconds(str(number), name)  # recognises numbers in other units
+    # recognises numbers in other units
+    return _native.milliseconds(str(number), name)
 
 
 def epoch_milliseconds(when: datetime) -> int:
@@ -107,7 +108,8 @@ def epoch_milliseconds(when: datetime) -> int:
     aware = when if when.tzinfo else when.replace(tzinfo=UTC)
     return int(
         (aware - _EPOCH) // timedelta(milliseconds=1)
-    )  # not `timestamp()`, a float, which is a little too small for some times
+        # not `timestamp()`, a float, which is a little too small for some times
+    )
 
 
 def seconds(name: str, duration: Duration) -> float:
@@ -141,7 +143,8 @@ def whole(number: object) -> int | None:
     try:
         return index(number)
     except TypeError:
-        return None  # an array of several values
+        # an array of several values
+        return None
 
 
 def text(name: str, value: object) -> str:
@@ -186,7 +189,8 @@ def _as_kind(kind: str, name: str, value: Any) -> Any:
     if kind == "int":
         return integer(name, value)
     if kind == "float":
-        return _in_seconds(name, value)  # the dataclass checks the range itself
+        # the dataclass checks the range itself
+        return _in_seconds(name, value)
     if kind == "bool":
         if _is_numpy(value, "b"):
             return bool(value)
@@ -199,9 +203,11 @@ def _is_missing(value: object) -> bool:
     try:
         return bool(value != value)  # noqa: PLR0124
     except (TypeError, ArithmeticError):
-        return True  # NA has no truth value
+        # NA has no truth value
+        return True
     except ValueError:
-        return False  # an array compares item by item
+        # an array compares item by item
+        return False
 
 
 def _is_numpy(value: object, kind: str) -> TypeGuard[NumpyScalar]:
@@ -221,7 +227,8 @@ def _in_seconds(name: str, duration: Duration) -> float:
     try:
         return float(duration)
     except TypeError:
-        raise _wrong(name, "seconds or a timedelta", duration) from None  # an array of several values
+        # an array of several values
+        raise _wrong(name, "seconds or a timedelta", duration) from None
 
 
 def _seconds_of_numpy(duration: NumpyScalar) -> float:
@@ -237,9 +244,11 @@ def _floor(number: object) -> int | None:
     if not isinstance(number, SupportsFloat) or _is_numpy(number, "m"):
         return None
     try:
-        return math.floor(number)  # not `float`, which would round a Decimal of nanoseconds
+        # not `float`, which would round a Decimal of nanoseconds
+        return math.floor(number)
     except (TypeError, OverflowError):
-        return None  # an array of several values; infinite
+        # an array of several values; infinite
+        return None
 
 
 def _wrong(name: str, expected: str, got: object) -> ArgumentTypeError:

@@ -49,7 +49,8 @@ _REQUEST_TIMEOUT = 10006
 
 def plain_remark(remark: str) -> str:
     r"""Removes Java class names, line numbers and dead links from a peer's remark."""
-    from rmqfast import _native  # the extension imports this module
+    # the extension imports this module
+    from rmqfast import _native
 
     return _native.plain_remark(remark)
 

@@ -319,7 +319,8 @@ class _Draft:
 def _state(message: Message | MessageExt) -> _State:
     """Returns the state that a pickle or a copy holds."""
     values = {field.name: getattr(message, field.name) for field in fields(message)}
-    values["properties"] = dict(message.properties)  # a copy, because read-only mappings cannot be pickled
+    # a copy, because read-only mappings cannot be pickled
+    values["properties"] = dict(message.properties)
     return values, getattr(message, "__dict__", {})
 
 

@@ -36,7 +36,8 @@ __all__ = [
     "usable_cores",
 ]
 
-_GET_ADDRESS = 0x8915  # SIOCGIFADDR of Linux
+# SIOCGIFADDR of Linux
+_GET_ADDRESS = 0x8915
 _IPV6_INTERFACES = Path("/proc/net/if_inet6")
 _INTERFACES = Path("/sys/class/net")
 
@@ -114,7 +115,8 @@ def sync_file(descriptor: int) -> None:
 
 def sync_directory(directory: Path) -> None:
     """Flushes the entries of a directory to the disk."""
-    if sys.platform != "win32":  # Windows cannot flush directories; NTFS journals their entries
+    # Windows cannot flush directories; NTFS journals their entries
+    if sys.platform != "win32":
         opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             sync_file(opened)
@@ -134,7 +136,8 @@ def lock_file(file: IO[str]) -> None:
 def owned_directory(directory: Path) -> Iterator[None]:
     """Locks a directory against other processes until the block ends."""
     if sys.platform == "win32":
-        beside = directory.with_name(f"{directory.name}.lock")  # Windows cannot lock directories
+        # Windows cannot lock directories
+        beside = directory.with_name(f"{directory.name}.lock")
         opened = os.open(beside, os.O_RDWR | os.O_CREAT)
     else:
         opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -150,7 +153,8 @@ def owned_directory(directory: Path) -> Iterator[None]:
     finally:
         os.close(opened)
         if sys.platform == "win32":
-            with suppress(OSError):  # another process has locked it meanwhile
+            # another process has locked it meanwhile
+            with suppress(OSError):
                 beside.unlink()
 
 
@@ -178,14 +182,16 @@ if sys.platform == "linux":
             try:
                 answer = fcntl.ioctl(asked.fileno(), _GET_ADDRESS, struct.pack("256s", interface.encode()[:15]))
             except OSError:
-                return None  # it has none
+                # it has none
+                return None
         return socket.inet_ntoa(answer[20:24])
 
     def _ipv6_addresses(interfaces: list[str]) -> list[str]:
         try:
             lines = [line.split() for line in _IPV6_INTERFACES.read_text().splitlines()]
         except OSError:
-            return []  # a kernel without IPv6
+            # a kernel without IPv6
+            return []
         addresses = [
             (interfaces.index(line[5]), str(ip_address(bytes.fromhex(line[0]))))
             for line in lines
@@ -200,4 +206,5 @@ else:
         try:
             return [str(known[4][0]) for known in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
         except OSError:
-            return []  # its name has no address
+            # its name has no address
+            return []

@@ -56,7 +56,8 @@ class FutureResults:
         self._is_scheduled = True
         try:
             self._loop.call_soon_threadsafe(self._settle)
-        except RuntimeError:  # the loop is closed, and no task waits
+        except RuntimeError:
+            # the loop is closed, and no task waits
             self._is_scheduled = False
             self._results.clear()
 
@@ -230,7 +231,8 @@ class Calls:
                 await self.ask_on(threads or self._threads, wait, on_end)
             return await future
         except BaseException:
-            future.cancel()  # a later result is dropped
+            # a later result is dropped
+            future.cancel()
             raise
 
     def new_task(
@@ -238,7 +240,8 @@ class Calls:
     ) -> asyncio.Task[T]:
         """Starts a task; the callback is called on the loop with the result or the error."""
         task = self.here().create_task(begin())
-        self._tasks.add(task)  # the loop itself holds tasks weakly
+        # the loop itself holds tasks weakly
+        self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if callback is not None:
             task.add_done_callback(partial(_call_back, callback))

@@ -49,7 +49,8 @@ class Arrivals:
         try:
             self._loop.call_soon_threadsafe(self._event.set)
         except RuntimeError:
-            return  # the loop is closed, and no task waits
+            # the loop is closed, and no task waits
+            return
 
     async def wait(self, deadline: float) -> bool:
         """Waits for an arrival since `listen`; returns False if `deadline`, by the loop's clock, came first."""
@@ -164,7 +165,8 @@ class LitePullConsumer:
                 messages = await self.poll()
             except ClientError:
                 if not self._twin.is_running:
-                    return  # another task has shut the consumer down
+                    # another task has shut the consumer down
+                    return
                 raise
             for message in messages:
                 yield message
@@ -182,7 +184,8 @@ class LitePullConsumer:
         loop = self._calls.here()
         wait = self.options.poll_timeout if timeout is None else seconds("timeout", timeout)
         deadline = loop.time() + wait
-        await asyncio.sleep(0)  # lets other tasks run even if there is always a message
+        # lets other tasks run even if there is always a message
+        await asyncio.sleep(0)
         while True:
             self._arrivals.listen(loop)
             # on the loop's thread, so that a cancellation cannot lose messages

@@ -38,7 +38,8 @@ class OnLoop:
         coroutine = awaitable if inspect.iscoroutine(awaitable) else _coroutine_of(awaitable)
         try:
             future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
-        except RuntimeError:  # the loop is closed
+        except RuntimeError:
+            # the loop is closed
             coroutine.close()
             self._on_closed()
             raise
@@ -67,7 +68,8 @@ def call_on(
         result = listener(*args)
         if inspect.isawaitable(result):
             task = loop.create_task(result if isinstance(result, Coroutine) else _coroutine_of(result))
-            tasks.add(task)  # the loop holds it weakly
+            # the loop holds it weakly
+            tasks.add(task)
             task.add_done_callback(tasks.discard)
 
     def schedule(*args: Any) -> None:

@@ -190,7 +190,8 @@ class Producer:
         """Starts a send: on the loop if the topic is known and there is little to compress, otherwise on a thread."""
         member = self._twin.member
         if member.state is not ServiceState.RUNNING:
-            return begin()  # raises, because the producer is not running
+            # raises, because the producer is not running
+            return begin()
         is_small = isinstance(messages, Sequence) and sum(len(message.body or b"") for message in messages) < LARGE
         if is_small and (not messages or member.sender.knows(messages[0].topic)):  # type: ignore[index]  # a sequence
             return begin()

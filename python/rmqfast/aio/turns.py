@@ -31,7 +31,8 @@ class Turns:
         self._left = self._most
         while self._waiting and self._left > 0:
             waiting = self._waiting.popleft()
-            if not waiting.done():  # a cancelled waiter is done
+            # a cancelled waiter is done
+            if not waiting.done():
                 waiting.set_result(None)
                 self._left -= 1
         self._is_next_due = self._left < self._most

@@ -45,14 +45,11 @@ class AppendOptions:
             system's.
         file_permission: Mode of new files, regardless of the umask; directories also get the matching execute bits.
             Existing files keep their mode.
-
-    Example:
-        >>> AppendOptions(file_size=64 << 20).flush
-        'async'
     """
 
     flush: Literal["async", "sync"] = "async"
     file_size: int = 1 << 30
+    # 300,000 units of 20 bytes, as RocketMQ
     queue_file_size: int = 300_000 * 20
     index_slots: int = 5_000_000
     index_entries: int = 20_000_000
@@ -66,6 +63,7 @@ class AppendOptions:
     busy_after: float | None = None
     delay_levels: tuple[int, ...] = SHIPPED_DELAY_LEVELS
     zone_offset_ms: int | None = None
+    # only the owner: messages may be confidential
     file_permission: int = 0o600
 
     def __post_init__(self) -> None:
@@ -81,5 +79,6 @@ class AppendOptions:
 
 
 def zone_offset_ms() -> int:
+    # of now: like Java's, names of index files use local time, including summer time
     offset = datetime.now().astimezone().utcoffset()
     return round(offset.total_seconds() * 1000) if offset else 0

@@ -36,6 +36,7 @@ class CallerLine:
 
     def warn(self, text: str, category: type[Warning] = DamageWarning) -> None:
         file, line, variables = self.place
+        # the registry of the caller's module, so that each line warns once
         registry = variables.setdefault("__warningregistry__", {})
         module = variables.get("__name__") or "<string>"
         warnings.warn_explicit(text, category, file, line, module=module, registry=registry)

@@ -42,6 +42,7 @@ def export(
     if not isinstance(out, str | os.PathLike):
         raise ArgumentError(f"out: expected a path for a store, got {out!r}")
     path = os.fspath(local_path(out, "out"))
+    # the zone is needed for the names of index files
     sizes = (None if options is None else options.with_system_values(), zone_offset_ms())
     fields = store.export(request, path, sizes=sizes, progress=progress)
     fields["damage"] = [Damage(*entry) for entry in fields["damage"]]
@@ -70,8 +71,10 @@ def _write_lines(store: Store, file: TextIO, scan: Scan, progress: Progress | No
     for rows in plain_rows(scan):
         text = json_lines(COLUMNS, rows)
         file.write(text)
+        # encoding is only needed to count the bytes of non-ASCII strings
         count, size = count + len(rows), size + (len(text) if text.isascii() else len(text.encode()))
         if progress and rows:
+            # the position in the log is the progress
             last = rows[-1][COLUMNS.index("physical_offset")]
             progress(min(int(str(last)) - first, total), total)
     if progress:
@@ -98,6 +101,7 @@ def _new_file(path: Path) -> Iterator[TextIO]:
             try:
                 yield file
                 file.flush()
+                # flushed before the rename, so that a crash never leaves an incomplete file at `path`
                 sync_file(file.fileno())
                 partial.rename(path)
             except BaseException:
@@ -115,4 +119,5 @@ def _own(file: TextIO, path: Path) -> None:
         lock_file(file)
     except BlockingIOError:
         raise StoreBusyError(f"{path}: another process exports to it") from None
+    # only after the lock: the rest of an export that was killed
     file.truncate(0)

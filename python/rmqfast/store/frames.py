@@ -52,9 +52,12 @@ def arrow_rows(source: object) -> Any | None:
     """Returns the record batches of a frame; None for anything else."""
     rows: Any = source
     if hasattr(rows, "collect") and hasattr(rows, "collect_schema") and not hasattr(rows, "__arrow_c_stream__"):
+        # Polars' lazy frame
         return rows.collect()
+    # a dataset of pyarrow
     if hasattr(rows, "scanner"):
         rows = rows.scanner()
+    # a scanner, or a table of an old pyarrow
     if hasattr(rows, "to_reader") and not hasattr(rows, "__arrow_c_stream__"):
         rows = rows.to_reader()
     return rows if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__") else None

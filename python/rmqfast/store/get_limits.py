@@ -31,10 +31,6 @@ class GetLimits:
 
     Raises:
         ArgumentError: A value out of range.
-
-    Example:
-        >>> GetLimits(count_in_disk=16).bytes_in_disk
-        65536
     """
 
     count_in_memory: int = 32
@@ -48,6 +44,7 @@ class GetLimits:
         check_fields(self)
         for name in ("count_in_memory", "bytes_in_memory", "count_in_disk", "bytes_in_disk", "access_ratio"):
             value = getattr(self, name)
+            # Java's int
             if not 0 <= value <= (1 << 31) - 1:
                 raise ArgumentError(f"{name}: expected 0 to {(1 << 31) - 1}, got {value}")
         if self.physical_memory is not None and not 0 <= self.physical_memory < 1 << 63:

@@ -44,8 +44,10 @@ def json_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def plain_rows(scan: Scan) -> Iterator[list[tuple[object, ...]]]:
     """Yields each batch of a scan as rows of plain Python values: timestamps in milliseconds, properties as dicts."""
     with warnings.catch_warnings():
+        # the caller reports damage
         warnings.simplefilter("ignore", DamageWarning)
-        with closing(scan.batches()) as batches:  # closed inside `catch_warnings`: closing warns of damage
+        # closed inside `catch_warnings`: closing warns of damage
+        with closing(scan.batches()) as batches:
             for batch in batches:
                 yield batch_rows(batch)
 
@@ -60,6 +62,7 @@ def _values(column: Any) -> list[object]:
     if pa.types.is_timestamp(column.type):
         column = column.view(pa.int64())
     if pa.types.is_map(column.type):
+        # pyarrow returns maps as lists of pairs
         return [None if pairs is None else dict(pairs) for pairs in column.to_pylist()]
     values: list[object] = column.to_pylist()
     return values

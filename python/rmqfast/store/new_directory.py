@@ -28,11 +28,13 @@ def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
     """
     if not out.name:
         raise ArgumentError(f"out: expected a path that ends in a name, got {out}")
-    out = out.resolve()  # replaces the target of a link, not the link
+    # replaces the target of a link, not the link
+    out = out.resolve()
     partial = out.with_name(f"{out.name}.partial")
     try:
         with _parents(out), _own(partial):
             try:
+                # a killed overwrite may have left the old directory here
                 _put_back(partial / OLD, out)
                 _check(out, mode)
                 for part in (NEW, OLD):
@@ -60,6 +62,7 @@ def _parents(out: Path) -> Iterator[None]:
     except BaseException:
         for parent in new_parents:
             with suppress(OSError):
+                # fails if another process has put files there
                 parent.rmdir()
         raise
 
@@ -75,6 +78,7 @@ def _own(partial: Path) -> Iterator[None]:
             error = StoreBusyError(f"{partial}: another process writes to it")
             error.add_note("wait until it has ended, or write elsewhere")
             raise error from None
+        # a user's directory of that name must not be deleted
         if not {entry.name for entry in partial.iterdir()} <= {NEW, OLD}:
             raise ArgumentError(f"out: expected a path beside which OUT.partial is free, got {partial}")
         yield
@@ -92,6 +96,7 @@ def _place(new: Path, out: Path, old: Path, mode: Mode) -> None:
         _add(new, out)
     else:
         if mode == "overwrite" and exists(out):
+            # two renames: a directory cannot replace another one atomically
             out.rename(old)
         new.rename(out)
     # flushes the new directory entry
@@ -117,6 +122,7 @@ def _add(new: Path, out: Path) -> None:
             else:
                 undo.callback(target.unlink, missing_ok=True)
                 path.rename(target)
+        # success: nothing is undone
         undo.pop_all()
 
 

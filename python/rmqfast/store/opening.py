@@ -109,6 +109,7 @@ def open_store(
     if mode == "a":
         if commit_log_dirs:
             raise ArgumentError(f"commit_log_dirs: expected none with mode 'a', got {list(commit_log_dirs)!r}")
+        # the argument `flush` overrides that of the options
         own = (options or AppendOptions()).with_flush(flush)
         return WritableStore(
             directory, own, retention=retention, broker_name=broker_name, io=io, clock=clock, progress=progress
@@ -118,6 +119,7 @@ def open_store(
     if any(option is not None for option in (flush, options, retention, clock, progress)):
         raise ArgumentError("flush, options, retention, clock, progress: expected with mode 'a' only, got mode 'r'")
     dirs = [os.fspath(local_path(each, "commit_log_dirs")) for each in commit_log_dirs]
+    # pinned: a snapshot, which `refresh` replaces
     native = _native.Store.open(os.fspath(directory), commit_log_dirs=dirs, io=io, pinned=True)
     return MessageStore(native, directory, broker_name)
 

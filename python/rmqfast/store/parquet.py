@@ -79,6 +79,7 @@ def write_parquet(
         "batch_rows": PIECE_ROWS,
         "batch_bytes": PIECE_BYTES,
     }
+    # a single topic can be read by its consume queues
     one_or_more = topics[0] if topics and len(topics) == 1 else topics
     request = ScanRequest.of(one_or_more, wanted, broker_name=None, microseconds=True)
     pieces, _, _ = store.plan(request, cut_bytes=PIECE_BYTES, readers=_threads())
@@ -87,14 +88,17 @@ def write_parquet(
     report = progress or (lambda *_: None)
     report(position, total)
     with new_directory(target, mode) as directory, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DamageWarning)  # all damage is reported at the end
+        # all damage is reported at the end
+        warnings.simplefilter("ignore", DamageWarning)
         with _piece_results(store, request, pieces, directory) as results:
             for (_, start, end, _), result in zip(pieces, results, strict=True):
+                # the exception also removes the new directory
                 if result.damage and on_damage == "fail":
                     raise CorruptError(_describe(store, result.damage))
                 position, rows, size = position + end - start, rows + result.rows, size + result.bytes
                 damage.update(result.damage)
                 report(position, total)
+        # last: the marker of a complete directory
         (directory / SUCCESS).touch()
     places = tuple(sorted(damage, key=lambda place: (place.file, place.offset)))
     return Ingested(rows=rows, bytes=size, seconds=time.monotonic() - started, damage=places)
@@ -124,6 +128,7 @@ def _piece_results(
         for _ in range(threads):
             idle.put(stack.enter_context(PartitionFiles(directory, new_name, most_open=MOST_OPEN // threads)))
         pool = ThreadPoolExecutor(threads, thread_name_prefix="rmqfast-parquet")
+        # registered last, so that threads end before their files are closed
         stack.callback(pool.shutdown, cancel_futures=True)
         yield pool.map(write, pieces)
 
@@ -155,6 +160,7 @@ def _check_apart(store: Path, out: Path, mode: Mode) -> None:
     store, out = store.resolve(), out.resolve()
     if out.is_relative_to(store):
         raise ArgumentError(f"out: expected a path outside of the store, got {out}")
+    # overwriting would delete the store
     if mode == "overwrite" and store.is_relative_to(out):
         raise ArgumentError(f"out: expected a directory without the store, as it is replaced, got {out}")
 

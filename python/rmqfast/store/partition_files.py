@@ -33,7 +33,8 @@ class PartitionFiles:
         self._directory = directory
         self._new_name = new_name
         self._most_open = most_open
-        self._open: dict[str, _File] = {}  # in the order of the last write
+        # in the order of the last write
+        self._open: dict[str, _File] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -55,7 +56,8 @@ class PartitionFiles:
         # a string: a damaged record may have a day after the year 9999, which Python's dates do not have
         day = utc.cast(pa.date32()).cast(pa.string())
         keys = pa.RecordBatch.from_arrays([day, batch.column("topic")], ["day", "topic"])
-        order = pc.sort_indices(keys, [("day", "ascending"), ("topic", "ascending")])  # a stable sort
+        # a stable sort
+        order = pc.sort_indices(keys, [("day", "ascending"), ("topic", "ascending")])
         keys = keys.take(order)
         rows = batch.select([name for name in batch.schema.names if name != "topic"]).take(order)
         # Table.group_by would import pyarrow.dataset and pandas, which takes longer than exporting a small store
@@ -70,11 +72,13 @@ class PartitionFiles:
             file.close()
             file = None
         if file is None:
+            # closes the file that was not written to for the longest time
             if len(self._open) >= self._most_open:
                 self._open.pop(next(iter(self._open))).close()
             path = self._directory / partition
             path.mkdir(parents=True, exist_ok=True)
             file = _File(path / self._new_name(), schema)
+        # at the end: the dict is ordered by the last write
         self._open[partition] = file
         return file
 

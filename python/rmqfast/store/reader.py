@@ -87,7 +87,8 @@ class MessageStore:
     def _repr_html_(self) -> str:
         return store_html(type(self).__name__, self.path, self.info, self.topics)
 
-    if not TYPE_CHECKING:  # type checkers report a missing method by themselves
+    # type checkers report a missing method by themselves
+    if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> NoReturn:
             if name in _APPENDING:
@@ -252,6 +253,7 @@ class MessageStore:
         count = integer("last", last)
         if count < 0 or (count and not (isinstance(start, str) and start == "end")):
             raise ArgumentError(f"last: expected 0 or more, and start 'end', got {last} and {start!r}")
+        # -1 tells the native tail to use the current end
         end = None if stop is None else -1 if stop == "end" else _position("stop", stop)
         native = self._native.tail(
             request,
@@ -432,6 +434,7 @@ class MessageStore:
         """
         count = check_count(max_messages)
         first, last = time_range(begin, end, names=("begin", "end"))
+        # the index stores times as milliseconds of a signed 64-bit number
         between = (first or 0, (1 << 63) - 1 if last is None else last)
         options = (self._broker_name, max_body_bytes)
         return messages_of(self._native.query(topic, key, max_messages=count, between=between, options=options))
@@ -537,6 +540,7 @@ class MessageStore:
             "end_offset": end_offset,
             "start_time": start_time,
             "end_time": end_time,
+            # an export must not copy damaged bodies silently
             "verify_crc": True,
         }
         request = ScanRequest.of(topic, wanted, broker_name=self._broker_name)

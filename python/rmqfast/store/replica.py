@@ -107,6 +107,7 @@ class TopicReplica(Replica):
             try:
                 begin_mark(os.fspath(path), begin, self.store.appender.log_bounds()[1])
             except BaseException:
+                # releases the lock of the store
                 self.close()
                 raise
 
@@ -132,5 +133,6 @@ class TopicReplica(Replica):
 
     def compare_from(self, end: int, most: int) -> int:
         """Returns the offset from which to request the master's log, which the mark file stores."""
+        # not needed: the mark file has the offset
         del end, most
         return self.bounds[0]

@@ -41,6 +41,7 @@ __all__ = [
     "warn_of_columns",
 ]
 
+# defaults: batches that fit into a processor's cache, bodies of up to 64 MiB
 BATCH_ROWS = 16_384
 BATCH_BYTES = 2 << 20
 MAX_BODY_BYTES = 64 << 20
@@ -194,7 +195,8 @@ class ScanRequest:
             object.__setattr__(self, name, _offsets(name, getattr(self, name)))
         object.__setattr__(self, "queue_ids", queue_ids_of(self.queue_ids))
         object.__setattr__(self, "tags", tag_expression(self.tags))
-        if not isinstance(self.topic, str | None):  # several topics belong into `among`
+        # several topics belong into `among`
+        if not isinstance(self.topic, str | None):
             raise ArgumentError(f"topic: expected the name of one topic, got {self.topic!r}")
         check_fields(self)
         self._check_sequences()
@@ -243,6 +245,7 @@ def queue_ids_of(given: Number | Sequence[Number] | None) -> tuple[int, ...] | N
     if given is None:
         return None
     if whole(given) is not None:
+        # one number means one queue
         return (integer("queue_ids", cast("Number", given), 0),)
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         got = f"got {given!r} ({type(given).__name__})"

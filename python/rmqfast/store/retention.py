@@ -31,13 +31,10 @@ class RetentionOptions:
             (`diskSpaceCleanForciblyRatio`).
         warning_ratio: Percentage above which appends are refused (`diskSpaceWarningLevelRatio`).
         clean_forcibly: Whether files may be deleted before their retention time (`cleanFileForciblyEnable`).
-
-    Example:
-        >>> RetentionOptions(file_reserved_hours=24, delete_when="03;15").disk_max_used_ratio
-        75
     """
 
     file_reserved_hours: int = 72
+    # four in the morning, RocketMQ's default
     delete_when: str = "04"
     disk_max_used_ratio: int = 75
     force_ratio: int = 85

@@ -43,7 +43,8 @@ class Scan:
     def __init__(self, start: Callable[[], _native.Scan], request: ScanRequest) -> None:
         self._start, self._request = start, request
         self._line = CallerLine()
-        self._latest = start()  # starts now, so that an invalid request raises here and not at the first batch
+        # starts now, so that an invalid request raises here and not at the first batch
+        self._latest = start()
         self._is_taken = False
 
     def _repr_html_(self) -> str:
@@ -84,7 +85,8 @@ class Scan:
         try:
             while (batch := reading.next_batch()) is not None:
                 yield pa.record_batch(batch)
-        finally:  # also when the caller stops early
+        finally:
+            # also when the caller stops early
             _warn_of_damage(reading, CallerLine(self._line))
 
     def to_arrow(self) -> pa.Table:

@@ -118,7 +118,8 @@ class ActiveConsumer(Generic[M]):
         try:
             self.start()
         except BaseException:
-            self.shutdown()  # undoes a partly failed start
+            # undoes a partly failed start
+            self.shutdown()
             raise
         return self
 

@@ -51,7 +51,8 @@ class ActiveRebalance(Rebalance[OwnedQueue]):
         return True
 
     def compute_pull_from_where(self, _queue: MessageQueue) -> int:
-        return 0  # the application chooses its own start offset
+        # the application chooses its own start offset
+        return 0
 
     def dispatch(self, requests: Sequence[PullRequest[OwnedQueue]]) -> None: ...
 
@@ -125,7 +126,8 @@ class ActiveMember(ABC):
 
     def shutdown(self) -> None:
         if os.getpid() != self.pid:
-            return  # a fork has none of the threads, and may have inherited locks that nobody releases
+            # a fork has none of the threads, and may have inherited locks that nobody releases
+            return
         with self.lock:
             if self.state is not ServiceState.RUNNING:
                 return

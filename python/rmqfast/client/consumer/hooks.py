@@ -139,7 +139,8 @@ class ConsumeTraceHook:
 
     def before(self, context: ConsumeContext) -> None:
         if without_namespace(context.queue.topic) == self._dispatcher.topic:
-            return  # tracing a consumer of traces would never end
+            # tracing a consumer of traces would never end
+            return
         traced = [message for message in context.messages if message.property("TRACE_ON") != "false"]
         if not traced:
             return

@@ -77,7 +77,8 @@ class _OffsetTable(ABC):
 
     def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
         """Sets an offset in memory; with `increase_only`, a lower offset is ignored."""
-        with self._lock:  # several threads may consume messages of one queue
+        # several threads may consume messages of one queue
+        with self._lock:
             before = self._offsets.get(queue)
             if before is None or offset > before or not increase_only:
                 self._offsets[queue] = offset
@@ -170,7 +171,8 @@ class RemoteBrokerOffsetStore(_OffsetTable):
 
     def _address(self, queue: MessageQueue) -> str:
         broker = self._instance.subscribe_address(queue.broker_name, 0, only_this=True)
-        if broker is None:  # a slave is used only if the name servers know no master either
+        # a slave is used only if the name servers know no master either
+        if broker is None:
             self._instance.update_route(queue.topic)
             broker = self._instance.subscribe_address(queue.broker_name, 0)
         if broker is None:

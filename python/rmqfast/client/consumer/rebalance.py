@@ -151,7 +151,8 @@ class Rebalance(ABC, Generic[Q]):
     def _share(self, topic: str, queues: frozenset[MessageQueue] | None) -> frozenset[MessageQueue] | None:
         client_ids = self.instance.find_consumer_ids(topic, self.group)
         if queues is None:
-            return None  # find_consumer_ids already updated the route; the caller logs that it is missing
+            # find_consumer_ids already updated the route; the caller logs that it is missing
+            return None
         if client_ids is None:
             _log.warning("group %s: topic %s: nobody can tell who is in the group", self.group, topic)
             return None
@@ -196,7 +197,8 @@ class Rebalance(ABC, Generic[Q]):
         if offset < 0:
             _log.warning("group %s: nobody can tell where to begin in %s", self.group, queue)
             return None
-        with self._lock:  # a shutdown meanwhile has released all queues, including this one
+        # a shutdown meanwhile has released all queues, including this one
+        with self._lock:
             if self._is_ended or self.process_queues.setdefault(queue, process_queue) is not process_queue:
                 return None
         _log.info("group %s: took %s, from %d on", self.group, queue, offset)

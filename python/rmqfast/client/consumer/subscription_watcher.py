@@ -103,7 +103,8 @@ class SubscriptionWatcher:
         if address is None or group is None:
             return []
         if self._instance.client_id not in group.client_ids:
-            return []  # the broker has not received this member's first heartbeat yet
+            # the broker has not received this member's first heartbeat yet
+            return []
         others = frozenset(group.client_ids) - {self._instance.client_id}
         self._note_changes(group, mine, others)
         self._ask(address, others)

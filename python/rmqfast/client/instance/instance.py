@@ -296,7 +296,8 @@ class ClientInstance:
 
     def _look_for_missing_routes(self) -> None:
         if self._missing.look():
-            self._heartbeats.send()  # the topic's broker may not know the group yet
+            # the topic's broker may not know the group yet
+            self._heartbeats.send()
             self.rebalance_immediately()
 
     def _heartbeat_round(self) -> None:

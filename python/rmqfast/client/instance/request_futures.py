@@ -95,7 +95,8 @@ class RequestFutures:
         for correlation_id in list(self._waiting):
             self.end(correlation_id, _closed())
         if self._is_told_later:
-            self._own.later(0.0, lambda: self._own.stop(0))  # after the queued callbacks
+            # after the queued callbacks
+            self._own.later(0.0, lambda: self._own.stop(0))
 
     def _expire(self, correlation_id: str) -> None:
         self.end(correlation_id, RequestTimeoutError("request timeout, no reply message."))

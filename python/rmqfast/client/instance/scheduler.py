@@ -136,7 +136,8 @@ class Scheduler:
                 work()
             except Exception:  # noqa: BLE001 - whatever it is, the next work is due
                 _log.exception("%s: %s failed", self._name, getattr(work, "__qualname__", work))
-            del work  # the task may refer to the client, which must not be kept alive until the next task is due
+            # the task may refer to the client, which must not be kept alive until the next task is due
+            del work
             with self._changed:
                 self._idle += 1
 

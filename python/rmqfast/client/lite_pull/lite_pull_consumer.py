@@ -162,7 +162,8 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         deadline = monotonic() + self._before_poll(timeout)
         names = None if columns is None else list(columns)
         if names is not None:
-            messages_to_arrow([], names)  # raises for unknown columns before messages are taken
+            # raises for unknown columns before messages are taken
+            messages_to_arrow([], names)
         while answers := self._gather(deadline):
             batch = self._arrow(answers, names)
             if batch is not None:
@@ -176,7 +177,8 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
                 messages = self.poll()
             except ClientError:
                 if self._member.state is ServiceState.SHUTDOWN_ALREADY:
-                    return  # another thread has shut the consumer down
+                    # another thread has shut the consumer down
+                    return
                 raise
             yield from messages
 
@@ -334,7 +336,8 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self._member.check_running()
         wait = self.options.poll_timeout if timeout is None else seconds("timeout", timeout)
         now = monotonic()
-        if self._auto_commit and now >= self._next_commit:  # as in `DefaultLitePullConsumerImpl.maybeAutoCommit`
+        # as in `DefaultLitePullConsumerImpl.maybeAutoCommit`
+        if self._auto_commit and now >= self._next_commit:
             self._commit()
             self._next_commit = now + self.options.auto_commit_interval
         return wait

@@ -78,7 +78,8 @@ class RebalanceLitePull(ActiveRebalance):
         self._search_offset: Callable[[MessageQueue, int], int] = admin.search_offset
 
     def remove_unnecessary(self, queue: MessageQueue, process_queue: OwnedQueue) -> bool:
-        self._queues.stop([queue])  # before its offset is stored, so that no message arrives afterwards
+        # before its offset is stored, so that no message arrives afterwards
+        self._queues.stop([queue])
         return super().remove_unnecessary(queue, process_queue)
 
     def compute_pull_from_where(self, queue: MessageQueue) -> int:

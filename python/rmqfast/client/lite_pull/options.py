@@ -74,7 +74,8 @@ class LitePullOptions(ActiveOptions):
     pull_time_delay_when_exception: float = 1.0
 
     def __post_init__(self) -> None:
-        ActiveOptions.__post_init__(self)  # slots=True replaces the class, so super() would fail
+        # slots=True replaces the class, so super() would fail
+        ActiveOptions.__post_init__(self)
         for name, (least, most) in _RANGES.items():
             check_range(name, getattr(self, name), least, most)
         if self.consume_from_where not in _ACCEPTED:

@@ -52,7 +52,8 @@ class Batches:
         most = self._options.max_message_size
         batches = arrow_rows(rows)
         if batches is None:
-            messages_of(rows)  # raises for anything but messages
+            # raises for anything but messages
+            messages_of(rows)
             got = type(rows).__name__
             raise ArgumentTypeError(f"messages: expected a sequence or a frame, got a {got}: write list(messages)")
         with index_explained(rows):
@@ -86,7 +87,8 @@ def check_batch(messages: Sequence[Message]) -> None:
     for message in messages:
         if message.delay_level > 0 or "DELAY" in message.properties:
             raise _batch_error("TimeDelayLevel is not supported for batching")
-        if is_timed(message):  # Java sends such a batch, and the broker delivers it without the delay
+        # Java sends such a batch, and the broker delivers it without the delay
+        if is_timed(message):
             raise _batch_error("a delay is not supported for batching, send each message by itself")
         if message.topic.startswith(_RETRY_PREFIX):
             raise _batch_error("Retry Group is not supported for batching")

@@ -52,7 +52,8 @@ def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: s
         was_open = futures.forget(correlation_id)
     if was_open:
         raise not_replied(topic, timeout)
-    outcome = ended.result()  # the thread that removed the request is about to set the outcome
+    # the thread that removed the request is about to set the outcome
+    outcome = ended.result()
     if isinstance(outcome, RmqError):
         raise outcome
     return outcome

@@ -34,5 +34,6 @@ class PullOptions(ActiveOptions):
     max_reconsume_times: int = 16
 
     def __post_init__(self) -> None:
-        ActiveOptions.__post_init__(self)  # slots=True replaces the class, so super() would fail
+        # slots=True replaces the class, so super() would fail
+        ActiveOptions.__post_init__(self)
         check_range("max_reconsume_times", self.max_reconsume_times, -1, (1 << 31) - 1)

@@ -253,7 +253,8 @@ class PullConsumer(ActiveConsumer[PullMember]):
     def is_ready(self, queue: MessageQueue) -> bool:
         """Whether a pull would not block: the queue's broker is known and connected."""
         if not self.is_running or queue is None:
-            return True  # a pull would raise at once
+            # a pull would raise at once
+            return True
         return self._pulls.is_ready(self._member.with_namespace(queue))
 
     @cached_property

@@ -269,7 +269,8 @@ class PulledQueues(Generic[P]):
                     **_filter_of(subscription),
                 )
             except ChannelClosedError:
-                return  # the consumer is shutting down
+                # the consumer is shutting down
+                return
             pulled.address = broker.address
 
     def _apply_pause(self, pulled: PulledQueue[P]) -> None:
@@ -288,7 +289,8 @@ class PulledQueues(Generic[P]):
             try:
                 self._puller.move_to(pulled.queue, broker.address, is_slave=broker.is_slave)
             except ChannelClosedError:
-                return  # the consumer is shutting down
+                # the consumer is shutting down
+                return
         _log.info("%s is pulled from %s", pulled.queue, broker.address)
 
     def _follow(self, address: str) -> None:

@@ -146,7 +146,8 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
             run, index = first
             messages = run.messages[index : index + 1]
             if not messages:
-                continue  # its listener has just finished
+                # its listener has just finished
+                continue
             (message,) = self._with_first_topics(messages, queue.topic)
             _log.warning("group %s, %s: the time of message %s is over", self._group, queue, message.msg_id)
             if not self._send_back.is_sent(message, _LEVEL_OF_EXPIRED, None):

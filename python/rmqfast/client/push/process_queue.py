@@ -289,7 +289,8 @@ class OrderlyProcessQueue(ProcessQueue):
             self._put_back([message for message in messages if message.queue_offset in self._taken])
 
     def _position(self) -> int:
-        return 0  # orderly consumption has no limit of the span, and its pulls commit nothing
+        # orderly consumption has no limit of the span, and its pulls commit nothing
+        return 0
 
     def offsets(self) -> tuple[int, int]:
         with self._lock:

@@ -325,7 +325,8 @@ class PushMember:
         instance.send_heartbeats()
         retry = RETRY_PREFIX + self._group
         if self.is_subscribe_topic_need_update(retry):
-            instance.update_route(retry)  # brokers create the retry topic at the heartbeat
+            # brokers create the retry topic at the heartbeat
+            instance.update_route(retry)
         instance.rebalance_immediately()
 
     def _unlock_queues(self) -> None:

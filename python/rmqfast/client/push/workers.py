@@ -101,12 +101,14 @@ class Workers(Generic[Task]):
                 task = tasks.popleft()
             except IndexError:
                 return
-            self._any_member += 1  # not atomic: a lost count does not matter
+            # not atomic: a lost count does not matter
+            self._any_member += 1
             try:
                 run(task)
             except BaseException:  # noqa: BLE001 - one task's defect is not the end of the thread
                 _log.exception("%r failed", task)
-            del task  # otherwise the thread would keep the messages alive until its next task
+            # otherwise the thread would keep the messages alive until its next task
+            del task
 
     def _look(self) -> None:
         while not self._is_stopped:

@@ -201,7 +201,8 @@ def _keys(bean: TraceBean) -> Iterable[str]:
     ids = bean.msg_id or ""
     yield ids
     if "," in ids:
-        yield from ids.split(",")  # Java's key is the joined ids of a batch, by which no single message is found
+        # Java's key is the joined ids of a batch, by which no single message is found
+        yield from ids.split(",")
     yield from (bean.keys or "").split()
 
 

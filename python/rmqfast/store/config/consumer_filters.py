@@ -15,6 +15,7 @@ from rmqfast.store.config.value import ConfigValue, with_names
 __all__ = ["BloomFilterData", "ConsumerFilterData", "ConsumerFilterTable"]
 
 DAY_MS = 24 * 3600 * 1000
+# RocketMQ's: after a restart, subscriptions with consumers count as dead for half a minute
 ASSUMED_DEAD_MS = 30 * 1000
 
 
@@ -57,6 +58,7 @@ class ConsumerFilterData(ConfigValue):
         """Reads a subscription from JSON; ignores `dead`, which follows from the times."""
         bits = members.get("bloomFilterData")
         filter_data = None if bits is None else BloomFilterData.from_json(bits)
+        # `dead` is computed from the times
         fields = {name: value for name, value in members.items() if name not in {"dead", "bloomFilterData"}}
         return replace(super().from_json(fields), bloom_filter_data=filter_data)
 

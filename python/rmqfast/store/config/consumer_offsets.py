@@ -53,6 +53,7 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
             ArgumentError: The topic or group is empty or contains `@`, the separator of the file's keys.
         """
         key = topic + SEPARATOR + group
+        # an "@" in a name would make the key ambiguous
         if parse_key(key) is None:
             raise ArgumentError(f"topic, group: expected names without {SEPARATOR!r}, got {topic!r}, {group!r}")
         self._table.setdefault(key, {})[queue_id] = offset
@@ -64,12 +65,14 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
                 del self._table[topic + SEPARATOR + group]
 
     def to_json(self) -> dict[str, Any]:
+        # sorted by queue id, as Java's map of small integers is written
         return {self.MEMBER: {key: dict(sorted(queues.items())) for key, queues in self._table.items()}}
 
     def __getitem__(self, key: tuple[str, str]) -> Mapping[int, int]:
         text = SEPARATOR.join(key)
         if parse_key(text) != key:
             raise KeyError(key)
+        # read-only: `commit` is the way to change offsets
         return MappingProxyType(self._table[text])
 
     def __iter__(self) -> Iterator[tuple[str, str]]:

@@ -39,6 +39,7 @@ class ConfigFile(ABC):
     def read(cls, root: StorePath) -> dict[str, Any]:
         """Returns the members of the file below `root`, or of its backup; empty if neither exists."""
         text, notes, _ = load_config(os.fspath(local_path(root, "root")), cls.FILE_NAME)
+        # such as that the backup was read
         for note in notes:
             _LOG.warning("%s", note)
         members: dict[str, Any] = {} if text is None else json.loads(text)
@@ -67,6 +68,7 @@ class ConfigFile(ABC):
     def of_members(cls, members: dict[str, Any]) -> Self:
         table = cls()
         table.take(members)
+        # `take` has removed the members that it knows
         table.other = members
         return table
 
@@ -94,6 +96,7 @@ class ConfigFile(ABC):
 
 
 def by_number(table: Mapping[str, int]) -> dict[int, int]:
+    # JSON has only strings as keys; Java's maps have integers
     return {int(number): value for number, value in table.items()}
 
 

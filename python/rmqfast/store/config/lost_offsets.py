@@ -28,11 +28,13 @@ def warning_of_lost_offsets(root: str | os.PathLike[str], *, is_kept: bool | Non
     store = local_path(root, "root")
     path = store / "config" / ConsumerOffsetTable.FILE_NAME
     queues = store / "consumequeue"
+    # rmqfast's broker keeps its offsets in metadata.db
     if exists(path.with_name("metadata.db")) if is_kept is None else is_kept:
         return None
     if exists(path) or exists(path.with_name(f"{path.name}.bak")):
         return None
     topics = [entry.name for entry in list_directory(queues)]
+    # a retry topic proves that its group has consumed
     groups = _user_groups(root) | {name.removeprefix(RETRY_PREFIX) for name in topics if name.startswith(RETRY_PREFIX)}
     if not topics or not groups:
         return None
@@ -51,5 +53,6 @@ def _user_groups(root: str | os.PathLike[str]) -> set[str]:
         names = set(SubscriptionGroupTable.load(root))
     except StoreError:
         return set()
+    # RocketMQ's own groups may have no offsets
     own = {group.group_name for group in built_in_groups()}
     return {name for name in names - own if not name.startswith(SYSTEM_PREFIX)}

@@ -99,16 +99,20 @@ def built_in_topics(
         >>> [topic.topic_name for topic in built_in_topics("c", "b", auto_create=False)][:2]
         ['SELF_TEST_TOPIC', 'BenchmarkTest']
     """
+    # with the names and queue counts of RocketMQ's TopicConfigManager
     all_permissions = PERM_READ | PERM_WRITE | PERM_INHERIT
     rows = [
         ("SELF_TEST_TOPIC", 1, 6),
+        # the default topic, whose settings automatically created topics inherit
         *([("TBW102", default_queues, all_permissions)] if auto_create else []),
         ("BenchmarkTest", 1024, 6),
         (cluster_name, 16, all_permissions),
         (broker_name, 1, all_permissions),
         ("OFFSET_MOVED_EVENT", 1, 6),
+        # one queue per delay level
         ("SCHEDULE_TOPIC_XXXX", 18, 6),
         *([(trace_topic, 1, 6)] if trace_topic else []),
+        # for the replies of Producer.request
         (f"{cluster_name}_REPLY_TOPIC", 1, 6),
     ]
     return [

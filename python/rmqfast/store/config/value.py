@@ -28,7 +28,8 @@ class ConfigValue:
     def from_json(cls, members: Mapping[str, Any]) -> Self:
         names = python_names(cls)
         values = {names[member]: value for member, value in members.items() if member in names and value is not None}
-        if len(values) == len(members):  # the fast path: a broker may read ten thousand entries at its start
+        # the fast path: a broker may read ten thousand entries at its start
+        if len(values) == len(members):
             return cls(**values)
         other = {member: value for member, value in members.items() if member not in names and value is not None}
         return cls(**values, other=other)
@@ -45,6 +46,7 @@ def with_names(members: Mapping[str, Any], **names: str) -> Mapping[str, Any]:
 
 
 def python_names(cls: type[ConfigValue]) -> Mapping[str, str]:
+    # cached, because a broker reads many entries of the same class
     if cls not in _NAMES:
         _NAMES[cls] = dict(sorted((java_name(f.name), f.name) for f in fields(cls) if f.name != "other"))
     return _NAMES[cls]

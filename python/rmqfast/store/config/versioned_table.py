@@ -45,6 +45,7 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
         return table
 
     def add_built_in(self, entries: Iterable[Entry]) -> None:
+        # entries of the file take precedence
         self._table = {self._name(entry): entry for entry in entries} | self._table
 
     def put(self, entry: Entry, *, now: int) -> None:
@@ -64,6 +65,7 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
         self.data_version = DataVersion.from_json(members.pop("dataVersion", None) or {})
         own = java_name(self.NAME)
         for name, fields in members.pop(self.MEMBER, {}).items():
+            # an entry may lack its own name, which is the key
             self._table[name] = self.entry(with_names(fields, **{own: name}))
 
     @abstractmethod

@@ -35,9 +35,11 @@ class ChangeCount:
             text = self.path.read_bytes()[: _DIGITS + 1]
         except FileNotFoundError:
             return None
+        # another length is a torn write
         return int(text) if len(text) == _DIGITS and text.isdigit() else None
 
     def write(self, count: int) -> None:
+        # a count that is too low only weakens the check
         with suppress(OSError):
             file = os.open(self.path, os.O_WRONLY)
             try:

@@ -46,6 +46,7 @@ def check_metadata(root: Path) -> Findings:
             return _of_an_empty_one(count, known)
         # before the copy: the database has the digest of each file before the file is written
         digests = {path.name: digest_of(path) for path in _files(database.parent)}
+        # outside of the store, which is never written to
         with tempfile.TemporaryDirectory(prefix="rmqfast-") as directory:
             copy = Path(directory) / _NAME
             if not _copy_database(database, copy):
@@ -56,6 +57,7 @@ def check_metadata(root: Path) -> Findings:
 
 
 def _of_an_empty_one(count: ChangeCount, known: int | None) -> Findings:
+    # a broker that was just created has no changes yet
     is_new = known == 0 or (known is None and not exists(count.path))
     if is_new and not exists(count.database.with_name(f"{_NAME}-wal")):
         return [], []
@@ -77,6 +79,7 @@ def _copy_database(database: Path, copy: Path) -> bool:
             target.unlink(missing_ok=True)
             if source.exists():
                 shutil.copyfile(source, target)
+        # unchanged during the copy: database and log belong together
         if _stamps(database) == before:
             return True
     return False
@@ -100,6 +103,7 @@ def _check_copy(
     try:
         verify_size(copy)
         with closing(sqlite3.connect(copy, isolation_level=None)) as db:
+            # required to read the copied write-ahead log
             db.execute("PRAGMA journal_mode = WAL")
             verify_structure(db)
             note = verify_log(db, copy)

@@ -82,6 +82,7 @@ class LostChangesError(Exception):
 
 
 def checksum(kind: str, file: str, name: str, value: str) -> int:
+    # separated by NUL, so that moved characters change the checksum
     text = f"{kind}\0{file}\0{name}\0{value}".encode()
     return int.from_bytes(blake2b(text, digest_size=8).digest(), "big", signed=True)
 
@@ -143,17 +144,20 @@ def verify_log(db: sqlite3.Connection, path: Path) -> str | None:
     try:
         _, frames, _ = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.OperationalError as error:
+        # the low byte is the primary code, without the extended one
         if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_FULL:
             raise
         return f"the write-ahead log of {path.name} was not checked: {error}"
     try:
         with path.with_name(f"{path.name}-wal").open("rb") as log:
             header = log.read(_LOG_HEADER_SIZE)
+            # an empty log has nothing to check
             if len(header) < _LOG_HEADER_SIZE or not log.read(1):
                 return None
             if not _is_header(header):
                 raise sqlite3.DatabaseError("the header of its write-ahead log contradicts its checksum")
             size = _FRAME_HEADER_SIZE + _LOG_HEADER.unpack_from(header)[2]
+            # the first frame that SQLite did not read
             log.seek(_LOG_HEADER_SIZE + max(frames, 0) * size)
             is_torn = _ends_torn(iter(lambda: log.read(size), b""), size, salt=header[16:24])
     except FileNotFoundError:
@@ -183,15 +187,19 @@ def changes_of(db: sqlite3.Connection) -> int:
 
 
 def is_damage(error: sqlite3.DatabaseError, path: Path) -> bool:
-    code = getattr(error, "sqlite_errorcode", None)  # Python's own errors have none, as of invalid UTF-8
+    # Python's own errors have none, as of invalid UTF-8
+    code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return True
-    if code & 0xFF == sqlite3.SQLITE_READONLY:  # a damaged bit of the header also causes READONLY
+    # a damaged bit of the header also causes READONLY
+    if code & 0xFF == sqlite3.SQLITE_READONLY:
+        # with write permission, READONLY can only come from the header
         return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
     return code & 0xFF not in _REFUSALS
 
 
 def _is_header(header: bytes) -> bool:
+    # SQLite's checksum of the first 24 bytes, in the byte order that the magic number shows
     order = ">" if _LOG_HEADER.unpack_from(header)[0] == _BIG_ENDIAN_MAGIC else "<"
     first = second = 0
     words = struct.unpack_from(f"{order}6I", header)
@@ -211,9 +219,11 @@ def _ends_torn(frames: Iterable[bytes], size: int, *, salt: bytes) -> bool:
         if len(frame) < size:
             break
         _, pages, frame_salt = _FRAME_HEADER.unpack_from(frame)
-        if frame_salt != salt:  # a frame of an earlier log, which this log has not overwritten yet
+        # a frame of an earlier log, which this log has not overwritten yet
+        if frame_salt != salt:
             continue
         if is_torn:
             raise sqlite3.DatabaseError("a frame of its write-ahead log contradicts its checksum")
-        is_torn = pages > 0  # only the last frame of a change holds the number of pages
+        # only the last frame of a change holds the number of pages
+        is_torn = pages > 0
     return is_torn
