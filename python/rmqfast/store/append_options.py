@@ -79,6 +79,5 @@ class AppendOptions:
 
 
 def zone_offset_ms() -> int:
-    # of now: like Java's, names of index files use local time, including summer time
     offset = datetime.now().astimezone().utcoffset()
     return round(offset.total_seconds() * 1000) if offset else 0

@@ -57,7 +57,7 @@ def arrow_rows(source: object) -> Any | None:
     # a dataset of pyarrow
     if hasattr(rows, "scanner"):
         rows = rows.scanner()
-    # a scanner, or a table of an old pyarrow
+    # a scanner of pyarrow
     if hasattr(rows, "to_reader") and not hasattr(rows, "__arrow_c_stream__"):
         rows = rows.to_reader()
     return rows if hasattr(rows, "__arrow_c_stream__") or hasattr(rows, "__arrow_c_array__") else None

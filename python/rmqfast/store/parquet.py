@@ -79,7 +79,6 @@ def write_parquet(
         "batch_rows": PIECE_ROWS,
         "batch_bytes": PIECE_BYTES,
     }
-    # a single topic can be read by its consume queues
     one_or_more = topics[0] if topics and len(topics) == 1 else topics
     request = ScanRequest.of(one_or_more, wanted, broker_name=None, microseconds=True)
     pieces, _, _ = store.plan(request, cut_bytes=PIECE_BYTES, readers=_threads())

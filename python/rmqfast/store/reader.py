@@ -434,7 +434,7 @@ class MessageStore:
         """
         count = check_count(max_messages)
         first, last = time_range(begin, end, names=("begin", "end"))
-        # the index stores times as milliseconds of a signed 64-bit number
+        # without an end: Java's largest long
         between = (first or 0, (1 << 63) - 1 if last is None else last)
         options = (self._broker_name, max_body_bytes)
         return messages_of(self._native.query(topic, key, max_messages=count, between=between, options=options))

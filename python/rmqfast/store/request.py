@@ -41,7 +41,7 @@ __all__ = [
     "warn_of_columns",
 ]
 
-# defaults: batches that fit into a processor's cache, bodies of up to 64 MiB
+# the defaults of `ScanArguments` and `MessageArguments`
 BATCH_ROWS = 16_384
 BATCH_BYTES = 2 << 20
 MAX_BODY_BYTES = 64 << 20
@@ -139,10 +139,6 @@ class ScanRequest:
     Raises:
         ArgumentError: A value is out of range.
         UnknownColumnError: A column does not exist.
-
-    Example:
-        >>> ScanRequest(topic="orders", columns=("queue_id", "body")).columns
-        ('queue_id', 'body')
     """
 
     topic: str | None = None

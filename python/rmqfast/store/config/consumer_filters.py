@@ -70,13 +70,7 @@ class ConsumerFilterData(ConfigValue):
 
 
 class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterData]):
-    """The SQL92 subscriptions by topic and group.
-
-    Example:
-        >>> table = ConsumerFilterTable.load(getfixture("golden_store")("offsets-4.9.4"))
-        >>> table["fx_plain", "fx_sql"].expression
-        'a > 0 AND color IS NOT NULL'
-    """
+    """The SQL92 subscriptions by topic and group."""
 
     FILE_NAME: ClassVar[str] = "consumerFilter.json"
     MEMBER: ClassVar[str] = "filterDataByTopic"

@@ -65,7 +65,6 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
                 del self._table[topic + SEPARATOR + group]
 
     def to_json(self) -> dict[str, Any]:
-        # sorted by queue id, as Java's map of small integers is written
         return {self.MEMBER: {key: dict(sorted(queues.items())) for key, queues in self._table.items()}}
 
     def __getitem__(self, key: tuple[str, str]) -> Mapping[int, int]:

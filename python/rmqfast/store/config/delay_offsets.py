@@ -14,13 +14,7 @@ __all__ = ["DelayOffsetTable"]
 
 
 class DelayOffsetTable(ConfigFile, Mapping[int, int]):
-    """The next offset to deliver by delay level, from 1. Level n is queue n - 1 of `SCHEDULE_TOPIC_XXXX`.
-
-    Example:
-        >>> table = DelayOffsetTable.load(getfixture("golden_store")("delaytx-4.9.4"))
-        >>> dict(table), table.get(18, 0)
-        ({1: 6, 2: 6, 3: 20, 4: 20}, 0)
-    """
+    """The next offset to deliver by delay level, from 1. Level n is queue n - 1 of `SCHEDULE_TOPIC_XXXX`."""
 
     FILE_NAME: ClassVar[str] = "delayOffset.json"
     MEMBER: ClassVar[str] = "offsetTable"

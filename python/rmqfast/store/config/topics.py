@@ -27,10 +27,6 @@ class TopicConfig(ConfigValue):
         perm: Sum of 4 (readable), 2 (writable) and 1 (new topics inherit its settings).
         topic_filter_type: "SINGLE_TAG" or "MULTI_TAG".
         topic_sys_flag: 1 for a topic of a unit, 2 for a retry topic of a unit.
-
-    Example:
-        >>> TopicConfig(topic_name="orders", read_queue_nums=4, write_queue_nums=4).is_writable
-        True
     """
 
     topic_name: str
@@ -94,10 +90,6 @@ def built_in_topics(
         default_queues: Number of queues that new topics inherit (`defaultTopicQueueNums`).
         auto_create: Whether a send creates a missing topic (`autoCreateTopicEnable`).
         trace_topic: Topic of traces (`msgTraceTopicName`); None unless `traceTopicEnable`.
-
-    Example:
-        >>> [topic.topic_name for topic in built_in_topics("c", "b", auto_create=False)][:2]
-        ['SELF_TEST_TOPIC', 'BenchmarkTest']
     """
     # with the names and queue counts of RocketMQ's TopicConfigManager
     all_permissions = PERM_READ | PERM_WRITE | PERM_INHERIT

@@ -103,7 +103,6 @@ def _check_copy(
     try:
         verify_size(copy)
         with closing(sqlite3.connect(copy, isolation_level=None)) as db:
-            # required to read the copied write-ahead log
             db.execute("PRAGMA journal_mode = WAL")
             verify_structure(db)
             note = verify_log(db, copy)
