@@ -122,7 +122,7 @@ def _add(new: Path, out: Path) -> None:
             else:
                 undo.callback(target.unlink, missing_ok=True)
                 path.rename(target)
-        # success: nothing is undone
+        # keeps the new files, because all were moved
         undo.pop_all()
 
 
