@@ -70,7 +70,7 @@ struct Pending {
     receipt: SendReceipt,
 }
 
-/// Whether an answer waits for a slave.
+/// State of an answer's wait for a slave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlaveWait {
     /// Waits only for the disk.

@@ -11,7 +11,6 @@ use std::time::Instant;
 
 const NOT_FOUND: &str = "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first";
 
-/// Answers a request about offsets.
 pub fn answer(state: &BrokerState, connection: &Connection, request: &Command<'_>, out: &mut Outgoing) {
     let mut reply = Reply::to(request, out);
     match outcome(state, connection, request) {

@@ -6,7 +6,6 @@ use std::time::Duration;
 /// Default wait of a pull that arrived before its heartbeat. Clients send both in the same rebalance.
 pub const EARLY_PULL_WAIT: Duration = Duration::from_millis(200);
 
-/// Options of a broker, fixed at the start.
 #[derive(Clone, Debug)]
 pub struct BrokerOptions {
     pub broker_name: String,
@@ -36,7 +35,7 @@ pub struct BrokerOptions {
 /// Options of sends that wait for a slave.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncReplication {
-    /// The longest wait (`slaveTimeout`).
+    /// Maximum wait for a slave (`slaveTimeout`).
     pub timeout: Duration,
     /// Sends do not wait for slaves that are this many bytes behind (`haSlaveFallbehindMax`).
     pub most_behind: u64,

@@ -72,7 +72,7 @@ pub struct ParkedPulls {
     count: AtomicUsize,
 }
 
-/// A message that arrived.
+/// Parts of an arrived message that filters read.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     /// Tags code of its consume-queue unit.

@@ -100,7 +100,7 @@ fn answer_waiting(state: &Arc<BrokerState>, pull: &ParkedPull, look: Look, is_as
 }
 
 impl Pulling<'_> {
-    /// Answers the request, or parks it.
+    /// Answers the request, parks it, or passes it to the thread for expensive filters.
     ///
     /// # Errors
     /// [`HandOver`] if the group is unknown.

@@ -9,7 +9,6 @@ const SUSPEND: i32 = 2;
 const SUBSCRIPTION: i32 = 4;
 const TAG: &str = "TAG";
 
-/// The header of `PULL_MESSAGE`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PullHeader<'a> {
     pub group: &'a str,

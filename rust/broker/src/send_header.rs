@@ -3,7 +3,6 @@
 //! Source: `SendMessageRequestHeader`, `SendMessageRequestHeaderV2`.
 use rmqfast_remoting::Command;
 
-/// The header of `SEND_MESSAGE`, `SEND_MESSAGE_V2` and `SEND_BATCH_MESSAGE`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SendHeader<'a> {
     pub topic: &'a str,

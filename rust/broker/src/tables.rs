@@ -6,7 +6,6 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// A topic on this broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topic {
     pub read_queues: i32,
@@ -27,7 +26,7 @@ pub struct Group {
     pub slow_broker_id: i64,
 }
 
-/// A group with consumers online.
+/// Subscriptions of a group with online consumers.
 #[derive(Debug, Default)]
 struct Online {
     is_broadcasting: bool,

@@ -29,7 +29,7 @@ pub fn bell() -> io::Result<(Bell, Ear)> {
 }
 
 impl Bell {
-    /// Wakes the thread, now or as soon as it waits.
+    /// Wakes the thread if it waits, or at its next wait.
     pub fn ring(&self) {
         // a full buffer means that the bell has already rung
         let _ = (&self.0).write(&[1]);

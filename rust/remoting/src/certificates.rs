@@ -10,7 +10,7 @@ pub type Date = (i32, u8, u8);
 /// PEM strings. Keys are PKCS#8 without a password.
 #[derive(Debug)]
 pub struct Certificates {
-    /// The certificate that peers have to trust.
+    /// Certificate of the authority, which peers must trust.
     pub authority: String,
     /// Key of the authority. It can sign further trusted certificates, so keep it secret.
     pub authority_key: String,

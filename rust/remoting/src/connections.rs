@@ -47,7 +47,7 @@ pub struct ConnectionsOptions {
     pub connect_timeout: Duration,
     /// Maximum bytes of queued output per connection. Asynchronous and oneway requests may use only half of it.
     pub max_outgoing: usize,
-    /// A shared connection without traffic is closed after this time.
+    /// Time without traffic after which a shared connection is closed.
     pub max_idle: Duration,
     /// Maximum time from the first to the last byte of a frame.
     pub max_frame_time: Duration,
@@ -291,7 +291,7 @@ impl Connections {
         let unwritten = unwritten.filter(|(_, count)| *count > 0).collect();
         addresses.values().for_each(|address| address.close());
         for socket in sockets.iter().filter_map(Weak::upgrade) {
-            // it may have ended by itself
+            // fails if the peer already closed the connection
             let _ = socket.shutdown(Shutdown::Both);
         }
         self.shared.completions.close();

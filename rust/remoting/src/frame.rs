@@ -1,4 +1,4 @@
-//! Cuts the bytes of a connection into frames.
+//! Splits the bytes of a connection into frames.
 //!
 //! ```text
 //! int32  length       of what follows

@@ -33,7 +33,7 @@ impl Inbox {
     /// Reads once and returns the number of bytes.
     ///
     /// # Errors
-    /// Those of `read`.
+    /// The error of `read`.
     pub fn fill(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
         self.make_room();
         let count = read(&mut self.bytes[self.end..])?;
@@ -44,7 +44,7 @@ impl Inbox {
     /// Takes the next frame if it is complete.
     ///
     /// # Errors
-    /// Those of [`Command::decode`].
+    /// The error of [`Command::decode`].
     pub fn take(&mut self, limits: &Limits) -> Result<Option<ReceivedFrame>> {
         let Some((frame, length)) = frame::first(&self.bytes[self.start..self.end], limits)? else { return Ok(None) };
         let body = frame.body.len();

@@ -10,7 +10,7 @@ pub struct ServerOptions {
     pub max_connections: usize,
     /// Maximum bytes of queued output per connection.
     pub max_outgoing: usize,
-    /// A connection without traffic is closed after this time.
+    /// Time without traffic after which a connection is closed.
     pub max_idle: Duration,
     /// Maximum time from the first to the last byte of a frame.
     pub max_frame_time: Duration,

@@ -13,7 +13,7 @@ const ACCESS_KEY: &str = "AccessKey";
 const SECURITY_TOKEN: &str = "SecurityToken";
 const SIGNATURE: &str = "Signature";
 
-/// An account and its secret key.
+/// An account of the broker's access control.
 ///
 /// Source: `SessionCredentials`.
 #[derive(Clone, PartialEq, Eq)]

@@ -33,7 +33,6 @@ pub struct ColdRead {
     pub before: u64,
 }
 
-/// Options of a follower.
 #[derive(Clone, Debug)]
 pub struct Follow {
     /// `host:port` of the master's HA port.
@@ -54,7 +53,7 @@ pub struct Follow {
     pub topics: Vec<String>,
 }
 
-/// Progress of a follower.
+/// Progress of a follower; positions are those of the master's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
     /// Position after the last record copied.

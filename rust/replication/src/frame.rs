@@ -18,7 +18,6 @@ pub fn report(offset: i64) -> [u8; REPORT_LEN] {
     offset.to_be_bytes()
 }
 
-/// Header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Position of the frame's bytes in the log.

@@ -5,7 +5,6 @@ use rmqfast_remoting::ServerTls;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Options of a master's HA port.
 #[derive(Clone, Debug)]
 pub struct HaOptions {
     /// Peers that may connect.

@@ -39,9 +39,9 @@ pub struct LogStretch {
 pub enum LogStep {
     /// A buffer whose first `len` bytes are complete records. [`LogReader::records`] has their positions.
     Block {
-        /// The buffer that [`Memory`] gave.
+        /// A buffer allocated by [`Memory`].
         buffer: Vec<u8>,
-        /// Bytes of records in it.
+        /// Bytes of complete records in the buffer.
         len: usize,
     },
     /// No complete block was received yet.

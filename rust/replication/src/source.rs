@@ -26,7 +26,7 @@ pub enum Sends {
     WaitForConnections,
 }
 
-/// Addresses and limits of a broker's log.
+/// A broker whose log can be read, with the addresses and limits for that.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Addresses (`host:port`) of the HA port.

@@ -76,7 +76,7 @@ fn is_dispatched_to(message: &Message<'_>, name: &str) -> bool {
     names.split(|byte| *byte == b',').any(|other| other == name.as_bytes())
 }
 
-/// A broker's answer to a pull.
+/// A checked answer to a pull, or its failure.
 #[derive(Debug)]
 pub struct Answer {
     pub status: PullStatus,

@@ -84,7 +84,8 @@ impl PullerOptions {
     pub const COMMIT_OFFSET: i32 = 1;
     /// Bit of `sysFlag`: the broker may hold the request.
     pub const SUSPEND: i32 = 2;
-    /// Bit of `sysFlag`: the request has its own expression; otherwise that of the group's heartbeat counts.
+    /// Bit of `sysFlag`: the request carries its own expression. Otherwise the expression of the group's heartbeat
+    /// counts.
     pub const SUBSCRIPTION: i32 = 4;
     /// `sysFlag` of a lite pull consumer.
     // 16 marks a lite pull; brokers ignore it

@@ -427,8 +427,8 @@ impl PullQueue {
         }
     }
 
-    /// Handles an answer without progress: nothing new at the end of the queue, or a broker that announces messages and does not
-    /// return them.
+    /// Handles an answer without progress. Either the queue's end has nothing new, or the broker announces messages but
+    /// does not return them.
     fn stand_still(&mut self, index: usize, answer: Answer, at: &Times) {
         let begin = self.stretches[index].next;
         if answer.status == PullStatus::NoNewMsg {
@@ -447,7 +447,7 @@ impl PullQueue {
         }
     }
 
-    /// Adapts the length of the next stretches to that of answers.
+    /// Adapts the length of further stretches to the lengths of answers.
     fn learn(&mut self, pull: Pull, answer: &Answer, end: i64) {
         let reached = answer.next - pull.offset;
         if self.assignment.subscription.is_filtered() {

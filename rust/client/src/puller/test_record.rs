@@ -3,7 +3,7 @@ use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::NewMessage;
 use std::net::Ipv4Addr;
 
-/// One of a queue of a topic, with these properties.
+/// Encodes a record of a queue with these properties.
 pub fn record(topic: &str, queue_id: i32, queue_offset: i64, properties: &[u8]) -> Vec<u8> {
     let host = Host { ip: Ipv4Addr::LOCALHOST.into(), port: 1 };
     let mut out = Vec::new();

@@ -7,7 +7,6 @@ use super::state::Request;
 use rmqfast_remoting::code::request::PULL_MESSAGE;
 use rmqfast_remoting::{Header, Value};
 
-/// The header of a PULL_MESSAGE request.
 #[derive(Clone, Copy, Debug)]
 pub struct PullHeader<'a> {
     pub consumer_group: &'a str,

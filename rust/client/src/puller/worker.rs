@@ -81,7 +81,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Runs until the puller is closed.
+    /// Sends requests and receives answers until the puller is closed.
     pub fn run(mut self) {
         while !self.shared.is_closed() {
             if let Err(error) = self.turn() {

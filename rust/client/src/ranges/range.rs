@@ -35,7 +35,7 @@ impl fmt::Display for QueueRange {
 /// Options of a read, shared by all of its tasks.
 #[derive(Clone, Debug)]
 pub struct RangeRequest {
-    /// Options of the pulls.
+    /// Options of the puller, some of which the reader overrides.
     pub puller: PullerOptions,
     pub subscription: Arc<Subscription>,
     /// Columns, and the filters by time and key that brokers do not have; also whether CRCs of bodies are checked.

@@ -64,7 +64,7 @@ impl Batch {
     /// Adds a row. Returns false if the batch is full; the row then goes into the next batch.
     ///
     /// # Errors
-    /// The row cannot be sent.
+    /// The reason why the row cannot be sent.
     pub fn add(&mut self, row: &BatchRow<'_>, options: &BatchOptions<'_>, now_ms: i64) -> Result<bool, Unsendable> {
         // checked before the message is encoded
         if self.rows >= options.most_rows {

@@ -108,7 +108,7 @@ impl Drop for Guard {
 /// Installs the handler again if another one replaced it, unless nothing is guarded.
 pub fn come_first() {
     let mut owner = OWNER.lock().unwrap_or_else(PoisonError::into_inner);
-    // a process that maps nothing of its own gets no handler
+    // a process that guards no map gets no handler
     if owner.used > owner.free.len() {
         let _ = owner.come_first();
     }
