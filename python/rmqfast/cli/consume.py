@@ -103,7 +103,7 @@ def _look_in(consumer: LitePullConsumer, topic: str, *, is_awaited: bool) -> Non
 def _batches(
     consumer: LitePullConsumer, columns: Sequence[str], most: int | None, idle: float | None
 ) -> Iterator[list[Row]]:
-    """Yields the rows of each pull. When asked for the next ones, the caller has written these."""
+    """Yields the rows of each pull; the caller writes them before it asks for more."""
     count, last = 0, time.monotonic()
     patience = last + JOIN_SECONDS
     while most is None or count < most:
@@ -111,7 +111,7 @@ def _batches(
         if messages:
             rows = [message.to_message_ext() for message in messages]
             yield [[_plain(getattr(row, column)) for column in columns] for row in rows]
-            # Only now have the rows been written.
+            # Commit only now that the rows have been written.
             consumer.commit_sync()
             count, last = count + len(messages), time.monotonic()
         elif not consumer.assignment and time.monotonic() < patience:

@@ -24,7 +24,7 @@ Queues = dict[int, tuple[int, int]]
 
 
 def store_facts(store: MessageStore) -> dict[str, object]:
-    """Returns the result of `MessageStore.info` without nesting: index files as a count, the checkpoint as times."""
+    """Returns `MessageStore.info` as a flat record: index files as a count, the checkpoint as three times."""
     facts = asdict(store.info())
     log, queues, index = facts.pop("checkpoint") or (None, None, None)
     facts["known_topics"] = facts.pop("topics")

@@ -148,7 +148,7 @@ class LiveTable:
         self._brokers.pop(address, None)
 
     def is_changed(self, address: str, data_version: DataVersion) -> bool:
-        """Whether a broker's topics differ from the registered ones, or no topics are registered."""
+        """Whether a broker's topics differ from its registered topics, or no topics are registered."""
         info = self._brokers.get(address)
         return info is None or not _equal(info.data_version, data_version)
 

@@ -30,7 +30,7 @@ LOCAL: Settings = {
 SETTINGS: Settings = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    # The same store gives the same output on every machine.
+    # With UTC, the same store gives the same output on every machine.
     "spark.sql.session.timeZone": "UTC",
 }
 

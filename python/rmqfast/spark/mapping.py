@@ -32,7 +32,7 @@ def map_store(
     schema: StructType | str,
     **arguments: Unpack[StoreReadArguments],
 ) -> DataFrame:
-    """Maps a store's messages by a function of Arrow batches, in the worker that reads. Only the results reach Spark.
+    """Applies a function to a store's Arrow batches, in the worker that reads. Only the results reach Spark.
 
     Args:
         spark: The session.

@@ -61,7 +61,7 @@ def freeze_imports_once() -> None:
     from pyspark import TaskContext
 
     global _is_frozen  # noqa: PLW0603  # once in a process
-    # Not in a driver, whose objects belong to the user.
+    # Never in a driver, whose objects belong to the user.
     if not _is_frozen and TaskContext.get() is not None:
         _is_frozen = True
         # Otherwise present garbage would be kept forever.

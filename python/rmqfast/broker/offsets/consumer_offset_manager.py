@@ -75,7 +75,7 @@ class ConsumerOffsetManager:
         offset = self._data_plane.offset(group, topic, queue_id)
         if offset >= 0:
             return offset
-        # So a new group begins at the first message of a young topic, even with CONSUME_FROM_LAST_OFFSET.
+        # With this rule, a new group reads a young topic from its start, even with CONSUME_FROM_LAST_OFFSET.
         return 0 if is_zero_wanted and self._is_young(topic, queue_id) else None
 
     def offset(self, group: str, topic: str, queue_id: int) -> int:

@@ -87,7 +87,7 @@ class TransactionService:
             if next_half.is_at_end:
                 break
             if not next_half.messages or next_half.messages[0].queue_offset != offset:
-                # Messages in between have expired, and the one found may have ended already.
+                # Messages in between have expired, and the next half message may have ended already.
                 offset = next_half.messages[0].queue_offset if next_half.messages else next_half.next_offset
                 continue
             step = self._take(next_half.messages[0], check_round, now)
