@@ -171,6 +171,7 @@ class Rebalance(ABC, Generic[Q]):
         for queue, process_queue in self.process_queues.copy().items():
             if queue.topic != topic:
                 continue
+            # a queue whose pulls have stopped is released and taken again
             stuck = queue in share and process_queue.is_pull_expired()
             if queue in share and not stuck:
                 continue
@@ -182,6 +183,7 @@ class Rebalance(ABC, Generic[Q]):
         return changed
 
     def _take(self, queue: MessageQueue, *, is_ordered: bool) -> PullRequest[Q] | None:
+        # the next rebalance tries again
         if is_ordered and not self.locks.lock(queue):
             _log.info("group %s: %s is locked by another member", self.group, queue)
             return None
@@ -199,6 +201,7 @@ class Rebalance(ABC, Generic[Q]):
             return None
         # a shutdown meanwhile has released all queues, including this one
         with self._lock:
+            # another thread may have taken the queue
             if self._is_ended or self.process_queues.setdefault(queue, process_queue) is not process_queue:
                 return None
         _log.info("group %s: took %s, from %d on", self.group, queue, offset)
@@ -216,4 +219,5 @@ class Rebalance(ABC, Generic[Q]):
 
 def java_order(text: str) -> bytes:
     """Returns a key that sorts strings as Java does, by UTF-16 units."""
+    # big-endian bytes compare like UTF-16 units
     return text.encode("utf-16-be", "surrogatepass")

@@ -67,6 +67,7 @@ class SendBack:
     def _to_broker(self, message: MessageView, delay_level: int, broker_name: str | None) -> None:
         config = self._instance.config
         if broker_name is None:
+            # as in Java, the broker that stored the message
             address: str | None = config.translated(message.store_host)
         else:
             address = self._instance.publish_address(broker_name)
@@ -92,6 +93,7 @@ class SendBack:
             "RECONSUME_TIME": str(reconsume_times),
             "MAX_RECONSUME_TIMES": str(self._max_reconsume_times),
         }
+        # each retry has a longer delay
         level, topic = _FIRST_DELAY_LEVEL + message.reconsume_times, RETRY_PREFIX + self._group
         # imported here: the import registers the inner producer's factory, which only consumers that send back need
         import_module("rmqfast.client.producer")

@@ -81,6 +81,7 @@ class SubscriptionWatcher:
 
     def look(self) -> tuple[SubscriptionConflict, ...]:
         """Checks now and returns the conflicts; after an error, which is logged, the previous conflicts."""
+        # another thread is checking
         if not self._lock.acquire(blocking=False):
             return self.conflicts
         self._is_looking = True
@@ -108,6 +109,7 @@ class SubscriptionWatcher:
         others = frozenset(group.client_ids) - {self._instance.client_id}
         self._note_changes(group, mine, others)
         self._ask(address, others)
+        # not all members were asked yet: a later check continues
         if not others <= self._said.keys():
             return []
         own, table = self._instance.client_id, group.subscriptions
@@ -122,6 +124,7 @@ class SubscriptionWatcher:
         try:
             answer = self._instance.api.ask(address, code, fields, timeout=TIMEOUT)
         except ResponseError as error:
+            # the broker knows no member yet
             if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
                 return None
             raise
@@ -135,14 +138,17 @@ class SubscriptionWatcher:
         seen = frozenset(group.client_ids), table, frozenset((each.topic, meaning_of(each)) for each in mine)
         self._said = {client_id: said for client_id, said in self._said.items() if client_id in others}
         if seen != self._seen:
+            # something changed: every answer is outdated
             self._seen, self._stale = seen, set(others)
             self._attempts.clear()
 
     def _ask(self, address: str, others: frozenset[str]) -> None:
+        # members that were never asked come first
         in_turn = [*sorted(others - self._said.keys()), *self._said]
         due = [name for name in in_turn if name in self._stale and self._attempts.get(name, 0) < ATTEMPTS]
         for client_id in sorted(due, key=lambda client_id: self._attempts.get(client_id, 0))[:MOST_ASKED]:
             self._attempts[client_id] = self._attempts.get(client_id, 0) + 1
+            # removed first, so that the dict is in the order of questions
             self._said.pop(client_id, None)
             self._said[client_id] = said = self._wishes(address, client_id)
             if said is not None:
@@ -175,6 +181,7 @@ class SubscriptionWatcher:
         for conflict in before:
             if conflict.topic not in {other.topic for other in conflicts}:
                 _log.info("group %s: its members subscribe alike to %s again", self._group, conflict.topic)
+        # each conflict is reported once
         return [conflict for conflict in conflicts if conflict not in before]
 
     def _tell(self, conflict: SubscriptionConflict) -> None:

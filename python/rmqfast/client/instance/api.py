@@ -130,6 +130,7 @@ class ClientApi:
             # after this client's oneway commits, so that the broker has them
             answer = self.ask_behind(address, RequestCode.QUERY_CONSUMER_OFFSET, fields, timeout=timeout)
         except ResponseError as error:
+            # the group has no offset yet
             if error.code == ResponseCode.QUERY_NOT_FOUND:
                 return None
             raise
@@ -147,6 +148,7 @@ class ClientApi:
     ) -> None:
         """Commits the offset of a group's next message; with `oneway`, does not wait for an answer."""
         fields = {"consumerGroup": group, **_queue(queue), "commitOffset": offset}
+        # a lost commit does no harm: the next one follows within seconds
         if oneway:
             self.connections.send_oneway(address, RequestCode.UPDATE_CONSUMER_OFFSET, as_fields(fields))
         else:
@@ -209,6 +211,7 @@ class ClientApi:
         members = {
             "clientId": client_id,
             "group": group,
+            # Java sends null without a namespace
             "namespace": namespace or None,
             "subscriptionData": subscription.to_json(),
         }
@@ -367,6 +370,7 @@ class ClusterInfo:
 
 def as_fields(values: Mapping[str, object]) -> dict[str, str]:
     """Converts header fields to strings; omits None."""
+    # as in Java, null fields are not sent
     return {name: _text(value) for name, value in values.items() if value is not None}
 
 
@@ -378,6 +382,7 @@ def checked(response: Response, address: str | None = None) -> Response:
 
 
 def _text(value: object) -> str:
+    # Java parses "true" and "false"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

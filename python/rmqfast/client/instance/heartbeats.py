@@ -47,6 +47,7 @@ class Heartbeats:
         minute.
         """
         if not self._lock.acquire(blocking=False):
+            # read by the thread that is sending
             self._is_wanted_again = True
             # again, because the other thread may have read the flag just before it was set
             if not self._lock.acquire(blocking=False):
@@ -71,6 +72,7 @@ class Heartbeats:
     def leave(self, *, consumer_group: str | None = None, producer_group: str | None = None) -> None:
         """Unregisters this client's group at all brokers; failures are logged."""
         groups = {"consumer_group": consumer_group, "producer_group": producer_group}
+        # slaves, too: an earlier consumer may have registered there
         for name, address in targets_of(self._routes.brokers(), is_consumer=True):
             try:
                 self._api.unregister_client(address, self._client_id, **groups, timeout=UNREGISTER_TIMEOUT)
@@ -144,9 +146,11 @@ class Reconnects:
         self._later(address, FIRST_DELAY)
 
     def _later(self, address: str, delay: float) -> None:
+        # a random delay, so that the clients of a restarted broker do not return all at once
         self._scheduler.later(delay * (0.5 + self._chance()), lambda: self._try(address, delay))
 
     def _try(self, address: str, delay: float) -> None:
+        # after that, the regular heartbeats are enough
         if not self._send(address) and delay * 2 < self._longest:
             self._later(address, delay * 2)
             return

@@ -66,6 +66,7 @@ class ClientInstance:
         self._missing = MissingRoutes(self._members, self._updater.update)
         self._heartbeats = Heartbeats(client_id, self._members, self.routes, self.api, on_failed=self._connection_lost)
         self._reconnects = Reconnects(self.scheduler, self._heartbeats.send, config.heartbeat_interval)
+        # reentrant, because a failed start shuts down under the lock
         self._lock, self._inner_producer = QuietLock(reentrant=True), InnerProducer()
         self._is_started = self._is_closed = False
 
@@ -106,6 +107,7 @@ class ClientInstance:
 
     def shutdown(self) -> None:
         """Ends all threads and connections; does nothing while the instance has members, or in a fork."""
+        # a fork has none of the threads, and other clients may still use the instance
         if os.getpid() != self.pid or self._members.consumers() or self._members.producers():
             return
         self._end(None)
@@ -116,6 +118,7 @@ class ClientInstance:
         Offsets are committed. Brokers see the connections close, and other members take over the queues.
         """
         if self._members.consumers():
+            # on a thread, because a broker may not answer in time
             storing = new_thread(self.persist_consumer_offsets)
             storing.start()
             # half of the time is left for threads and connections
@@ -267,6 +270,7 @@ class ClientInstance:
         until = monotonic() + timeout
         while True:
             try:
+                # any topic will do: an error answer also proves that a name server runs
                 self.api.topic_route(AUTO_CREATE_TOPIC, timeout=max(_AGAIN, until - monotonic()))
             except ResponseError:
                 return
@@ -311,6 +315,7 @@ class ClientInstance:
 
     def _answer(self, request: Request) -> Response | Later | Again | None:
         processor = self._processors.get(request.code)
+        # None: the broker gets no answer
         return None if processor is None or self._is_closed else processor(request)
 
     def _leave(self, *, consumer_group: str | None = None, producer_group: str | None = None) -> None:
@@ -321,6 +326,7 @@ class ClientInstance:
         with self._lock:
             if self._is_closed:
                 return
+            # set under the lock, so that only one thread shuts down
             self._is_closed = True
         EXITS.remove(self)
         # closing connections wakes threads that wait for answers, so threads are joined afterwards
@@ -351,6 +357,7 @@ class Registry(Generic[_T]):
 
     def __init__(self) -> None:
         self._clear()
+        # a fork must not share clients with its parent
         after_fork(self._clear)
 
     def take(self, name: str, make: Callable[[], _T]) -> _T:

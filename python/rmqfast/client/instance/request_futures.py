@@ -28,6 +28,7 @@ OnReply: TypeAlias = Callable[[MessageView | RmqError], object]
 
 CORRELATION_ID = "CORRELATION_ID"
 _MAGIC = 0xDAA320A7
+# the record's layout: see `reply_of`
 _HEAD = struct.Struct(">IIIiiqqiq")
 _MIDDLE = struct.Struct(">iqi")
 _BORN_HOST_V6, _STORE_HOST_V6 = 0x10, 0x20
@@ -58,12 +59,14 @@ class RequestFutures:
             self._is_told_later = True
             self._waiting[correlation_id] = lambda ended: self._own.later(0.0, lambda: on_reply(ended))
             self._own.later(timeout, lambda: self._expire(correlation_id))
+        # closed since the request was added: `close` may have missed it
         if self._is_closed:
             self.end(correlation_id, _closed())
         return correlation_id
 
     def end(self, correlation_id: str, ended: MessageView | RmqError) -> bool:
         """Completes a request; returns whether it was pending."""
+        # `pop` is atomic, so only one thread completes a request
         on_reply = self._waiting.pop(correlation_id, None)
         if on_reply is not None:
             on_reply(ended)
@@ -119,6 +122,7 @@ def reply_of(ext_fields: Mapping[str, str], body: bytes, *, now: int) -> Message
     """
     header = Header(ext_fields)
     born, store = _Host.of(header.text("bornHost")), _Host.of(header.text("storeHost"))
+    # the flags must match the hosts, or the record would be misread
     sys_flag = header.number("sysFlag") & ~(_BORN_HOST_V6 | _STORE_HOST_V6)
     sys_flag |= (born.is_v6 and _BORN_HOST_V6) | (store.is_v6 and _STORE_HOST_V6)
     text = header.optional_text("properties") or ""
@@ -128,6 +132,7 @@ def reply_of(ext_fields: Mapping[str, str], body: bytes, *, now: int) -> Message
         head = _HEAD.pack(
             0,
             _MAGIC,
+            # RocketMQ's CRC has 31 bits
             zlib.crc32(body) & 0x7FFF_FFFF,
             header.number("queueId"),
             header.number("flag"),

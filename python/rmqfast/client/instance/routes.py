@@ -108,6 +108,7 @@ class RouteUpdater:
             route = self._fetch(topic if default_topic is None else default_topic)
         except ResponseError as error:
             # its traceback refers to clients, which would otherwise be kept alive
+            # kept for the error of a later send
             error = error.with_traceback(None)
             # both may be missing: brokers create a retry topic at a heartbeat, the default topic only if configured
             if not topic.startswith(RETRY_PREFIX) and topic != AUTO_CREATE_TOPIC:
@@ -123,6 +124,7 @@ class RouteUpdater:
         was_known = self._routes.get(topic) is not None
         is_new = self._routes.put(topic, route, new_topic_queues=new_topic_queues)
         # a consumer that was added after the last fetch lacks the queues, although the route has not changed
+        # consumers are only notified if something changed for them
         if not is_new and not self._members.lacks_queues(topic):
             return False
         _log.info("the route of topic %s is %s", topic, "another one" if was_known else "known")
@@ -165,11 +167,13 @@ class MissingRoutes:
         now, is_one_new = self._clock(), False
         self._looks += 1
         lacking = self._lacking()
+        # a topic that was found and lost starts anew
         self._since = {topic: self._since.get(topic, now) for topic in lacking}
         for topic, since in self._since.items():
             if now - since < SOON or self._looks % LATER == 0:
                 try:
                     is_one_new |= self._update(topic)
+                # no name server answers: the other topics would wait, too
                 except ClientError:
                     return is_one_new
         return is_one_new

@@ -94,6 +94,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             ClientError: The topic or the expression is missing or invalid, or queues were assigned.
         """
         try:
+            # the texts of these errors are Java's
             if not topic:
                 raise ArgumentError("Topic can not be null or empty.")
             self._member.subscribe(topic, expression)
@@ -195,6 +196,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         # the end is a valid offset: that of the next message
         if not least <= offset <= most:
             raise ClientError(f"Seek offset illegal, seek offset = {offset}, min offset = {least}, max offset = {most}")
+        # revoked since the check
         if not self._member.queues.seek(wrapped, offset):
             self._check_assigned(wrapped)
 
@@ -237,6 +239,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
     def is_paused(self, queue: MessageQueue) -> bool:
         """Whether pulls of a queue are paused; True if the queue is not assigned."""
         pulled = self._member.queues.get(self._member.with_namespace(queue))
+        # as in Java
         return pulled is None or pulled.is_paused
 
     def commit_sync(self) -> None:
@@ -256,6 +259,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         """
         self._member.check_running()
         wrapped = None if queues is None else list(map(self._member.with_namespace, queues))
+        # an empty list means no queues, not all
         if wrapped == []:
             return
         self._commit(wrapped)
@@ -329,6 +333,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
     def _commit(self, queues: Iterable[MessageQueue] | None = None) -> None:
         pulled = self._member.queues.queues() if queues is None else filter(None, map(self._member.queues.get, queues))
         for each in pulled:
+            # -1: nothing was consumed yet
             if each.consume_offset >= 0:
                 self._member.offsets.update_offset(each.queue, each.consume_offset)
 
@@ -361,6 +366,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         answers, others = list[PulledAnswer](), list[PulledAnswer]()
         rows = size = 0
         while rows < _MOST_ROWS and size < _MOST_BYTES:
+            # waits for the first answer only
             wait = 0.0 if answers else max(0.0, deadline - monotonic())
             new = self._member.queues.take(wait)
             if new is None:
@@ -375,6 +381,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return answers
 
     def _give_back(self, answers: list[PulledAnswer]) -> None:
+        # the last answer first, so that the queues keep their order
         for pulled, fetched in reversed(answers):
             pulled.consume_offset = fetched.offsets[0] if fetched.offsets else pulled.consume_offset
             self._member.queues.give_back(fetched)
@@ -387,6 +394,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return messages
 
     def _arrow(self, answers: list[PulledAnswer], columns: list[str] | None) -> Any:
+        # namespaces and hooks need an object per message
         while not (self._member.config.namespace or self.hooks):
             batches = fetched_to_arrow([fetched for _, fetched in answers], columns)
             if len(batches) <= 1:

@@ -33,6 +33,7 @@ class Batches:
         if not isinstance(messages, Sequence):
             return one_batch_of(self.of_rows(messages, topic, sys.maxsize))
         self._check(messages)
+        # the size is only known after encoding
         made = self._encode(messages)
         check_batch_size(len(made), self._options.max_message_size)
         return made
@@ -84,6 +85,7 @@ def check_batch(messages: Sequence[Message]) -> None:
     if not messages:
         raise _batch_error("expected messages, got none")
     first = messages[0]
+    # the checks and their texts are Java's
     for message in messages:
         if message.delay_level > 0 or "DELAY" in message.properties:
             raise _batch_error("TimeDelayLevel is not supported for batching")
@@ -133,8 +135,10 @@ def one_batch_of(batches: Sequence[Outgoing]) -> Outgoing:
 def parts_of(messages: Sequence[Message], most_bytes: int, most_count: int) -> list[list[Message]]:
     """Splits messages into lists, in order, of up to `most_count` messages and about `most_bytes` bytes."""
     parts: list[list[Message]] = []
+    # full, so that the first message starts a list
     size = most_bytes
     for message in messages:
+        # UTF-8 needs at most four bytes per character
         added = len(message.body) + _GUESSED + sum(len(name) + 4 * len(value) for name, value in _texts(message))
         if size + added > most_bytes or len(parts[-1]) >= most_count:
             parts.append([])

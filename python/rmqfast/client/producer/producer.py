@@ -121,6 +121,7 @@ class Producer:
         self.shutdown()
 
     def __del__(self) -> None:
+        # a failed constructor has no member
         if hasattr(self, "member") and self.member.is_registered:
             warn_unclosed(self, self.member.instance.pid, f"{type(self).__name__} of the group {self.group}")
 
@@ -153,6 +154,7 @@ class Producer:
             RemotingError: The connection was lost, with a chosen queue only; the message may be stored.
         """
         member = self.member
+        # checked here, because a call costs time on each send
         if member.state is not _RUNNING:
             member.check_running()
         return member.sender.send(message, queue, seconds("timeout", timeout), selector, argument)
