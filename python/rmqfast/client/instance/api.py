@@ -211,7 +211,6 @@ class ClientApi:
         members = {
             "clientId": client_id,
             "group": group,
-            # Java sends null without a namespace
             "namespace": namespace or None,
             "subscriptionData": subscription.to_json(),
         }

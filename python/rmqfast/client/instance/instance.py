@@ -66,7 +66,6 @@ class ClientInstance:
         self._missing = MissingRoutes(self._members, self._updater.update)
         self._heartbeats = Heartbeats(client_id, self._members, self.routes, self.api, on_failed=self._connection_lost)
         self._reconnects = Reconnects(self.scheduler, self._heartbeats.send, config.heartbeat_interval)
-        # reentrant, because a failed start shuts down under the lock
         self._lock, self._inner_producer = QuietLock(reentrant=True), InnerProducer()
         self._is_started = self._is_closed = False
 

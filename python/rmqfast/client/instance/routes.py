@@ -167,7 +167,7 @@ class MissingRoutes:
         now, is_one_new = self._clock(), False
         self._looks += 1
         lacking = self._lacking()
-        # a topic that was found and lost starts anew
+        # the time since which each topic is missing
         self._since = {topic: self._since.get(topic, now) for topic in lacking}
         for topic, since in self._since.items():
             if now - since < SOON or self._looks % LATER == 0:

@@ -227,6 +227,7 @@ class Producer:
             member.sender.submit(message, queue, timeout, callback, selector, argument)
             return None
         future: Future[SendResult] = new_future()
+        # a send in flight cannot be cancelled
         future.set_running_or_notify_cancel()
         member.sender.submit(message, queue, timeout, _into(future), selector, argument)
         return future
@@ -351,6 +352,7 @@ class Producer:
         member, wait = self.member, seconds("timeout", timeout)
         member.check_running()
         made = member.batches.one(messages, topic)
+        # hooks get no messages for rows of a table
         shown = messages if isinstance(messages, Sequence) else ()
         return member.sender.send(made, queue, wait, messages=shown)
 
@@ -400,6 +402,7 @@ class Producer:
         results: list[SendResult] = []
         waiting: deque[Future[SendResult]] = deque()
         for outgoing, part in batches:
+            # the oldest batch first, so that results keep their order
             if len(waiting) >= in_flight:
                 results.append(waiting.popleft().result())
             future: Future[SendResult] = new_future()
@@ -453,6 +456,7 @@ class Producer:
 
         def send(added: Added, callback: SendCallback, timeout: float) -> None:
             outgoing = member.encoder.encode(message, topic, added)
+            # hooks see the properties that were added
             shown = replace(message, properties={**message.properties, **dict(added)})
             member.sender.submit(outgoing, queue, timeout, callback, messages=(shown,))
 

@@ -41,10 +41,12 @@ class _HasProperties(Protocol):
 def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: str, timeout: float) -> MessageView:
     """Sends a request and waits for its reply."""
     deadline = monotonic() + timeout
+    # the result may be an error, which is raised below with this call's traceback
     ended: Future[MessageView | RmqError] = new_future()
     correlation_id = futures.open(ended.set_result)
     try:
         send(_request_properties(correlation_id, client_id, timeout), _on_sent(futures, correlation_id, topic), timeout)
+        # a reply may still arrive until the request is removed
         with suppress(TimeoutError):
             ended.result(max(0.0, deadline - monotonic()))
     finally:
@@ -115,6 +117,7 @@ def _on_sent(futures: RequestFutures, correlation_id: str, topic: str) -> SendCa
         if isinstance(sent, RmqError):
             error = ClientError(f"send request message to <{topic}> fail", next_step=str(sent))
             error.__cause__ = sent
+            # the request fails at once instead of waiting for a reply
             futures.end(correlation_id, error)
 
     return ended

@@ -27,6 +27,7 @@ class LocalTransactionState(StrEnum):
 
     COMMIT_MESSAGE = "COMMIT_MESSAGE"
     ROLLBACK_MESSAGE = "ROLLBACK_MESSAGE"
+    # misspelled as in RocketMQ
     UNKNOWN = "UNKNOW"
 
     @property
@@ -35,6 +36,7 @@ class LocalTransactionState(StrEnum):
         return _ENDS[self]
 
 
+# transaction types of RocketMQ's MessageSysFlag
 _ENDS = {
     LocalTransactionState.COMMIT_MESSAGE: 8,
     LocalTransactionState.ROLLBACK_MESSAGE: 12,
@@ -111,6 +113,7 @@ class TransactionChecks:
             if self._thread is None:
                 self._thread = new_thread(self._run, name=self._name)
                 self._thread.start()
+            # the broker will ask again
             if self._waiting.qsize() >= self._most:
                 return False
             self._waiting.put(work)
@@ -129,6 +132,7 @@ class TransactionChecks:
             except Empty:
                 break
         self._waiting.put(_END)
+        # a listener may shut its producer down
         if not is_current(thread):
             thread.join(timeout)
 
@@ -138,4 +142,5 @@ class TransactionChecks:
                 work()
             except Exception:  # noqa: BLE001 - the next question has to be answered, too
                 _log.exception("a broker's question about a transaction could not be answered")
+            # it holds the message, which must not be kept alive
             del work

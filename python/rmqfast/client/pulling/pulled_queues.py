@@ -89,6 +89,7 @@ class PulledQueues(Generic[P]):
     def open(self, puller: Puller, brokers: BrokerChoice) -> None:
         with self._lock:
             self._puller, self._brokers = puller, brokers
+            # queues that were assigned before the start
             begun = list(self._queues.values())
         for pulled in begun:
             self._later(0.0, pulled)
@@ -126,6 +127,7 @@ class PulledQueues(Generic[P]):
             before = self._queues.get(queue)
             if before is None:
                 return False
+            # a new object, so that answers to earlier pulls are recognised
             pulled = PulledQueue(queue, before.process_queue, offset, 0, offset, before.is_paused)
             self._queues[queue] = pulled
             # without an epoch the puller does not have the queue yet: `_begin` will assign it with the new offset
@@ -186,6 +188,7 @@ class PulledQueues(Generic[P]):
                 self._note(item)
             elif (pulled := self._accept(item)) is not None:
                 taken.append((pulled, item))
+        # an empty list: there were answers, but none is current
         return taken if items else None
 
     def close(self) -> None:
@@ -242,6 +245,7 @@ class PulledQueues(Generic[P]):
             return
         try:
             if pulled.offset < 0:
+                # may ask a broker, so this runs without the lock
                 pulled.offset = self._begin_of(queue)
         except RmqError as error:
             _log.warning("nobody can tell where to begin in %s: %s", queue, error)
@@ -281,6 +285,7 @@ class PulledQueues(Generic[P]):
     def _move(self, pulled: PulledQueue[P]) -> None:
         broker = self._brokers.current(pulled.queue)
         with self._lock:
+            # not assigned yet, or already there
             if broker is None or pulled.address in {"", broker.address}:
                 return
             if self._puller is None or not self._is_current(pulled):

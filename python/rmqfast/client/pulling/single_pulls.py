@@ -181,6 +181,7 @@ def read_answer(
     )
     if fetched.status != "FAILED":
         return fetched
+    # a negative code means that the answer could not be read
     if fetched.code >= 0:
         raise ResponseError(fetched.code, fetched.remark, address)
     raise RemotingProtocolError(f"pull from {address}: {fetched.remark}")

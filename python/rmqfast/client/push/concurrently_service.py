@@ -82,6 +82,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         for run in runs:
             messages = run.messages
             count = len(messages)
+            # the usual case: no copy is needed
             if count <= batch:
                 requests.append(ConsumeRequest(process_queue, queue, run, range(count), messages))
                 continue
@@ -101,11 +102,13 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
             request.messages = self._with_first_topics(request.messages, queue.topic)
         context = ConsumeConcurrentlyContext(queue)
         thread = thread_ident()
+        # `clean_expired` measures from here
         request.started = began = self._clock()
         self._running[thread] = request
         try:
             status = self._call(request.messages, context, queue, ConsumeConcurrentlyStatus)
         finally:
+            # before the result is processed: the listener has returned
             del self._running[thread]
         if request.process_queue.is_dropped:
             _log.warning("group %s: %s is not consumed here any more: the result is ignored", self._group, queue)
@@ -120,6 +123,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         seconds: float = 0.0,
     ) -> None:
         count, done = len(request.messages), request.indexes
+        # redelivers all messages of the call
         if status is not _SUCCESS:
             acknowledged = 0
         else:
@@ -150,8 +154,10 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
                 continue
             (message,) = self._with_first_topics(messages, queue.topic)
             _log.warning("group %s, %s: the time of message %s is over", self._group, queue, message.msg_id)
+            # tried again in the next round
             if not self._send_back.is_sent(message, _LEVEL_OF_EXPIRED, None):
                 return
+            # unless the listener finished meanwhile
             if process_queue.first() == first:
                 process_queue.remove(run, [index])
                 self._on_done(process_queue)
@@ -217,4 +223,5 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
 
 
 def _count_acknowledged(ack_index: object, count: int) -> int:
+    # anything but an integer acknowledges nothing, so that no message is lost
     return max(0, min(ack_index + 1, count)) if isinstance(ack_index, int) else 0

@@ -82,6 +82,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         return OrderlyProcessQueue()
 
     def submit(self, runs: Sequence[MessageRun], process_queue: ProcessQueue, queue: MessageQueue) -> None:  # noqa: ARG002
+        # one request per queue is enough: it takes all messages
         if isinstance(process_queue, OrderlyProcessQueue) and process_queue.begin_consuming():
             self._workers.submit([OrderlyRequest(process_queue, queue)])
 
@@ -137,6 +138,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         process_queue, queue = request.process_queue, request.queue
         if process_queue.is_dropped or self._is_stopped:
             return False
+        # the lock was lost or has expired
         if not self._is_ours(process_queue):
             self._lock_later(request, _SOON)
             return False
@@ -149,6 +151,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
             return False
         context = ConsumeOrderlyContext(queue)
         with process_queue.consume_lock:
+            # released while this thread waited for the lock
             if request.process_queue.is_dropped:
                 _log.warning("group %s: %s is not consumed here any more", self._group, queue)
                 return False
@@ -171,6 +174,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         for message in messages:
             times = message.reconsume_times
             (shown,) = self._with_first_topics((message,), message.topic)
+            # if the dead letter cannot be sent, the message is redelivered
             if times >= most and self._send_back.is_dead_letter(shown, reconsume_times=times):
                 again.append(message)
             else:

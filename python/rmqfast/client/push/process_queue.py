@@ -50,6 +50,7 @@ class ProcessQueue:
         self._count = self._size = self._freed_count = self._freed_size = self.epoch = 0
         self.queue_offset_max: int = -1
         self.is_dropped = self.is_leaving = self.is_locked = False
+        # a new queue counts as just locked, because the rebalance has locked it
         self.last_lock: float = clock()
         self.last_pull_timestamp: float = self.last_lock
         self.last_consume_timestamp: float = wall_clock()
@@ -88,6 +89,7 @@ class ProcessQueue:
             return []
         last = messages[-1].queue_offset
         with self._lock:
+            # the usual case: messages arrive in order
             if messages[0].queue_offset > self.queue_offset_max:
                 run = MessageRun(messages, size)
                 self._runs.append(run)
@@ -121,6 +123,7 @@ class ProcessQueue:
                 self._size -= run.size
                 self._freed_size += run.size
                 run.size = 0
+                # the first run determines the offset to commit
                 while runs and not runs[0].left:
                     runs.popleft()
                 # a fully consumed run has freed its messages, so it has no last offset
@@ -136,6 +139,7 @@ class ProcessQueue:
 
     def take_freed(self) -> tuple[int, int, int] | None:
         """Returns messages and bytes consumed since the last call, and the offset to commit; None if there are few."""
+        # read without the lock: a stale value only delays the report
         if self._freed_count < _FEW and self._count:
             return None
         with self._lock:
@@ -144,6 +148,7 @@ class ProcessQueue:
         return freed
 
     def _position(self) -> int:
+        # everything before the first unconsumed message may be committed
         return self._runs[0].first_offset if self._runs else self.queue_offset_max + 1
 
     def offsets(self) -> tuple[int, int]:
@@ -177,12 +182,14 @@ class ProcessQueue:
 
     def info(self, commit_offset: int) -> dict[str, Any]:
         """Returns the members of `ProcessQueueInfo`, with times in milliseconds since 1970."""
+        # monotonic times are shown as times of day
         to_wall = self._wall_clock() - self._clock()
         info: dict[str, Any] = {
             "commitOffset": commit_offset,
             "locked": self.is_locked,
             "tryUnlockTimes": self.try_unlock_times,
             "lastLockTimestamp": int((self.last_lock + to_wall) * 1000),
+            # misspelled as in RocketMQ
             "droped": self.is_dropped,
             "lastPullTimestamp": int((self.last_pull_timestamp + to_wall) * 1000),
             "lastConsumeTimestamp": int(self.last_consume_timestamp * 1000),
@@ -263,6 +270,7 @@ class OrderlyProcessQueue(ProcessQueue):
             taken = tuple([waiting.popleft() for _ in range(min(count, len(waiting)))])
             self._taken.update((message.queue_offset, message) for message in taken)
             if not taken:
+                # under the lock, so that messages put afterwards start a new consumer
                 self.is_consuming = False
         return taken
 
@@ -339,6 +347,7 @@ class MessageRun:
         self.messages: tuple[MessageView, ...] = tuple(messages)
         self.size: int = size
         self.left: int = len(self.messages)
+        # one byte per message: `count` and `find` are fast
         self._done = bytearray(self.left)
         self._first = 0
 
@@ -355,6 +364,7 @@ class MessageRun:
                     count += 1
         self.left -= count
         if not self.left:
+            # frees the memory of the pull's answer
             self.messages = ()
         elif done[self._first]:
             self._first = done.find(0, self._first)

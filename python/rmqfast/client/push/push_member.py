@@ -106,7 +106,9 @@ class PushMember:
         self.rebalance.subscriptions.update(subscriptions)
         if options.is_clustering:
             retry = RETRY_PREFIX + group
+            # messages sent back arrive by the retry topic
             self.rebalance.subscriptions[retry] = build_subscription_data(retry, "*")
+            # the broker cannot create a topic of this length
             if len(retry) > MAX_TOPIC:
                 _log.warning(_LONG_RETRY_TOPIC, group, len(group), MAX_TOPIC - len(RETRY_PREFIX))
         self._watcher = SubscriptionWatcher(instance, group, self.subscriptions)
@@ -139,6 +141,7 @@ class PushMember:
         return self.instance.config.is_unit_mode
 
     def start(self) -> None:
+        # before the rebalance asks for offsets
         self.offsets.load()
         self.instance.register_consumer(self._group, self)
         try:
@@ -168,6 +171,7 @@ class PushMember:
         try:
             self.service.shutdown(self._options.await_termination_millis_when_shutdown / 1000)
             self.persist_consumer_offset()
+            # after the offsets are stored, so that the next owner starts at them
             self._unlock_queues()
         finally:
             if is_alone:
@@ -184,6 +188,7 @@ class PushMember:
         self.rebalance.subscriptions[subscription.topic] = subscription
         self.queues.subscribe(subscription)
         self.instance.update_route(subscription.topic)
+        # brokers need the new subscription before the next pull
         self.instance.send_heartbeats()
         self.instance.rebalance_immediately()
 
@@ -243,6 +248,7 @@ class PushMember:
         """Releases a queue whose pull offset is illegal; the next rebalance assigns it at another offset."""
         queue, process_queue = pulled.queue, pulled.process_queue
         offset = offset_to_go_on_at(self.instance.api, pulled, fetched)
+        # running listeners of the queue have no effect from now on
         process_queue.is_dropped = True
         process_queue.clear()
         self.queues.stop([queue])
@@ -340,6 +346,7 @@ class PushMember:
 
     def _begin_anew(self, queue: MessageQueue, offset: int) -> None:
         self.offsets.update_offset(queue, offset)
+        # stored at once: the rebalance reads the offset from the broker
         self.offsets.persist(queue)
         self.rebalance.remove_process_queue(queue)
         self.instance.rebalance_immediately()

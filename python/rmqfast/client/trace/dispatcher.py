@@ -52,6 +52,7 @@ class TraceSegment:
         self.since: float | None = None
 
     def has_room(self, data: TraceData) -> bool:
+        # a single trace is always accepted, however large
         if not self._parts:
             return True
         fits = self._size + len(data.text.encode("utf-8", "replace")) <= MOST_BYTES
@@ -74,6 +75,7 @@ class TraceSegment:
 
 def _fitting(keys: Iterable[str]) -> Iterable[str]:
     size = 0
+    # short keys first, so that as many as possible fit
     for key in sorted(keys, key=lambda key: (len(key), key)):
         size += _key_size(key)
         if size > MOST_KEY_BYTES:
@@ -130,6 +132,7 @@ class AsyncTraceDispatcher:
         self._thread: Thread | None = None
 
     def start(self, make_producer: MakesProducer, config: ClientConfig) -> None:
+        # all namespaces share one trace topic
         producer = make_producer(self.producer_group, config=replace(config, namespace=""))
         try:
             producer.start()
@@ -146,6 +149,7 @@ class AsyncTraceDispatcher:
             self._drop(context)
             return False
         self._waiting.append(context)
+        # otherwise the thread polls, which costs senders nothing
         if self._is_idle or len(self._waiting) >= _MANY:
             self._wake.set()
         return True
@@ -218,6 +222,7 @@ class AsyncTraceDispatcher:
         with self._lock:
             self.dropped += 1
             count = self.dropped
+        # logs the first loss, then only one line per full queue
         if count == 1 or count % QUEUE_SIZE == 0:
             why = "its client has ended" if self._is_closed else "buffer full"
             _log.warning("%s: %s, %d traces are dropped, the last one: %s", self.topic, why, count, context)

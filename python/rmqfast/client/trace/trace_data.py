@@ -50,6 +50,7 @@ class MessageType(StrEnum):
 
     NORMAL = "Normal_Msg"
     TRANSACTION_HALF = "Trans_Msg_Half"
+    # spelled as in RocketMQ
     TRANSACTION_COMMIT = "Trans_msg_Commit"
     DELAY = "Delay_Msg"
 
@@ -179,6 +180,7 @@ def decode_trace(text: str) -> list[TraceContext]:
     for line in text.split(FIELD_SEPARATOR):
         kind, *fields = line.split(CONTENT_SEPARATOR)
         decode = _DECODERS.get(kind)
+        # a kind of newer clients
         if decode is None:
             continue
         try:
@@ -309,6 +311,7 @@ def _truth(field: str) -> bool:
 
 def _message_type(field: str) -> MessageType:
     place = int(field)
+    # a negative index would count from the end
     if place < 0:
         raise ValueError(f"expected the place of a kind of message, got {place}")
     return _MESSAGE_TYPES[place]
