@@ -76,6 +76,7 @@ pub async fn begin(
     let mut first = [0];
     // peeked, as TLS or the session must read this byte again
     let peeked = stream.peek(&mut first).await.map_err(|e| Error::io(format!("read <{peer}>"), e))?;
+    // the idle time of the sweeper restarts at the first byte
     connection.watch.active.store(now_ms(), Ordering::Relaxed);
     if peeked == 0 {
         return Ok(Begun::Ended);

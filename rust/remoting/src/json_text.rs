@@ -61,6 +61,7 @@ pub fn with_digits(number: i64, take: impl FnOnce(&str)) {
     let (mut digits, mut at, mut rest) = ([0; 20], 20, number.unsigned_abs());
     loop {
         at -= 1;
+        // from the last digit to the first
         digits[at] = b'0' + (rest % 10) as u8;
         rest /= 10;
         if rest == 0 {

@@ -116,6 +116,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>) {
 async fn serve(stream: TcpStream, peer: SocketAddr, shared: Arc<Shared>) {
     let Ok(local) = stream.local_addr() else { return };
     let connection = Arc::new(Connection::new(peer.to_string(), peer, local, shared.options.max_outgoing));
+    // above the limit of connections the socket is dropped, which closes it
     let Some(mut open) = Open::new(&connection, &shared) else { return };
     // Nagle's algorithm would delay answers
     let _ = stream.set_nodelay(true);

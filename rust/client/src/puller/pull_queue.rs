@@ -2,9 +2,8 @@
 //! flight.
 //!
 //! ```text
-//!  handed out │ stretch: in flight │ stretch: answered, waits for the one before │ stretch: in flight │ not planned
-//! yet
-//!             └── from the first gap on every answer waits                                          └ frontier
+//!  handed out │ stretch: in flight │ stretch: answered, waits │ stretch: in flight │ not planned yet
+//!             └── from the first gap on, every answer waits                        └ frontier
 //! ```
 //!
 //! Far from the queue's end, several stretches are in flight at once. Their lengths are guesses: if an answer is
