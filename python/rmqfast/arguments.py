@@ -90,6 +90,7 @@ def milliseconds_of(name: str, when: Time) -> int:
         return _native.milliseconds(when, name)
     if _is_missing(when):
         raise ArgumentError(f"{name}: expected a time, got {when!r}, which is none: leave it out, or give None")
+    # before `date`, its base class
     if isinstance(when, datetime):
         return epoch_milliseconds(when)
     if isinstance(when, date):
@@ -106,10 +107,8 @@ def milliseconds_of(name: str, when: Time) -> int:
 def epoch_milliseconds(when: datetime) -> int:
     """Converts a datetime to milliseconds since 1970; without a zone it is UTC."""
     aware = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return int(
-        (aware - _EPOCH) // timedelta(milliseconds=1)
-        # not `timestamp()`, a float, which is a little too small for some times
-    )
+    # not `timestamp()`, a float, which is a little too small for some times
+    return int((aware - _EPOCH) // timedelta(milliseconds=1))
 
 
 def seconds(name: str, duration: Duration) -> float:
@@ -138,6 +137,7 @@ def integer(name: str, number: Number, least: int | None = None, most: int | Non
 
 def whole(number: object) -> int | None:
     """Returns an integer of Python or NumPy; None for any other value, including booleans."""
+    # True is an int in Python, but surely a mistake
     if isinstance(number, bool) or not isinstance(number, SupportsIndex):
         return None
     try:
@@ -170,6 +170,7 @@ def check_fields(options: Any) -> None:
     """
     for field, kind in _kinds(options.__class__).items():
         value = getattr(options, field)
+        # the usual case, without a conversion
         if value is None or value.__class__ is _PLAIN[kind]:
             continue
         object.__setattr__(options, field, _as_kind(kind, field, value))
@@ -212,6 +213,7 @@ def _is_missing(value: object) -> bool:
 
 def _is_numpy(value: object, kind: str) -> TypeGuard[NumpyScalar]:
     dtype = getattr(value, "dtype", None)
+    # a scalar only: arrays have a shape
     return getattr(dtype, "kind", None) == kind and getattr(value, "shape", ()) == ()
 
 
@@ -260,6 +262,7 @@ def suggests_names(function: F) -> F:
 
     Its signature lists the keys of the `TypedDict` of `**arguments: Unpack[...]`, for `help` and notebooks.
     """
+    # for a class, the constructor is wrapped
     if inspect.isclass(function):
         setattr(function, "__init__", suggests_names(function.__init__))  # noqa: B010 - checkers take it for a mistake
         return function
@@ -269,6 +272,7 @@ def suggests_names(function: F) -> F:
         try:
             return function(*positional, **named)
         except TypeError:
+            # only after a failure, so that a correct call costs nothing
             known = inspect.signature(call).parameters
             unknown = [name for name in named if name not in known]
             if not unknown or any(each.kind is each.VAR_KEYWORD for each in known.values()):

@@ -30,6 +30,7 @@ def table_cell(column: str, value: object, *, whole: bool = False) -> str:
 
 def one_line(text: str) -> str:
     """Returns a string without control, format and surrogate characters; white space becomes a blank."""
+    # the usual case, checked in C
     if text.isascii() and text.isprintable():
         return text
     return "".join(" " if c in "\n\r\t" else c for c in text if c in "\n\r\t" or _is_visible(c))
@@ -77,5 +78,6 @@ def _text_of(body: bytes, most: int | None) -> str:
         # incremental: the truncation may have split a character, which is no error
         return one_line(codecs.getincrementaldecoder("utf-8")().decode(body[:most]))
     except UnicodeDecodeError:
+        # in hexadecimal, a byte takes two characters
         head = body if most is None else body[: most // 5]
         return f"0x{head.hex()} ({size_text(len(body))})"

@@ -15,6 +15,7 @@ def import_extra(module: str, extra: str, *, library: str | None = None) -> Any:
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
+        # the library is installed, but one of its own imports fails
         if not is_missing(error, module):
             raise
         text = f"{library or module} is needed for this: pip install 'rmqfast[{extra}]'"

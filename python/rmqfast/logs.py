@@ -33,6 +33,7 @@ class _Lines(threading.local):
 
     def add(self, record: logging.LogRecord) -> None:
         """Queues a record, and handles it as soon as possible."""
+        # otherwise a handler that logs would never end
         if self.depth < _DEEPEST:
             self.waiting.append((self.depth + 1, record))
         self.handle_all()
@@ -52,9 +53,11 @@ _lines = _Lines()
 
 class _Filter(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
+        # the second time, when its handling is due
         if record is _lines.handled:
             return True
         _lines.add(record)
+        # the logger drops the record: it is handled later
         return False
 
 
@@ -86,6 +89,7 @@ class QuietLock:
         """Releases the lock, and then handles the delayed records."""
         _lines.locks -= 1
         self._lock.release()
+        # after the release, so that a handler may acquire the lock
         _lines.handle_all()
 
     def __enter__(self) -> None:

@@ -57,13 +57,13 @@ def milliseconds_since_boot() -> int:
 if sys.platform == "win32":
 
     def monotonic() -> float:
-        """Seconds by a clock that only ever ticks."""
+        """Returns the seconds of a clock that never goes back."""
         return time.monotonic()
 
 else:
 
     def monotonic() -> float:
-        """Seconds by the clock of `time.monotonic`, which freezegun and time-machine stop, and not this one."""
+        """Returns the seconds of `time.monotonic`'s clock; unlike it, freezegun and time-machine cannot stop this one."""
         return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
@@ -79,6 +79,7 @@ def physical_memory() -> int:
 def usable_cores() -> int:
     """Returns the number of cores that this process may use, such as in a container."""
     if sys.platform == "linux":
+        # respects the CPU set of a container
         cores = len(os.sched_getaffinity(0))
     else:
         cores = os.cpu_count() or 1
@@ -88,6 +89,7 @@ def usable_cores() -> int:
 def after_fork(callback: Callable[[], None]) -> None:
     """Registers a callback that is called in each forked child process."""
     if sys.platform != "win32":
+        # Windows has no fork
         os.register_at_fork(after_in_child=callback)
 
 
@@ -108,6 +110,7 @@ def set_mode(descriptor: int, mode: int) -> None:
 def sync_file(descriptor: int) -> None:
     """Flushes an open file to the disk, including the drive's cache."""
     if sys.platform == "darwin":
+        # macOS's fsync leaves data in the drive's cache
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
     else:
         os.fsync(descriptor)
@@ -146,7 +149,7 @@ def owned_directory(directory: Path) -> Iterator[None]:
             _lock_first_byte(opened)
         else:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # the previous owner may have removed the lock file before this lock, and another process created it again
+            # the previous owner may have removed the directory before this lock, and another process created it again
             if not os.path.samestat(os.fstat(opened), directory.stat()):
                 raise FileNotFoundError(directory)
         yield
@@ -171,7 +174,7 @@ if sys.platform == "win32":
 if sys.platform == "linux":
 
     def local_addresses() -> list[str]:
-        """The addresses of this machine, IPv4 first, in the order in which Java lists interfaces."""
+        """Returns the addresses of this machine, IPv4 first, in the order in which Java lists interfaces."""
         # Java lists interfaces in reverse order, and skips bridges
         names = [name for _, name in reversed(socket.if_nameindex()) if not (_INTERFACES / name / "bridge").exists()]
         ipv4 = [address for name in names if (address := _ipv4_address(name)) is not None]
@@ -180,9 +183,10 @@ if sys.platform == "linux":
     def _ipv4_address(interface: str) -> str | None:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
             try:
+                # an interface's name has at most 15 bytes
                 answer = fcntl.ioctl(asked.fileno(), _GET_ADDRESS, struct.pack("256s", interface.encode()[:15]))
             except OSError:
-                # it has none
+                # the interface has no IPv4 address
                 return None
         return socket.inet_ntoa(answer[20:24])
 
@@ -202,9 +206,9 @@ if sys.platform == "linux":
 else:
 
     def local_addresses() -> list[str]:
-        """The IPv4 addresses of this machine."""
+        """Returns the IPv4 addresses of this machine."""
         try:
             return [str(known[4][0]) for known in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
         except OSError:
-            # its name has no address
+            # the host's name has no address
             return []

@@ -53,6 +53,7 @@ T = TypeVar("T")
 
 def are_green() -> bool:
     """Whether gevent, eventlet or a similar library replaced threads by greenlets."""
+    # patching replaces the built-in function by one of Python
     return not isinstance(_thread.start_new_thread, BuiltinFunctionType)
 
 
@@ -117,6 +118,7 @@ def thread_ident() -> int:
 
 @cache
 def _native() -> Any:
+    # a second copy of the module, which was not patched
     spec = importlib.util.find_spec("_thread")
     if spec is None or spec.loader is None:
         raise ImportError("expected the built-in module _thread, got none")
@@ -129,6 +131,7 @@ class _Condition:
     """A `threading.Condition` with native locks; the standard class creates patched ones."""
 
     def __init__(self) -> None:
+        # each waiter blocks on a lock of its own, which `notify` releases
         self._lock, self._waiters = _native().RLock(), deque[Any]()
         self.acquire, self.release = self._lock.acquire, self._lock.release
 
@@ -142,6 +145,7 @@ class _Condition:
         waiter = _native().allocate_lock()
         waiter.acquire()
         self._waiters.append(waiter)
+        # releases the lock even if this thread has acquired it several times
         state = self._lock._release_save()  # noqa: SLF001 - as `threading.Condition`
         is_notified = False
         try:
@@ -215,6 +219,7 @@ class _Thread:
 
     def start(self) -> None:
         _native().start_new_thread(self._run, ())
+        # `ident` is set when this returns
         self._started.wait()
 
     def is_alive(self) -> bool:
@@ -229,5 +234,6 @@ class _Thread:
         try:
             self._work(*self._args)
         finally:
+            # frees what they refer to, as `threading.Thread` does
             del self._work, self._args
             self._ended.set()

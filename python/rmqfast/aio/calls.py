@@ -51,6 +51,7 @@ class FutureResults:
     def put(self, future: asyncio.Future[T], result: T | BaseException) -> None:
         """Sets a result, or an error to raise, at the loop's next wake-up."""
         self._results.append((future, result))  # type: ignore[arg-type]  # a future takes what it is a future of
+        # the scheduled call will also set this result
         if self._is_scheduled:
             return
         self._is_scheduled = True
@@ -66,6 +67,7 @@ class FutureResults:
         self._is_scheduled = False
         for _ in range(len(self._results)):
             future, result = self._results.popleft()
+            # cancelled
             if future.done():
                 continue
             if isinstance(result, BaseException):
@@ -90,6 +92,7 @@ class LoopWatch:
 
     def add(self, client: Calls) -> Callable[[], None]:
         """Watches a client; returns a function that stops watching it."""
+        # weak, so that a dropped client is garbage collected and warns
         reference = weakref.ref(client)
         with self._lock:
             self._clients.add(reference)
@@ -104,6 +107,7 @@ class LoopWatch:
             if self._clients or self._scheduler is None:
                 return
             scheduler, self._scheduler = self._scheduler, None
+        # outside of the lock, because the thread may wait for it
         scheduler.stop(0)
 
     def _check(self) -> None:
@@ -166,8 +170,10 @@ class Calls:
         self._is_started = True
         starting = _on_a_thread(start)
         try:
+            # shielded: a thread cannot be cancelled
             await asyncio.shield(asyncio.wrap_future(starting))
         except asyncio.CancelledError:
+            # waits for the start on a thread, then shuts down
             _on_a_thread(partial(self._undo_start, starting))
             raise
         self._is_running = True
@@ -262,9 +268,11 @@ class Calls:
             self._is_ended = self._is_started
             if self._is_ended:
                 for pool in self._pools:
+                    # without waiting: this may run on one of these threads
                     pool.shutdown(wait=False)
 
     def _undo_start(self, starting: ThreadFuture[object]) -> None:
+        # waits for the end of the start
         starting.exception()
         self._end()
 

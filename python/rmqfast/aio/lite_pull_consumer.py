@@ -33,6 +33,7 @@ class Arrivals:
     def __init__(self) -> None:
         self._event = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
+        # before the first `listen`, arrivals need no wake-up
         self._is_scheduled = True
 
     def listen(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -187,6 +188,7 @@ class LitePullConsumer:
         # lets other tasks run even if there is always a message
         await asyncio.sleep(0)
         while True:
+            # before the check, so that no arrival in between is missed
             self._arrivals.listen(loop)
             # on the loop's thread, so that a cancellation cannot lose messages
             messages = take(min(wait, 0.0))

@@ -43,6 +43,7 @@ class OnLoop:
             coroutine.close()
             self._on_closed()
             raise
+        # a closed loop never completes the future
         while not self._loop.is_closed():
             wait([future], _LOOK)
             if future.done():

@@ -174,6 +174,7 @@ class Producer:
         """Sends several messages as one request to one queue: all are stored, or none."""
         self._calls.here()
         deadline = monotonic() + seconds("timeout", timeout)
+        # rows are encoded on a thread, which limits them by itself
         if isinstance(messages, Sequence):
             await self._turns.take()
 
@@ -198,6 +199,7 @@ class Producer:
 
         def prepare() -> LoopSend:
             send = begin()
+            # compresses here, and not on the loop
             send.encode()
             return send
 

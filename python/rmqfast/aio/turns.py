@@ -19,6 +19,7 @@ class Turns:
         loop = asyncio.get_running_loop()
         if not self._is_next_due:
             self._is_next_due = True
+            # runs in the next iteration of the loop
             loop.call_soon(self._next)
         if self._left > 0:
             self._left -= 1
@@ -35,6 +36,7 @@ class Turns:
             if not waiting.done():
                 waiting.set_result(None)
                 self._left -= 1
+        # stops when nothing started in this iteration
         self._is_next_due = self._left < self._most
         if self._is_next_due:
             asyncio.get_running_loop().call_soon(self._next)

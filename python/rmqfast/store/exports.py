@@ -37,6 +37,7 @@ def export(
 ) -> ExportReport:
     if form not in {None, *get_args(ExportFormat)}:
         raise ArgumentError(f"format: expected 'store' or 'jsonl', got {form!r}")
+    # the format follows from the file's name unless it is given
     if (form or _format_of(out)) == "jsonl":
         return _export_lines(store, out, request, progress)
     if not isinstance(out, str | os.PathLike):
@@ -110,6 +111,7 @@ def _new_file(path: Path) -> Iterator[TextIO]:
     except OSError as error:
         if isinstance(error, StoreError):
             raise
+        # the parent directory is missing
         kind = StoreNotFoundError if isinstance(error, FileNotFoundError) else StoreIOError
         raise kind(error.errno, (error.strerror or str(error)).lower(), str(error.filename or partial)) from None
 

@@ -68,6 +68,7 @@ class PartitionFiles:
 
     def _file(self, partition: str, schema: pa.Schema) -> _File:
         file = self._open.pop(partition, None)
+        # the next batch starts a new file
         if file is not None and file.size >= FILE_BYTES:
             file.close()
             file = None
@@ -94,6 +95,7 @@ class _File:
 
     @property
     def size(self) -> int:
+        # bytes written so far, without the open row group
         return int(self._sink.tell())
 
     def write(self, rows: pa.RecordBatch) -> None:

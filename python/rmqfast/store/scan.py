@@ -42,6 +42,7 @@ class Scan:
 
     def __init__(self, start: Callable[[], _native.Scan], request: ScanRequest) -> None:
         self._start, self._request = start, request
+        # captured now: a stream may be read on another thread
         self._line = CallerLine()
         # starts now, so that an invalid request raises here and not at the first batch
         self._latest = start()

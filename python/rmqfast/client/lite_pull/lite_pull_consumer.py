@@ -239,7 +239,6 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
     def is_paused(self, queue: MessageQueue) -> bool:
         """Whether pulls of a queue are paused; True if the queue is not assigned."""
         pulled = self._member.queues.get(self._member.with_namespace(queue))
-        # as in Java
         return pulled is None or pulled.is_paused
 
     def commit_sync(self) -> None:

@@ -51,6 +51,7 @@ class ConsumerFilterData(ConfigValue):
     @property
     def dead(self) -> bool:
         """Whether the group has no consumer any more."""
+        # as RocketMQ's: a consumer that returns gets a newer `born_time`
         return self.dead_time >= self.born_time
 
     @classmethod

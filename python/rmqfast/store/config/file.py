@@ -83,6 +83,7 @@ class ConfigFile(ABC):
             StoreIOError: The operating system refused to read the old file or to write the new one.
             CorruptError: The path is not a file, or a broken link.
         """
+        # sorted by name, as fastjson writes them
         members = dict(sorted((self.other | self.to_json()).items()))
         save_config(
             os.fspath(local_path(root, "root")), self.FILE_NAME, config_text(self.FILE_NAME, json.dumps(members))

@@ -41,6 +41,7 @@ class ChangeCount:
     def write(self, count: int) -> None:
         # a count that is too low only weakens the check
         with suppress(OSError):
+            # neither truncated nor created: the number is overwritten in place
             file = os.open(self.path, os.O_WRONLY)
             try:
                 os.write(file, b"%0*d" % (_DIGITS, count))
