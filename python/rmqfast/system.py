@@ -63,7 +63,7 @@ if sys.platform == "win32":
 else:
 
     def monotonic() -> float:
-        """Returns the seconds of `time.monotonic`'s clock; unlike it, freezegun and time-machine cannot stop this one."""
+        """Returns the seconds of `time.monotonic`'s clock, but not patched by freezegun and time-machine."""
         return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 

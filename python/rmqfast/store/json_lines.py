@@ -27,6 +27,7 @@ HIDDEN = re.compile(
 
 def json_text(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False, default=base64_text, separators=(",", ":"))
+    # without the quotes of the JSON string
     return HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 

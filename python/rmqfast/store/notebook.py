@@ -26,6 +26,7 @@ def store_html(
     A store without consume queues shows no topics, because finding them would read the whole log.
     """
     known: dict[str, object] = {"path": str(path)}
+    # `topics()` would read the whole log
     if not _has_queues(path):
         return facts(title, known | {"topics": "no consume queues: topics() reads the whole log"})
     info, topics = read_info(), read_topics()

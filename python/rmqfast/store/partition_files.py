@@ -95,7 +95,7 @@ class _File:
 
     @property
     def size(self) -> int:
-        # bytes written so far, without the open row group
+        # bytes written so far
         return int(self._sink.tell())
 
     def write(self, rows: pa.RecordBatch) -> None:

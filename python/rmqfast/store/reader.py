@@ -316,6 +316,7 @@ class MessageStore:
             options=options,
             limits=caps,
         )
+        # the native part returns plain dicts and tuples
         messages = [MessageExt(**row) for row in rows]
         places = [Damage(*entry) for entry in damage]
         return GetMessageResult(GetMessageStatus(status), next_offset, low, high, messages, places, from_slave)
@@ -627,6 +628,7 @@ class MessageStore:
 
 
 def _queue(topic: str, queue_id: Number) -> tuple[str, int]:
+    # checked here, because the errors name the arguments
     return text("topic", topic), integer("queue_id", queue_id)
 
 

@@ -65,6 +65,7 @@ class Replica:
     def queues(self) -> list[CopiedQueue]:
         live = self.store.live
         topics = [path for path in list_directory(self.path / "consumequeue") if is_directory(path)]
+        # one directory per topic, with one per queue id
         names = [(topic.name, int(path.name)) for topic in topics for path in list_directory(topic)]
         return [CopiedQueue(*name, live.queue_bounds(*name)[1]) for name in names]
 
@@ -119,6 +120,7 @@ class TopicReplica(Replica):
     @staticmethod
     def is_begun(path: Path) -> bool:
         """Whether the directory is a copy of some topics that has received records of its master."""
+        # (0, 0): there is no mark file
         position, compare_from = load_mark(os.fspath(path)) or (0, 0)
         return position > compare_from
 

@@ -216,7 +216,7 @@ class ScanRequest:
     def _check_columns(self) -> None:
         if self.columns is None:
             return
-        # Arrow allows duplicate names, but data frames do not
+        # a repeated column is probably a mistake
         twice = {c for c in self.columns if list(self.columns).count(c) > 1}
         if twice:
             raise ArgumentError(f"columns: expected each once, got {sorted(twice)} more often")

@@ -104,6 +104,7 @@ class Tail:
     def _next_batch(self, *, wait: bool) -> pa.RecordBatch | None:
         # before a batch is taken, which would be lost if warnings are errors
         self._warn_of_damage()
+        # None: the tail has ended, or `wait` is False and there is nothing new
         batch = self._native.next_batch(wait=wait)
         if batch is None:
             self._warn_of_damage()

@@ -28,6 +28,7 @@ NO_OFFSET = -1
 UNREACHABLE = -2
 _TIMEOUT = 5.0
 _TABLE = "offsetTable"
+# limits of the file, which another program may have written
 _MOST_BYTES = 64 << 20
 _MOST_QUEUES = 1_000_000
 

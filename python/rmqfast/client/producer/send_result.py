@@ -19,8 +19,11 @@ class SendStatus(StrEnum):
     """How durably a message is stored: `SEND_OK` as requested, otherwise without the flush or the slave's copy."""
 
     SEND_OK = "SEND_OK"
+    # the message is stored, but the master's flush took too long
     FLUSH_DISK_TIMEOUT = "FLUSH_DISK_TIMEOUT"
+    # the message is stored, but its copy to the slave took too long
     FLUSH_SLAVE_TIMEOUT = "FLUSH_SLAVE_TIMEOUT"
+    # the message is stored, but a synchronous master has no slave
     SLAVE_NOT_AVAILABLE = "SLAVE_NOT_AVAILABLE"
 
 

@@ -142,6 +142,7 @@ class AsyncTraceDispatcher:
         self._producer = producer
         self._thread = new_thread(self._run, name=f"rmqfast-trace-{self.producer_group}")
         self._thread.start()
+        # so that queued traces are sent at the end of the interpreter
         EXITS.add(self)
 
     def append(self, context: TraceContext) -> bool:
@@ -171,6 +172,7 @@ class AsyncTraceDispatcher:
         self._thread.join(timeout)
         if self._thread.is_alive():
             _log.warning("traces of %s are lost: they could not be sent in %.1f s", self.producer_group, timeout)
+        # waits for the traces in flight
         self._producer.shutdown()
 
     def end_at_exit(self, deadline: float) -> None:
