@@ -27,7 +27,7 @@ class CallerLine:
 
     def __init__(self, otherwise: CallerLine | None = None) -> None:
         frame: FrameType = sys._getframe(1)  # noqa: SLF001 - the one way to see who calls
-        # outwards to the first frame of user code
+        # walks outwards to the first frame of user code
         while _is_reader(frame) and frame.f_back is not None:
             frame = frame.f_back
         # what `warnings` needs to identify a line, also to show a repeated warning once

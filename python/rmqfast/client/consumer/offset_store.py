@@ -34,7 +34,7 @@ _MOST_QUEUES = 1_000_000
 
 
 class ReadOffsetType(Enum):
-    """Where an offset is read: from memory, from the store, or from memory first and else from the store."""
+    """The source of an offset: from memory, from the store, or from memory first and else from the store."""
 
     READ_FROM_MEMORY = "READ_FROM_MEMORY"
     READ_FROM_STORE = "READ_FROM_STORE"

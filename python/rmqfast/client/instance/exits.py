@@ -71,7 +71,7 @@ class Exits:
         for each in living:
             try:
                 each.end_at_exit(deadline)
-            except Exception:  # noqa: BLE001 - the others have to end, too
+            except Exception:  # noqa: BLE001 - the other objects must still end
                 _log.exception("%r could not be ended", each)
 
     def _clear(self) -> None:

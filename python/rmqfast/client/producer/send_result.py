@@ -16,7 +16,7 @@ DEFAULT_REGION = "DefaultRegion"
 
 
 class SendStatus(StrEnum):
-    """How durably a message is stored: `SEND_OK` as requested, otherwise without the flush or the slave's copy."""
+    """The durability of a stored message: `SEND_OK` as requested, otherwise without the flush or the slave's copy."""
 
     SEND_OK = "SEND_OK"
     # the message is stored, but the master's flush took too long

@@ -102,8 +102,8 @@ class PullMessageService:
 
 
 def make_puller(group: str, options: PushOptions, config: ClientConfig, *, in_order: bool) -> Puller:
-    # A pull and the offset stored when a queue is given up use different connections. If the broker reads the pull
-    # later, the group goes back to the pull's offset: in order, messages would be consumed twice.
+    # A pull and the offset stored when a queue is released use different connections. If the broker reads the pull
+    # later, the group's offset returns to that of the pull, and orderly messages would be consumed twice.
     commits = options.is_clustering and not in_order
     return Puller(
         consumer_group=group,

@@ -52,7 +52,7 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
         """Adds an entry, or replaces the one of the same name.
 
         Raises:
-            ArgumentError: A name that RocketMQ does not allow.
+            ArgumentError: RocketMQ does not allow the name.
         """
         self._table[checked_name(self.NAME, self._name(entry))] = entry
         self.data_version = self.data_version.next(now)
