@@ -264,7 +264,7 @@ def suggests_names(function: F) -> F:
     """
     # for a class, the constructor is wrapped
     if inspect.isclass(function):
-        setattr(function, "__init__", suggests_names(function.__init__))  # noqa: B010 - checkers take it for a mistake
+        setattr(function, "__init__", suggests_names(function.__init__))  # noqa: B010 - type checkers reject the assignment
         return function
 
     @wraps(function)
@@ -300,7 +300,7 @@ def _signature_with_keys(function: Callable[..., Any]) -> inspect.Signature:
     if not last or not str(last[0].annotation).startswith("Unpack["):
         return signature
     code = inspect.unwrap(function)
-    (keys,) = get_args(eval(last[0].annotation, {"Unpack": Unpack, **code.__globals__}))  # noqa: S307 - our own text
+    (keys,) = get_args(eval(last[0].annotation, {"Unpack": Unpack, **code.__globals__}))  # noqa: S307 - an annotation of this package
     named = [
         inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, default=_OMITTED, annotation=getattr(key, "__forward_arg__", key)

@@ -200,7 +200,7 @@ class Message:
         keys: str | Iterable[str] | None = None,
         properties: Mapping[str, str] | Mapping[str, str | Number] | Iterable[tuple[str, str | Number]] | None = None,
         delay_level: Number = 0,
-        wait_store: bool = True,  # noqa: FBT001, FBT002 - a field among fields
+        wait_store: bool = True,  # noqa: FBT001, FBT002 - one field of many
         queue_id: Number = 0,
         flag: Number = 0,
         born_timestamp: Time | None = None,

@@ -87,7 +87,7 @@ def new_thread(work: Callable[..., object], *args: Any, name: str | None = None)
 def new_future() -> Future[T]:
     future: Future[T] = Future()
     if are_green():
-        future._condition = new_condition()  # noqa: SLF001 - a greenlet's condition is not woken by other threads
+        future._condition = new_condition()  # noqa: SLF001 - other threads cannot wake a greenlet's condition
     return future
 
 

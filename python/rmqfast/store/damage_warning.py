@@ -26,7 +26,7 @@ class CallerLine:
     """
 
     def __init__(self, otherwise: CallerLine | None = None) -> None:
-        frame: FrameType = sys._getframe(1)  # noqa: SLF001 - the one way to see who calls
+        frame: FrameType = sys._getframe(1)  # noqa: SLF001 - the only way to see the caller
         # walks outwards to the first frame of user code
         while _is_reader(frame) and frame.f_back is not None:
             frame = frame.f_back

@@ -212,7 +212,7 @@ class ActiveMember(ABC):
     def _owned_queues(self) -> Iterable[MessageQueue]:
         return self.rebalance.process_queues.copy()
 
-    def _on_start(self) -> None:  # noqa: B027 - there may be nothing
+    def _on_start(self) -> None:  # noqa: B027 - an optional hook
         ...
 
     def _on_shutdown(self) -> None:  # noqa: B027 - as above
@@ -226,7 +226,7 @@ class ActiveMember(ABC):
             bare = (frozenset(map(self.without_namespace, queues)) for queues in (all_queues, mine))
             try:
                 listener(unwrap(self.config.namespace, topic), *bare)
-            except Exception:  # noqa: BLE001 - the application's, on a thread that others need
+            except Exception:  # noqa: BLE001 - application code must not end a shared thread
                 _log.exception("group %s: messageQueueChanged exception", self.group)
 
     def _start_on(self, instance: ClientInstance) -> None:

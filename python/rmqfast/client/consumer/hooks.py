@@ -110,7 +110,7 @@ class ConsumeHooks:
         for hook in self._hooks:
             try:
                 hook.before(context)
-            except Exception:  # noqa: BLE001 - a hook does not keep messages from being consumed
+            except Exception:  # noqa: BLE001 - a failing hook must not stop consumption
                 _log.exception("consumeMessageHook %s executeHookBefore exception", hook.name)
 
     def after(self, context: ConsumeContext) -> None:
@@ -232,6 +232,6 @@ class FilterHooks:
         for hook in self._hooks:
             try:
                 hook.filter(context)
-            except Exception:  # noqa: BLE001 - a hook does not keep messages from being consumed
+            except Exception:  # noqa: BLE001 - a failing hook must not stop consumption
                 _log.exception("execute hook error. hookName=%s", hook.name)
         return context.messages

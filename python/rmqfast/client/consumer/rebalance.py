@@ -101,7 +101,7 @@ class Rebalance(ABC, Generic[Q]):
         for topic in self.subscriptions.copy():
             try:
                 self._rebalance_topic(topic, is_ordered=is_ordered)
-            except Exception:  # noqa: BLE001 - a topic that fails does not keep the others from it
+            except Exception:  # noqa: BLE001 - the other topics are still rebalanced
                 if not topic.startswith(RETRY_PREFIX):
                     _log.exception("group %s: topic %s could not be rebalanced", self.group, topic)
         self._truncate_queues_of_other_topics()
@@ -160,7 +160,7 @@ class Rebalance(ABC, Generic[Q]):
         strategy, members = self.strategy, sorted(client_ids, key=java_order)
         try:
             share = strategy.allocate(self.group, self.instance.client_id, sorted(queues), members)
-        except (Exception, SystemExit):  # noqa: BLE001 - a strategy may be the application's
+        except (Exception, SystemExit):  # noqa: BLE001 - an application's strategy may raise anything
             _log.exception("group %s: topic %s: the strategy %s fails", self.group, topic, strategy.name)
             return None
         # CONFIG returns its list for every topic
@@ -192,7 +192,7 @@ class Rebalance(ABC, Generic[Q]):
         process_queue = self.new_process_queue(queue)
         try:
             offset = self.compute_pull_from_where(queue)
-        except Exception as error:  # noqa: BLE001 - the queues that were taken before must get to dispatch
+        except Exception as error:  # noqa: BLE001 - earlier queues must still be dispatched
             # as in Java, the lock stays until it expires
             _log.warning("group %s: nobody can tell where to begin in %s: %r", self.group, queue, error)
             return None

@@ -197,5 +197,5 @@ class SubscriptionWatcher:
     ) -> None:
         try:
             on_conflict(conflict)
-        except Exception:  # noqa: BLE001 - it is the application's
+        except Exception:  # noqa: BLE001 - application code may raise anything
             _log.exception("group %s: who is told of conflicts fails", self._group)

@@ -85,7 +85,7 @@ class BrokerRequests:
         def reset() -> None:
             try:
                 consumer.reset_offset(topic, offsets)
-            except Exception:  # noqa: BLE001 - the thread has nobody else to tell
+            except Exception:  # noqa: BLE001 - nothing else catches errors of this thread
                 _log.exception("offsets of group %s and topic %s could not be reset", group, topic)
             finally:
                 with self._lock:

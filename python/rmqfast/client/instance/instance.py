@@ -216,7 +216,7 @@ class ClientInstance:
         for group, consumer in self._members.consumers().items():
             try:
                 consumer.do_rebalance()
-            except Exception:  # noqa: BLE001 - the other groups still need it
+            except Exception:  # noqa: BLE001 - the other groups are still rebalanced
                 _log.exception("group %s could not be rebalanced", group)
 
     def find_consumer_ids(self, topic: str, group: str) -> list[str] | None:

@@ -134,7 +134,7 @@ class Scheduler:
         while (work := self._next()) is not None:
             try:
                 work()
-            except Exception:  # noqa: BLE001 - whatever it is, the next work is due
+            except Exception:  # noqa: BLE001 - later tasks must still run
                 _log.exception("%s: %s failed", self._name, getattr(work, "__qualname__", work))
             # the task may refer to the client, which must not be kept alive until the next task is due
             del work

@@ -153,7 +153,7 @@ class TopicWatch:
 def _tell(listener: TopicMessageQueueChangeListener, topic: str, queues: frozenset[MessageQueue]) -> None:
     try:
         listener(topic, queues)
-    except Exception:  # noqa: BLE001 - the application's, on a thread that others need
+    except Exception:  # noqa: BLE001 - application code must not end a shared thread
         _log.exception("the listener of topic %s failed", topic)
 
 

@@ -61,7 +61,7 @@ def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: s
     return outcome
 
 
-def request_async(  # noqa: PLR0917 - as above, and who is told
+def request_async(  # noqa: PLR0917 - the parameters of `request`, and a callback
     send: SendRequest, futures: RequestFutures, client_id: str, topic: str, timeout: float, on_done: OnReply
 ) -> None:
     """Sends a request; `on_done` is called with the reply or the error, but not if this function raises."""

@@ -35,7 +35,7 @@ def select_by_hash(queues: Sequence[MessageQueue], _message: Message, key: str |
 
 def select_by_random(queues: Sequence[MessageQueue], _message: Message, _argument: object = None) -> MessageQueue:
     """Returns a random queue."""
-    return random.choice(queues)  # noqa: S311 - no secret
+    return random.choice(queues)  # noqa: S311 - not a secret
 
 
 def _signed_hash(key: str | int) -> int:

@@ -140,7 +140,7 @@ class TransactionChecks:
         while (work := self._waiting.get()) is not _END:
             try:
                 work()
-            except Exception:  # noqa: BLE001 - the next question has to be answered, too
+            except Exception:  # noqa: BLE001 - later checks must still be answered
                 _log.exception("a broker's question about a transaction could not be answered")
             # it holds the message, which must not be kept alive
             del work

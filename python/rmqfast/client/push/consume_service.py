@@ -134,7 +134,7 @@ class ConsumeService(ABC):
         try:
             status = self._listener((shown,), context)
             result = results[status] if type(status) is kind else "CR_RETURN_NULL"
-        except BaseException as error:  # noqa: BLE001 - who asks is told
+        except BaseException as error:  # noqa: BLE001 - the error is part of the answer
             result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
             _log.warning("group %s: message %s, consumed directly: %s", self._group, message.msg_id, remark)
         spent = int((self._clock() - began) * 1000)

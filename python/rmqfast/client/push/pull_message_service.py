@@ -97,7 +97,7 @@ class PullMessageService:
             for pulled, fetched in self._queues.take(_WAIT, max_items=_MOST) or ():
                 try:
                     self.take(pulled, fetched)
-                except Exception:  # noqa: BLE001 - the other queues have to go on
+                except Exception:  # noqa: BLE001 - the other queues must continue
                     _log.exception("what a pull of %s has brought could not be taken", pulled.queue)
 
 

@@ -105,7 +105,7 @@ class Workers(Generic[Task]):
             self._any_member += 1
             try:
                 run(task)
-            except BaseException:  # noqa: BLE001 - one task's defect is not the end of the thread
+            except BaseException:  # noqa: BLE001 - a failing task must not end the thread
                 _log.exception("%r failed", task)
             # otherwise the thread would keep the messages alive until its next task
             del task
