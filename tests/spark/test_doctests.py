@@ -9,8 +9,7 @@ import pytest
 
 from .conftest import collect_ignore
 
-MODULES = ["columnar", "frames", "local", "options", "schema", "task"]
-MODULES += [f"sink.{name}" for name in ("row_batches", "task")]
+MODULES = ["columnar"]
 WITH_A_SESSION = ["damage", "mapping", "reader", "session", "sink.write_topic"]
 if not collect_ignore:
     WITH_A_SESSION += ["source"]

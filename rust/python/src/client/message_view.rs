@@ -46,6 +46,7 @@ pub struct SeenAs {
     pub reconsume_times: Option<i32>,
 }
 
+/// A message that a client received.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct MessageView {
     source: Arc<Source>,
