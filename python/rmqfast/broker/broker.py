@@ -166,7 +166,7 @@ class Broker:
 
         Raises:
             StoreIOError: The operating system refused; the file `abort` stays, so that the next start recovers the
-            store.
+                store.
             ForkError: The broker was started before a fork.
         """
         self._refuse_fork()
