@@ -109,6 +109,13 @@ def test_a_switch_to_tags_leaves_the_expression_alive_as_its_topic_is_still_want
     assert not group.saved().dead
 
 
+def test_an_expression_older_than_the_groups_subscription_replaces_nothing(group: Group) -> None:
+    group.register(A1, now=100)
+    group.register(subscription("t", "A", 7), now=200)
+    group.register(subscription("t", "a > 2", 6, "SQL92"), now=300)
+    assert group.saved().expression == "a > 1"
+
+
 def test_the_dead_are_forgotten_after_24_hours(group: Group) -> None:
     group.register(A1, now=100)
     group.leave(now=200)

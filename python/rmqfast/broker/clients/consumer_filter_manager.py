@@ -107,9 +107,11 @@ class ConsumerFilterManager:
             if old.dead:
                 self._put(replace(old, dead_time=0))
         elif _is_other(old, subscription):
-            # A new expression that does not compile removes the old one; the client's next pull reports the error.
-            self._remove(subscription.topic, group)
-            self._build(group, subscription, problems, now)
+            # The data plane does not take a version older than the group's, so the old expression stays.
+            if subscription.topic in problems:
+                # A new expression that does not compile removes the old one; the client's next pull reports the error.
+                self._remove(subscription.topic, group)
+                self._build(group, subscription, problems, now)
         else:
             self._put(replace(old, client_version=subscription.sub_version, dead_time=0))
 
