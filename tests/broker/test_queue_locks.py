@@ -59,6 +59,14 @@ def test_a_lock_holds_for_60_seconds(control: Control, asks: str, after: int, ge
     assert lock(control, asks, Q0, after=after) == ([0] if gets else [])
 
 
+def test_expired_locks_are_forgotten(control: Control) -> None:
+    lock(control, "owner", Q0)
+    lock(control, "owner", Q1, after=1)
+    assert control.locks.scan(control.time + 60_000) == 1
+    assert control.locks.scan(control.time + 60_001) == 1
+    assert control.locks.scan(control.time + 60_001) == 0
+
+
 def test_asking_again_makes_it_hold_longer(control: Control) -> None:
     lock(control, "owner", Q0)
     lock(control, "owner", Q0, after=50_000)

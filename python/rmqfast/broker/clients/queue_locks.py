@@ -63,13 +63,18 @@ class QueueLockManager:
             if not locks:
                 self._groups.pop(group, None)
 
-    def scan(self, now: int) -> None:
+    def scan(self, now: int) -> int:
+        """Forgets expired locks, and returns their number."""
+        count = 0
         with self._lock:
             for group, locks in list(self._groups.items()):
-                for queue in [queue for queue, lock in locks.items() if now - lock.last_update > LIVE_MS]:
+                expired = [queue for queue, lock in locks.items() if now - lock.last_update > LIVE_MS]
+                for queue in expired:
                     del locks[queue]
+                count += len(expired)
                 if not locks:
                     del self._groups[group]
+        return count
 
 
 #: Limit of queues per request.
