@@ -108,6 +108,14 @@ mod tests {
     }
 
     #[test]
+    fn clients_spread_over_the_name_servers() {
+        let all = ["a:1", "b:2", "c:3"].map(str::to_owned);
+        // each address is missing from 200 draws with a chance of (2/3)^200
+        let firsts: Vec<_> = (0..200).map(|_| NameServers::new(all.to_vec()).chosen().map(str::to_owned)).collect();
+        assert!(all.iter().all(|address| firsts.contains(&Some(address.clone()))));
+    }
+
+    #[test]
     fn each_name_server_is_asked_once_wherever_the_turn_begins() {
         let addresses: Vec<String> = ["a:1", "b:2", "c:3"].map(str::to_owned).into();
         for first in 0..addresses.len() {

@@ -153,7 +153,9 @@ impl Attempts {
         latency: Option<Duration>,
     ) -> bool {
         let rules = &self.rules;
-        if let (Some(strategy), Some(broker_name)) = (strategy, self.brokers.last()) {
+        // Java does not record the latency of a blocking send to a queue that the application chose
+        let records = rules.moves || rules.is_async;
+        if let (Some(strategy), Some(broker_name)) = (strategy.filter(|_| records), self.brokers.last()) {
             let latency = latency.unwrap_or_else(|| now.saturating_duration_since(self.attempt_began));
             let isolates = !matches!(end, AttemptEnd::Stored { .. });
             strategy.update(broker_name, latency.as_millis() as u64, isolates, now);
@@ -371,6 +373,17 @@ mod tests {
             drive(in_callbacks(), chosen(), &[(500, end)]);
         }
         drive(in_callbacks(), chosen(), &[(3500, AttemptEnd::Remoting)]);
+    }
+
+    #[test]
+    fn a_blocking_send_to_a_chosen_queue_is_not_recorded() {
+        let failed = [(100, AttemptEnd::Connect)];
+        let (blocking, asynchronous) = (FaultStrategy::default(), FaultStrategy::default());
+        let sent = drive_for(RetryRules::once(), chosen(), &failed, Some(&blocking));
+        assert!(blocking.is_available("b", sent.now));
+        let rules = RetryRules { is_async: true, ..RetryRules::once() };
+        let sent = drive_for(rules, chosen(), &failed, Some(&asynchronous));
+        assert!(!asynchronous.is_available("b", sent.now));
     }
 
     #[test]
