@@ -30,6 +30,7 @@ from rmqfast.errors import RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.pickling import not_picklable
 from rmqfast.store.frames import Frame
+from rmqfast.system import monotonic
 from rmqfast.threads import new_future
 
 #: Default timeout of a send with all its attempts, in seconds: Java's `sendMsgTimeout`.
@@ -349,12 +350,13 @@ class Producer:
             ClientError: The messages cannot be sent together; see also `send`.
             RemotingError: See `send`.
         """
-        member, wait = self.member, seconds("timeout", timeout)
+        # encoding many rows counts towards the timeout
+        member, deadline = self.member, monotonic() + seconds("timeout", timeout)
         member.check_running()
-        made = member.batches.one(messages, topic)
+        batch = member.batches.one(messages, topic)
         # hooks get no messages for rows of a table
         shown = messages if isinstance(messages, Sequence) else ()
-        return member.sender.send(made, queue, wait, messages=shown)
+        return member.sender.send(batch, queue, max(0.0, deadline - monotonic()), messages=shown)
 
     def send_many(
         self,

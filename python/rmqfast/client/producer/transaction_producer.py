@@ -19,6 +19,7 @@ from rmqfast.client.producer.transactions import TransactionListener, Transactio
 from rmqfast.errors import ClientError, RmqError
 from rmqfast.message import Message
 from rmqfast.pickling import not_picklable
+from rmqfast.system import monotonic
 
 #: The system flag of a half message.
 _PREPARED = 4
@@ -89,12 +90,13 @@ class TransactionProducer(Producer):
         if self.listener is None:
             raise ClientError("tranExecutor is null")
         self.member.check_running()
-        member, wait = self.member, seconds("timeout", timeout)
+        # The look-up of the route and the encoding count towards the timeout.
+        member, deadline = self.member, monotonic() + seconds("timeout", timeout)
         message = _without_delay(message)
         topic = member.sender.queues_for(message).topic
         half = member.encoder.encode(message, topic, transaction_properties(self.group), _PREPARED)
         try:
-            sent = member.sender.send(half, None, wait, messages=(message,))
+            sent = member.sender.send(half, None, max(0.0, deadline - monotonic()), messages=(message,))
         except RmqError as error:
             code = getattr(error, "response_code", getattr(error, "code", -1))
             raise ClientError(
