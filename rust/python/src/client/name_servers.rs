@@ -55,10 +55,14 @@ impl NameServers {
                 false => AskError::Other(error),
             })
         };
-        let mut warnings = Vec::new();
-        let asked = self.core.ask(request, |text| warnings.push(text));
-        // logged before an error is raised, since the warnings may explain it
-        warnings.into_iter().try_for_each(|text| self.warn.call1(py, (text,)).map(drop))?;
+        // logged at once: the next name server may take as long as the one before
+        let mut unlogged = None;
+        let asked = self.core.ask(request, |text| {
+            if let Err(error) = self.warn.call1(py, (text,)) {
+                unlogged.get_or_insert(error);
+            }
+        });
+        unlogged.map_or(Ok(()), Err)?;
         asked?.map_err(|failures| RemotingConnectError::new_err(failures.join("; ")))
     }
 }
