@@ -74,17 +74,19 @@ impl RouteData {
             let broker_name = name_of(data, "queueDatas")?;
             // a missing field is 0, as with fastjson
             let number = |name| data.member(name).and_then(Json::number).unwrap_or(0);
-            readable += count(number("readQueueNums"), "readQueueNums")?;
-            writable += count(number("writeQueueNums"), "writeQueueNums")?;
-            check_in_all("readQueueNums", readable)?;
-            check_in_all("writeQueueNums", writable)?;
-            queues.push(QueueData {
+            let queue = QueueData {
                 broker_name,
-                read_queues: number("readQueueNums") as i32,
-                write_queues: number("writeQueueNums") as i32,
+                read_queues: count(number("readQueueNums"), "readQueueNums")?,
+                write_queues: count(number("writeQueueNums"), "writeQueueNums")?,
                 perm: number("perm"),
                 topic_sys_flag: number("topicSysFlag"),
-            });
+            };
+            // queues that nobody may read or write do not count towards the limit
+            readable += if queue.is_readable() { i64::from(queue.read_queues) } else { 0 };
+            writable += if queue.is_writable() { i64::from(queue.write_queues) } else { 0 };
+            check_in_all("readQueueNums", readable)?;
+            check_in_all("writeQueueNums", writable)?;
+            queues.push(queue);
         }
         let mut brokers = Vec::new();
         for data in objects("brokerDatas") {
@@ -152,9 +154,9 @@ fn name_of(data: &Json, list: &str) -> Result<Arc<str>, String> {
     name.map(Into::into).ok_or_else(|| format!("{list}: expected a brokerName"))
 }
 
-fn count(number: i64, name: &str) -> Result<i64, String> {
+fn count(number: i64, name: &str) -> Result<i32, String> {
     let is_believed = (0..=MAX_QUEUES).contains(&number);
-    if is_believed { Ok(number) } else { Err(format!("{name}: expected 0 to {MAX_QUEUES}, got {number}")) }
+    if is_believed { Ok(number as i32) } else { Err(format!("{name}: expected 0 to {MAX_QUEUES}, got {number}")) }
 }
 
 /// Refuses a topic with too many queues over all brokers.

@@ -291,12 +291,16 @@ impl Sender {
             error => error,
         })?;
         let queues = PublishQueues::of(&wrapped, &route);
+        if queues.queues.is_empty() {
+            // the caller keeps the queues that it has, and so their masters stay known
+            return Err(no_route(&wrapped, None));
+        }
         let translate = &self.cluster.options().translate;
         self.routes.put(&wrapped, route, |address| match translate {
             Some(translate) => translate(address).map(Into::into),
             None => Ok(address.clone()),
         })?;
-        if queues.queues.is_empty() { Err(no_route(&wrapped, None)) } else { Ok(queues) }
+        Ok(queues)
     }
 
     /// Returns the route of a topic that does not exist yet. Brokers create the topic with its first message.
