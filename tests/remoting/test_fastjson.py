@@ -65,10 +65,6 @@ def test_the_hashes_of_long_texts_are_not_kept() -> None:
     assert hash_map._kept_hash.cache_info().currsize == before  # noqa: SLF001 - what is kept is to be seen nowhere else
 
 
-def test_the_hash_of_a_queue_is_java_s() -> None:
-    assert java_hash(MessageQueue("t", "b", 3)) == (31 * (31 * (31 + ord("b")) + 3) + ord("t"))
-
-
 @pytest.mark.parametrize(
     ("value", "standard", "text"),
     [

@@ -244,4 +244,6 @@ def place_of_id(message_id: str) -> MessagePlace:
     # A producer's id has the same length, but its digits rarely make a valid port.
     if not 0 < port < 65_536:
         raise ArgumentError(f"message_id: expected a port in it, got {port} in {message_id}: it may be a producer's id")
+    if physical_offset < 0:
+        raise ArgumentError(f"message_id: expected an offset of 0 or more in it, got {physical_offset} in {message_id}")
     return MessagePlace(f"[{host}]:{port}" if ":" in host else f"{host}:{port}", physical_offset)

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
-
-from rmqfast.message import MessageQueue
 
 #: Longest string whose hash is cached, so that clients cannot fill the memory with long strings.
 _KEPT_LENGTH = 255
@@ -27,11 +24,8 @@ def hash_order(keys: Iterable[str]) -> list[str]:
     return sorted(listed, key=lambda key: _bucket(key, capacity))
 
 
-def java_hash(key: Any) -> int:
-    """Returns `hashCode` of a string, a `Long` or a `MessageQueue`, as unsigned 32 bits."""
-    if isinstance(key, MessageQueue):
-        inner = (31 + java_hash(key.broker_name)) * 31 + key.queue_id
-        return (inner * 31 + java_hash(key.topic)) & 0xFFFFFFFF
+def java_hash(key: str | int) -> int:
+    """Returns `hashCode` of a string or a `Long`, as unsigned 32 bits."""
     if isinstance(key, int):
         return (key ^ (key >> 32)) & 0xFFFFFFFF
     text = str(key)
