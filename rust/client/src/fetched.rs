@@ -35,7 +35,7 @@ pub fn batches<'a>(
 /// Converts rows whose properties were parsed to record batches.
 ///
 /// # Errors
-/// As [`batches`].
+/// Fails like [`batches`].
 pub fn batches_of_parts<'a>(
     parts: impl IntoIterator<Item = Part<'a>>,
     request: &ScanRequest,

@@ -27,7 +27,7 @@ pub fn rows(body: &[u8]) -> Result<Vec<Row>> {
 /// Returns the messages whose stored body does not match its CRC.
 ///
 /// # Errors
-/// As [`rows`].
+/// Fails like [`rows`].
 pub fn rows_with_wrong_crc(body: &[u8]) -> Result<Vec<Row>> {
     let mut rows = each_row(body, |row| row.message(body).is_some_and(|message| !message.body_crc_matches()))?;
     rows.iter_mut().for_each(|row| row.find_properties(body));
@@ -62,7 +62,7 @@ fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> bool) -> Result<Vec<R
 /// only compare the hashes of tags.
 ///
 /// # Errors
-/// As [`rows`].
+/// Fails like [`rows`].
 pub fn messages(body: &[u8], tags: Option<&Tags>) -> Result<Vec<Row>> {
     each_row(body, |row| {
         row.find_properties(body);

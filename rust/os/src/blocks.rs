@@ -99,7 +99,7 @@ fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
 /// Returns the start of the next hole from `at` on, or the end of the file.
 ///
 /// # Errors
-/// As [`next_data`]; also if the file ends before `at`.
+/// Fails like [`next_data`], and if the file ends before `at`.
 fn next_hole(file: &File, at: u64) -> io::Result<u64> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(at))?);

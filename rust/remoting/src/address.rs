@@ -63,7 +63,7 @@ impl Address {
     /// used.
     ///
     /// # Errors
-    /// As [`try_once`](Self::try_once).
+    /// Fails like [`try_once`](Self::try_once).
     pub fn share(
         &self,
         timeout: Duration,
@@ -85,7 +85,7 @@ impl Address {
     /// Opens a connection for one caller with `open`.
     ///
     /// # Errors
-    /// As [`try_once`](Self::try_once).
+    /// Fails like [`try_once`](Self::try_once).
     pub fn open(
         &self,
         timeout: Duration,

@@ -58,7 +58,7 @@ impl Client {
     /// Like [`connect`](Self::connect), with an interrupt.
     ///
     /// # Errors
-    /// As [`connect`](Self::connect), [`Error::Interrupted`].
+    /// Fails like [`connect`](Self::connect), [`Error::Interrupted`].
     pub fn open(address: &str, tls: Option<&ClientTls>, timeout: Duration, interrupt: Interrupt<'_>) -> Result<Self> {
         let dialled = dial(address, tls, timeout, interrupt)?;
         let address = address.to_owned();
@@ -86,7 +86,7 @@ impl Client {
     /// Sends a request and waits for its answer. The body stays in the connection's buffer until the next call.
     ///
     /// # Errors
-    /// As [`request`](Self::request), [`Error::Interrupted`].
+    /// Fails like [`request`](Self::request), [`Error::Interrupted`].
     pub fn ask(&mut self, ask: Ask<'_>) -> Result<ReceivedFrame> {
         let opaque = self.opaque();
         let patience = Patience::of(&ask);
@@ -126,7 +126,7 @@ impl Client {
     /// Like [`send_oneway`](Self::send_oneway), with an interrupt.
     ///
     /// # Errors
-    /// As [`send_oneway`](Self::send_oneway), [`Error::Interrupted`].
+    /// Fails like [`send_oneway`](Self::send_oneway), [`Error::Interrupted`].
     pub fn tell(&mut self, ask: Ask<'_>) -> Result<()> {
         let header = Header { flag: ONEWAY, ..Header::request(ask.code, self.opaque(), ask.fields) };
         self.write(&header, ask.body, &Patience::of(&ask))

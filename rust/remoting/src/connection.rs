@@ -238,7 +238,7 @@ impl Connection {
     /// Like [`request`](Self::request), with an interrupt.
     ///
     /// # Errors
-    /// As [`request`](Self::request), [`Error::Interrupted`].
+    /// Fails like [`request`](Self::request), [`Error::Interrupted`].
     pub fn ask(&self, ask: Ask<'_>) -> Result<OwnedCommand> {
         let Ask { code, fields, body, timeout, interrupt } = ask;
         let until = Instant::now() + timeout;
@@ -285,7 +285,7 @@ impl Connection {
     /// Sends a oneway request. Waits for room as [`submit`](Self::submit) does.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit).
+    /// Fails like [`submit`](Self::submit).
     pub(crate) fn tell(&self, ask: Ask<'_>, until: Option<Instant>) -> Result<()> {
         let mut outgoing = self.room_for(&ask, until)?;
         let header = Header { flag: ONEWAY, ..Header::request(ask.code, self.pending.opaque(), ask.fields) };

@@ -130,7 +130,7 @@ impl Connections {
     /// which must be given back.
     ///
     /// # Errors
-    /// As [`request`](Self::request).
+    /// Fails like [`request`](Self::request).
     pub fn request_with(&self, address: &str, ask: Ask<'_>) -> Result<(Client, ReceivedFrame)> {
         let address = self.address(address)?;
         // dead connections are dropped until a live one is found
@@ -169,7 +169,7 @@ impl Connections {
     /// peer the connection is closed.
     ///
     /// # Errors
-    /// As [`request`](Self::request).
+    /// Fails like [`request`](Self::request).
     pub fn control(&self, address: &str, ask: Ask<'_>) -> Result<OwnedCommand> {
         let connection = self.connection(address, ask.interrupt)?;
         let asked_at = now_ms();
@@ -222,7 +222,7 @@ impl Connections {
     /// Sends a oneway request over the shared connection. It waits for room as [`submit`](Self::submit) does.
     ///
     /// # Errors
-    /// As [`submit`](Self::submit).
+    /// Fails like [`submit`](Self::submit).
     pub fn send_oneway(&self, address: &str, ask: Ask<'_>, waits: bool) -> Result<()> {
         let until = waits.then(|| Instant::now() + ask.timeout);
         self.connection(address, ask.interrupt)?.tell(ask, until)

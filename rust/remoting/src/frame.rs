@@ -104,7 +104,7 @@ pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, 
 /// Returns the first frame as soon as its header is complete. Its body is empty, but the returned length includes it.
 ///
 /// # Errors
-/// As [`first`].
+/// Fails like [`first`].
 pub fn head<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, usize)>> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
     let length = length_of(i32::from_be_bytes(*length), limits)?;

@@ -1,6 +1,6 @@
 //! Reads and writes headers as JSON objects.
 //!
-//! As in fastjson, numbers and booleans may replace strings, and keys may have any order. Unknown keys are skipped.
+//! Numbers and booleans may replace strings, and keys may have any order, as in fastjson. Unknown keys are skipped.
 //!
 //! Source: `RemotingSerializable`, `RemotingCommand.headerDecode`, fastjson.
 use crate::command::Command;

@@ -26,7 +26,7 @@ pub fn shared() -> Result<Arc<Runtime>> {
 /// answer.
 ///
 /// # Errors
-/// As [`shared`].
+/// Fails like [`shared`].
 pub fn of_clients() -> Result<Arc<Runtime>> {
     of_process(&CLIENTS, || 1, "rmqfast-client")
 }

@@ -62,7 +62,7 @@ impl Transport {
     /// Reads available bytes without waiting; [`ErrorKind::WouldBlock`] if there are none.
     ///
     /// # Errors
-    /// As [`Read::read`].
+    /// Fails like [`Read::read`].
     pub fn read_ready(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut ready = Ready(&self.socket);
         match &mut self.tls {

@@ -113,7 +113,7 @@ impl MarkKeeper {
     /// Waits until the copy is flushed up to `mark`, and saves it.
     ///
     /// # Errors
-    /// As [`Appender::flush`].
+    /// Fails like [`Appender::flush`].
     pub fn finish(&mut self, mark: Mark) -> Result<()> {
         if mark == self.saved {
             return Ok(());

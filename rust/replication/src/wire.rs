@@ -70,7 +70,7 @@ impl Wire {
     /// Reads available bytes into the slices in order; returns 0 at the end.
     ///
     /// # Errors
-    /// As [`read`](Self::read).
+    /// Fails like [`read`](Self::read).
     pub fn read_vectored(&self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         match self {
             Self::Plain(socket) => (&mut &*socket).read_vectored(into),

@@ -38,7 +38,7 @@ pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
 /// action. Also returns log lines.
 ///
 /// # Errors
-/// As [`resolve_store`] and [`TopicRead::check`].
+/// Fails like [`resolve_store`] and [`TopicRead::check`].
 pub fn resolve(
     pairs: &[(String, String)],
     columns: Vec<Column>,
@@ -136,7 +136,7 @@ impl Read {
     /// Builds a read of the given columns from resolved options and from the filters that Spark pushed down.
     ///
     /// # Errors
-    /// As [`StoreRead::of`] and [`TopicRead::of`].
+    /// Fails like [`StoreRead::of`] and [`TopicRead::of`].
     pub fn of(pairs: &[(String, String)], columns: &[String], filters: &[Filter]) -> Result<Self> {
         if !names_a_cluster(pairs) {
             return Ok(Self::Store(Box::new(StoreRead::of(pairs, columns, filters)?)));
@@ -167,7 +167,7 @@ impl Read {
     /// Counts the messages from the bounds of queues alone. `None` if messages must be read.
     ///
     /// # Errors
-    /// As [`StoreRead::known_counts`] and [`TopicRead::known_counts`].
+    /// Fails like [`StoreRead::known_counts`] and [`TopicRead::known_counts`].
     pub fn known_counts(&self) -> Result<Option<QueueCounts>> {
         match self {
             Self::Store(read) => read.known_counts(),
@@ -178,7 +178,7 @@ impl Read {
     /// Returns the serialized pieces that tasks read, planned for `cores` cores, and log lines.
     ///
     /// # Errors
-    /// As [`StoreRead::partitions`] and [`TopicRead::plan`].
+    /// Fails like [`StoreRead::partitions`] and [`TopicRead::plan`].
     pub fn pieces(&self, cores: u64) -> Result<(Vec<Vec<u8>>, Lines)> {
         match self {
             Self::Store(read) => {

@@ -40,7 +40,7 @@ class Workers(Generic[Task]):
         self._tasks: deque[Task] = deque()
         self._wakes: SimpleQueue[None] = SimpleQueue()
         self._busy_lock, self._is_looked_at = new_lock(), new_event()
-        self._busy = self._any_member = 0
+        self._busy = self._started = 0
         self._first = 1
         self._is_stopped = False
         self._threads = [new_thread(self._work, name=f"{name}-{number}") for number in range(threads)]
@@ -102,7 +102,7 @@ class Workers(Generic[Task]):
             except IndexError:
                 return
             # not atomic: a lost count does not matter
-            self._any_member += 1
+            self._started += 1
             try:
                 run(task)
             except BaseException:  # noqa: BLE001 - a failing task must not end the thread
@@ -116,10 +116,10 @@ class Workers(Generic[Task]):
             self._is_looked_at.clear()
             in_vain, spent, tasks = 0, 0.0, 0.0
             while in_vain < _LAST_LOOKS and not self._is_stopped:
-                begun, since = self._any_member, monotonic()
+                begun, since = self._started, monotonic()
                 sleep(_LOOK)
                 spent = spent * _FADES + (monotonic() - since) * self._busy
-                tasks = tasks * _FADES + self._any_member - begun
+                tasks = tasks * _FADES + self._started - begun
                 in_vain = 0 if self._tasks else in_vain + 1
                 if self._tasks and spent > tasks * _LONG:
                     self._double()

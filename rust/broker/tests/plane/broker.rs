@@ -31,7 +31,7 @@ pub struct Broker {
     store: TempDir,
 }
 
-/// As a broker that ships: topic `T` with four queues, group `g`.
+/// Starts a broker with default options, topic `T` with four queues and group `g`.
 pub fn broker() -> Broker {
     broker_with(|_| {}, AppendOptions::default())
 }

@@ -15,7 +15,7 @@ use std::time::Duration;
 const NOT_AVAILABLE: &str = "service not available now. It may be caused by one of the following reasons: the broker's disk is full [CL:  0.93], messages are put to the slave, message store has been shut down, etc.";
 const ILLEGAL: &str = "the message is illegal, maybe msg body or properties length not matched. msg body length limit 100B, msg properties length limit 32KB.";
 
-/// As a producer encodes it.
+/// Encodes a message like a producer.
 fn batch(messages: &[(i32, &[u8], &str)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (flag, body, properties) in messages {
@@ -318,7 +318,7 @@ fn a_send_that_waits_for_the_disk_is_answered_once_the_disk_has_it() {
     }
 }
 
-/// As a `SYNC_MASTER`.
+/// Starts the broker as a `SYNC_MASTER`.
 fn sync_master(timeout: Duration, append: AppendOptions) -> Broker {
     let sync_replication = Some(SyncReplication { timeout, most_behind: 10_000 });
     broker_with(|options| options.sync_replication = sync_replication, append)

@@ -30,7 +30,7 @@ impl Heartbeats {
     /// Sends a heartbeat to a broker unless the last was sent less than 30 s ago.
     ///
     /// # Errors
-    /// As [`Cluster::ask`].
+    /// Fails like [`Cluster::ask`].
     pub fn beat(&self, cluster: &Cluster, address: &str) -> Result<()> {
         if self.is_due(address) {
             let ask = Ask { body: &self.body, ..cluster.usual(request::HEART_BEAT, &[]) };

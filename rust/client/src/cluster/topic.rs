@@ -31,7 +31,7 @@ impl TopicCluster {
     /// Creates the cluster without any connection.
     ///
     /// # Errors
-    /// As [`Cluster::new`].
+    /// Fails like [`Cluster::new`].
     pub fn new(options: ClusterOptions) -> Result<Self> {
         Ok(Self { cluster: Cluster::new(options)?, routes: Mutex::default() })
     }
@@ -107,7 +107,7 @@ impl TopicCluster {
     /// warning.
     ///
     /// # Errors
-    /// As [`bounds`](Self::bounds).
+    /// Fails like [`bounds`](Self::bounds).
     pub fn states(&self, queues: &[Queue], is_patient: bool) -> Result<Vec<(Queue, QueueState)>> {
         let mut by_place: BTreeMap<(&str, &str), Vec<&Queue>> = BTreeMap::new();
         queues.iter().for_each(|queue| by_place.entry((&queue.broker_name, &queue.topic)).or_default().push(queue));
@@ -168,7 +168,7 @@ impl TopicCluster {
     /// name of `group`.
     ///
     /// # Errors
-    /// As [`bounds`](Self::bounds).
+    /// Fails like [`bounds`](Self::bounds).
     pub fn offsets_at(&self, when: i64, queues: &[(Queue, Bounds)], group: &str) -> Result<Vec<i64>> {
         self.of_queues(
             queues,
@@ -181,7 +181,7 @@ impl TopicCluster {
     /// third part of an item is the offset at which the search begins.
     ///
     /// # Errors
-    /// As [`bounds`](Self::bounds).
+    /// Fails like [`bounds`](Self::bounds).
     pub fn offsets_behind(&self, place: i64, queues: &[(Queue, Bounds, i64)], group: &str) -> Result<Vec<i64>> {
         self.of_queues(
             queues,
@@ -197,7 +197,7 @@ impl TopicCluster {
     /// Looks up messages by queue and offset, in order; `None` for expired messages.
     ///
     /// # Errors
-    /// As [`bounds`](Self::bounds).
+    /// Fails like [`bounds`](Self::bounds).
     pub fn messages(&self, places: &[(Queue, i64)], group: &str) -> Result<Vec<Option<FoundMessage>>> {
         self.of_queues(places, |(queue, _)| queue, |broker, (queue, offset)| broker.message(queue, *offset, group))
     }
@@ -216,7 +216,7 @@ impl TopicCluster {
     /// Returns the addresses of the slaves of the queue's broker, sorted by their ids.
     ///
     /// # Errors
-    /// As [`route`](Self::route).
+    /// Fails like [`route`](Self::route).
     pub fn slaves(&self, queue: &Queue) -> Result<Vec<String>> {
         let mut routes = self.last_routes([queue])?;
         let slaves = routes.get_mut(&queue.topic).and_then(|route| route.slaves.remove(&*queue.broker_name));
@@ -234,7 +234,7 @@ impl TopicCluster {
     /// have no such topics.
     ///
     /// # Errors
-    /// As [`bounds`](Self::bounds).
+    /// Fails like [`bounds`](Self::bounds).
     pub fn are_listed_otherwise(&self, queues: &[Queue]) -> Result<Vec<bool>> {
         self.of_queues(queues, |queue| queue, |broker, queue| broker.is_listed_otherwise(&queue.topic))
     }
@@ -347,7 +347,7 @@ impl TopicCluster {
     /// not answer.
     ///
     /// # Errors
-    /// As [`route`](Self::route); [`Error::Client`] if the broker is not in the route.
+    /// Fails like [`route`](Self::route); [`Error::Client`] if the broker is not in the route.
     pub fn locate(&self, topic: &str, broker_name: &str) -> Result<String> {
         let routes = BTreeMap::from([(topic.to_owned(), self.route(topic)?)]);
         address_of(&routes, topic, broker_name).map(str::to_owned)

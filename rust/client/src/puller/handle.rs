@@ -57,7 +57,7 @@ impl Puller {
     /// Pulls the queue from another broker. See [`State::move_to`].
     ///
     /// # Errors
-    /// As [`assign`](Self::assign).
+    /// Fails like [`assign`](Self::assign).
     pub fn move_to(&self, broker: Broker, queue: &Queue) -> Result<bool> {
         let (threads, broker) = self.thread_of(broker)?;
         let was_pulled = self.shared.lock().move_to(broker, queue);
@@ -68,7 +68,7 @@ impl Puller {
     /// Continues a queue with messages that were read ahead. See [`State::resume`].
     ///
     /// # Errors
-    /// As [`assign`](Self::assign).
+    /// Fails like [`assign`](Self::assign).
     pub fn resume(&self, broker: Broker, queue: &Queue, assignment: &Assignment) -> Result<Option<u64>> {
         let (threads, broker) = self.thread_of(broker)?;
         let epoch = self.shared.lock().resume(broker, queue, assignment);

@@ -31,7 +31,7 @@ impl Link {
     /// Connects to a broker. Bodies use buffers of the pool.
     ///
     /// # Errors
-    /// As [`Client::connect`].
+    /// Fails like [`Client::connect`].
     pub fn connect(address: &str, tls: Option<&ClientTls>, pool: Arc<Pool>, timeout: Duration) -> Result<Self> {
         let transport = Client::connect(address, tls, timeout)?.into_transport();
         let (limits, inbox) = (Limits::default(), vec![0; READ]);

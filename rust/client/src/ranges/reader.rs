@@ -168,7 +168,7 @@ impl RangeReader {
     /// Converts answers of [`advance`](Self::advance) to Arrow batches.
     ///
     /// # Errors
-    /// As [`unreadable`](Self::unreadable).
+    /// Fails like [`unreadable`](Self::unreadable).
     pub fn batches(&mut self, answers: &[PulledAnswer]) -> Result<Vec<RecordBatch>> {
         rows::batches(&self.request, answers, &mut self.warnings)
     }

@@ -28,7 +28,7 @@ pub fn choose(request: &RangeRequest, fetched: &mut Vec<PulledAnswer>, warnings:
 /// Converts the chosen messages to record batches, in the order of `answers`.
 ///
 /// # Errors
-/// As [`unreadable`].
+/// Fails like [`unreadable`].
 pub fn batches(
     request: &RangeRequest,
     answers: &[PulledAnswer],

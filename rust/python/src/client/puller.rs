@@ -227,7 +227,7 @@ pub fn subscription(
     version: i64,
     tags: Option<HashSet<String>>,
 ) -> Subscription {
-    // an empty set of tags selects all messages, like `pull_body::has_tag`
+    // like Java's `PullAPIWrapper`: without tags to compare, the broker's filter is enough
     let tags = tags.filter(|tags| !tags.is_empty()).map(|tags| to_tags(tags).into());
     let (expression, expression_type) = (expression.to_owned(), expression_type.to_owned());
     Subscription { expression, expression_type, version, tags }

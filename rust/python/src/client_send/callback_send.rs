@@ -4,7 +4,7 @@
 use super::outgoing::Outgoing;
 use super::progress::Progress;
 use super::publish_topics::PublishQueues;
-use super::result::{Sent, queue_id};
+use super::result::{SentMessage, queue_id};
 use super::sender::MessageSender;
 use crate::error::{RemotingError, RemotingTimeoutError, RmqError, object, remoting};
 use crate::remoting::callback_table::{Callback, Invocation};
@@ -120,9 +120,9 @@ struct Attempt {
 impl Callback for Attempt {
     fn invocation(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Option<Invocation<'_>>> {
         let queue = self.queue.bind(py);
-        let sent = Sent { unique_id: self.send.made.get().texts.unique_id(), queue, address: &self.address };
+        let sent = SentMessage { unique_id: self.send.made.get().texts.unique_id(), queue, address: &self.address };
         let end = match outcome {
-            Ok(answer) => sent.ended(&answer)?,
+            Ok(answer) => sent.outcome(&answer)?,
             Err(error) => object(py, remoting(error)).into_any(),
         };
         match self.send.next(&end, None)? {

@@ -5,13 +5,11 @@ use crate::error::{
     ClientError, RemotingConnectError, RemotingError, RemotingProtocolError, RemotingTimeoutError, ResponseError,
     client_error,
 };
+use crate::remoting::command::LONGEST;
 use pyo3::prelude::*;
 use rmqfast_client::producer::{AttemptEnd, Attempts, Choice, FaultStrategy, RetryRules};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-/// Upper limit of timeouts, so that adding a timeout to a time cannot overflow.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 pub struct Progress {
     attempts: Attempts,

@@ -15,7 +15,7 @@ const STATUSES: [&str; 4] = ["SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEO
 
 /// An attempt whose outcome is known.
 #[derive(Clone, Copy)]
-pub struct Sent<'a, 'py> {
+pub struct SentMessage<'a, 'py> {
     /// The message's unique id; of a batch, all ids.
     pub unique_id: &'a str,
     /// The `MessageQueue` of the attempt.
@@ -29,9 +29,9 @@ pub fn queue_id(queue: &Bound<'_, PyAny>) -> PyResult<i32> {
     queue.getattr(intern!(queue.py(), "queue_id"))?.extract()
 }
 
-impl<'py> Sent<'_, 'py> {
+impl<'py> SentMessage<'_, 'py> {
     /// Returns the `SendResult` of a stored message, or the error as an object.
-    pub fn ended(&self, answer: &OwnedCommand) -> PyResult<Bound<'py, PyAny>> {
+    pub fn outcome(&self, answer: &OwnedCommand) -> PyResult<Bound<'py, PyAny>> {
         let py = self.queue.py();
         let classes = Classes::get(py)?;
         let stored = match StoredMessage::of(answer) {

@@ -1,7 +1,7 @@
 //! A send whose attempts an event loop makes one by one. No method waits unless the caller allows it.
 use super::outgoing::Outgoing;
-use super::result::{Sent, queue_id};
-use super::sender::{ASYNC, MessageSender, SendState, raised};
+use super::result::{SentMessage, queue_id};
+use super::sender::{ASYNC, MessageSender, SendState, result_or_raise};
 use crate::error::{ClientError, RemotingTimeoutError, TooManyRequestsError, object, remoting};
 use crate::remoting::callback_table::{Callback, Invocation};
 use pyo3::intern;
@@ -26,7 +26,7 @@ struct State {
 impl PySend {
     /// Encodes the message ahead of the attempt, since compressing a large body takes milliseconds.
     fn encode(&self, py: Python<'_>) -> PyResult<()> {
-        self.lock().send.made(py, self.sender.get()).map(drop)
+        self.lock().send.encode(py, self.sender.get()).map(drop)
     }
 
     /// Begins the next attempt.
@@ -55,8 +55,8 @@ impl PySend {
         // the lock is released again before hooks run, which are Python code
         let (made, shown, queues) = {
             let send = &mut self.lock().send;
-            let made = send.made(py, sender)?;
-            (made, send.shown(py), send.queues.clone())
+            let made = send.encode(py, sender)?;
+            (made, send.hook_messages(py), send.queues.clone())
         };
         let size = made.get().bytes().len();
         let left = || deadline.saturating_duration_since(Instant::now());
@@ -112,7 +112,7 @@ impl PySend {
     /// Returns the `SendResult`, or raises the error of the send.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let state = self.lock();
-        raised(state.send.progress.end(py, state.send.queues.get())?)
+        result_or_raise(state.send.progress.end(py, state.send.queues.get())?)
     }
 }
 
@@ -143,13 +143,13 @@ struct Attempt {
 
 impl Callback for Attempt {
     fn invocation(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Option<Invocation<'_>>> {
-        let sent = Sent {
+        let sent = SentMessage {
             unique_id: self.outgoing.get().texts.unique_id(),
             queue: self.queue.bind(py),
             address: &self.address,
         };
         let end = match outcome {
-            Ok(answer) => sent.ended(&answer)?,
+            Ok(answer) => sent.outcome(&answer)?,
             Err(error) => object(py, remoting(error)).into_any(),
         };
         let sender = self.sender.get();

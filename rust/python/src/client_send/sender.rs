@@ -7,7 +7,7 @@ use super::in_flight::InFlight;
 use super::outgoing::Outgoing;
 use super::progress::Progress;
 use super::publish_topics::{PublishQueues, PublishTopics};
-use super::result::{Sent, queue_id};
+use super::result::{SentMessage, queue_id};
 use crate::error::{RemotingError, object, remoting};
 use crate::pairs::{Pairs, pairs};
 use crate::remoting::callback_table::Callback;
@@ -45,32 +45,30 @@ pub struct MessageSender {
     pub(super) strategy: Option<FaultStrategy>,
 }
 
-/// Retry rules by kind of send.
+/// Retry rules by kind of send, and by who selects the queue: the producer (any) or the application (selected).
 pub struct Rules {
-    pub(super) waited: Arc<RetryRules>,
-    /// Rules of a blocking send to a queue that the application selected.
-    pub(super) once: Arc<RetryRules>,
-    pub(super) in_callbacks: Arc<RetryRules>,
-    /// Rules of an asynchronous send to a queue that the application selected.
-    pub(super) in_callbacks_there: Arc<RetryRules>,
+    pub(super) sync_any: Arc<RetryRules>,
+    pub(super) sync_selected: Arc<RetryRules>,
+    pub(super) async_any: Arc<RetryRules>,
+    pub(super) async_selected: Arc<RetryRules>,
 }
 
 impl Rules {
     pub fn of(options: &Bound<'_, PyAny>) -> PyResult<Self> {
         let codes = options.getattr("retry_response_codes")?.try_iter()?;
-        let waited = RetryRules {
+        let sync_any = RetryRules {
             retries: options.getattr("retries")?.extract()?,
             response_codes: codes.map(|code| code?.extract()).collect::<PyResult<HashSet<i32>>>()?,
             retry_another_broker: options.getattr("retry_another_broker")?.extract()?,
             ..RetryRules::once().moving()
         };
         let retries = options.getattr("async_retries")?.extract()?;
-        let in_callbacks = RetryRules { retries, is_async: true, ..RetryRules::once().moving() };
+        let async_any = RetryRules { retries, is_async: true, ..RetryRules::once().moving() };
         Ok(Self {
-            once: RetryRules::once().into(),
-            in_callbacks_there: RetryRules { moves: false, ..in_callbacks.clone() }.into(),
-            waited: waited.into(),
-            in_callbacks: in_callbacks.into(),
+            sync_selected: RetryRules::once().into(),
+            async_selected: RetryRules { moves: false, ..async_any.clone() }.into(),
+            sync_any: sync_any.into(),
+            async_any: async_any.into(),
         })
     }
 }
@@ -94,22 +92,22 @@ impl SendState {
     }
 
     /// Returns the encoded message, and encodes it on the first call.
-    pub fn made<'py>(&mut self, py: Python<'py>, sender: &MessageSender) -> PyResult<Bound<'py, Outgoing>> {
+    pub fn encode<'py>(&mut self, py: Python<'py>, sender: &MessageSender) -> PyResult<Bound<'py, Outgoing>> {
         let message = self.message.bind(py);
         if let Ok(made) = message.cast::<Outgoing>() {
             return Ok(made.clone());
         }
         // hooks get the original message
         if self.messages.is_none() {
-            self.messages = Some(shown_as(message)?.unbind());
+            self.messages = Some(hook_messages_of(message)?.unbind());
         }
-        let made = sender.made(message, self.queues.get())?;
+        let made = sender.encode(message, self.queues.get())?;
         self.message = made.clone().into_any().unbind();
         Ok(made)
     }
 
     /// Returns the messages for hooks; empty for Arrow rows.
-    pub fn shown<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+    pub fn hook_messages<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.messages.as_ref().map_or_else(|| PyTuple::empty(py).into_any(), |messages| messages.bind(py).clone())
     }
 
@@ -122,8 +120,8 @@ impl SendState {
         address: &str,
         mode: &str,
     ) -> PyResult<(Option<Bound<'py, PyAny>>, Bound<'py, Outgoing>)> {
-        let made = self.made(py, sender)?;
-        let shown = self.shown(py);
+        let made = self.encode(py, sender)?;
+        let shown = self.hook_messages(py);
         sender.before(made.as_any(), || Ok(shown), self.queues.get(), queue, address, mode)
     }
 }
@@ -167,7 +165,7 @@ impl MessageSender {
         let queues = self.topics.queues_for(message.py(), &message)?;
         let chosen = self.topics.chosen(queues.get(), &message, queue, selector, argument)?;
         // a send to a selected queue is not retried
-        let rules = if chosen.is_some() { &self.rules.once } else { &self.rules.waited };
+        let rules = if chosen.is_some() { &self.rules.sync_selected } else { &self.rules.sync_any };
         let progress = Progress::new(rules, chosen, began, timeout);
         Ok(SendState { queues, message: message.unbind(), messages: messages.map(Bound::unbind), progress })
     }
@@ -184,7 +182,7 @@ impl MessageSender {
         let (context, outgoing) = if self.has_hooks(py)? {
             send.before(py, self, queue, &address, SYNC)?
         } else {
-            (None, send.made(py, self)?)
+            (None, send.encode(py, self)?)
         };
         let deadline = send.progress.deadline();
         let asked = self.with_fields(&outgoing, queue_id(queue)?, |code, fields| {
@@ -192,14 +190,14 @@ impl MessageSender {
             let timeout = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
             self.connections.get().ask(py, &address, interruptible(code, fields, outgoing.get().bytes(), timeout))
         })?;
-        let sent = Sent { unique_id: outgoing.get().texts.unique_id(), queue, address: &address };
-        let end = ended(py, &sent, asked)?;
+        let sent = SentMessage { unique_id: outgoing.get().texts.unique_id(), queue, address: &address };
+        let end = outcome_of(py, &sent, asked)?;
         self.after(context.as_ref(), &end)?;
         Ok(end)
     }
 
     /// Returns a message's request, encoded now if it is not encoded yet.
-    pub fn made<'py>(&self, message: &Bound<'py, PyAny>, queues: &PublishQueues) -> PyResult<Bound<'py, Outgoing>> {
+    pub fn encode<'py>(&self, message: &Bound<'py, PyAny>, queues: &PublishQueues) -> PyResult<Bound<'py, Outgoing>> {
         if let Ok(made) = message.cast::<Outgoing>() {
             return Ok(made.clone());
         }
@@ -217,13 +215,13 @@ impl MessageSender {
         address: &str,
         mode: &str,
     ) -> PyResult<(Option<Bound<'py, PyAny>>, Bound<'py, Outgoing>)> {
-        let (py, made) = (message.py(), self.made(message, queues)?);
+        let (py, made) = (message.py(), self.encode(message, queues)?);
         if !self.has_hooks(py)? {
             return Ok((None, made));
         }
-        let told =
+        let prepared =
             self.hooked.bind(py).call_method1(intern!(py, "before"), (messages()?, made, queue, address, mode))?;
-        let (context, outgoing): (Bound<'py, PyAny>, Bound<'py, PyAny>) = told.extract()?;
+        let (context, outgoing): (Bound<'py, PyAny>, Bound<'py, PyAny>) = prepared.extract()?;
         Ok((Some(context), outgoing.cast_into()?))
     }
 
@@ -302,21 +300,25 @@ impl MessageSender {
 }
 
 /// Returns the messages that hooks get for a send: the message, or nothing for Arrow rows.
-pub fn shown_as<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn hook_messages_of<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = message.py();
     let is_made = message.cast::<Outgoing>().is_ok();
     Ok(if is_made { PyTuple::empty(py) } else { PyTuple::new(py, [message])? }.into_any())
 }
 
 /// Returns a `SendResult`, or raises an error object.
-pub fn raised(end: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+pub fn result_or_raise(end: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     if super::result::is_result(&end)? { Ok(end) } else { Err(PyErr::from_value(end)) }
 }
 
 /// Returns the `SendResult`, or the error object of a connection, which allows a retry. Other errors are raised.
-pub fn ended<'py>(py: Python<'py>, sent: &Sent<'_, 'py>, asked: Result<OwnedCommand>) -> PyResult<Bound<'py, PyAny>> {
+pub fn outcome_of<'py>(
+    py: Python<'py>,
+    sent: &SentMessage<'_, 'py>,
+    asked: Result<OwnedCommand>,
+) -> PyResult<Bound<'py, PyAny>> {
     match asked {
-        Ok(answer) => sent.ended(&answer),
+        Ok(answer) => sent.outcome(&answer),
         Err(error) => {
             let error = remoting(error);
             if error.is_instance_of::<RemotingError>(py) { Ok(object(py, error).into_any()) } else { Err(error) }

@@ -6,7 +6,7 @@ use super::progress::{Progress, ends_attempt};
 use super::publish_topics::{PublishQueues, PublishTopics};
 use super::result::queue_id;
 use super::send::PySend;
-use super::sender::{ASYNC, MessageSender, ONEWAY, Rules, raised, shown_as};
+use super::sender::{ASYNC, MessageSender, ONEWAY, Rules, hook_messages_of, result_or_raise};
 use crate::error::object;
 use crate::remoting::connections::Connections;
 use pyo3::prelude::*;
@@ -62,7 +62,7 @@ impl MessageSender {
                 break send.progress.end(py, send.queues.get())?;
             }
         };
-        raised(end)
+        result_or_raise(end)
     }
 
     /// Sends a message asynchronously. `callback` is called exactly once with the `SendResult` or the error, unless
@@ -83,11 +83,11 @@ impl MessageSender {
         let queues = this.topics.queues_for(py, &message)?;
         let chosen = this.topics.chosen(queues.get(), &message, queue, selector, argument)?;
         let began = Instant::now();
-        let rules = if chosen.is_some() { &this.rules.in_callbacks_there } else { &this.rules.in_callbacks };
+        let rules = if chosen.is_some() { &this.rules.async_selected } else { &this.rules.async_any };
         let mut progress = Progress::new(rules, chosen, began, timeout);
         let (queue, broker_name) = progress.begin(py, queues.get(), this.strategy())?;
         let address = this.topics.address_of(py, &queues.get().topic, &broker_name)?;
-        let shown = || messages.map_or_else(|| shown_as(&message), Ok);
+        let shown = || messages.map_or_else(|| hook_messages_of(&message), Ok);
         let (context, outgoing) = this.before(&message, shown, queues.get(), &queue, &address, ASYNC)?;
         let left = progress.deadline().saturating_duration_since(Instant::now()).as_secs_f64();
         if let Err(error) = this.in_flight.get().take(py, outgoing.get().bytes().len(), left.max(0.0)) {

@@ -51,8 +51,8 @@ pub fn seconds(timeout: f64) -> Duration {
     Duration::try_from_secs_f64(timeout).unwrap_or_default().clamp(Duration::from_millis(1), LONGEST)
 }
 
-// short enough to be added to any time without overflow
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+/// Upper limit of timeouts, short enough to be added to any time without overflow.
+pub const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// Returns a request whose wait ends on Ctrl-C.
 pub fn interruptible<'a>(code: i32, fields: &'a [(&'a str, Value<'a>)], body: &'a [u8], timeout: Duration) -> Ask<'a> {

@@ -75,7 +75,7 @@ impl Master {
         self.copied(self.dir.path())
     }
 
-    /// As much of the log as this one has, of a store that has it, too.
+    /// Reads as many bytes of another store's log as this log has.
     pub fn copied(&self, store: &Path) -> Vec<u8> {
         let mut bytes = files(&store.join("commitlog"));
         bytes.truncate((self.end() - self.appender.live().log_bounds().0) as usize);

@@ -110,7 +110,7 @@ impl Copy {
 
     fn check_keeps(&self, topic: &str) -> Result<()> {
         let names = &self.note.topics;
-        if names.is_empty() || names.iter().any(|names| names == topic) {
+        if names.is_empty() || names.iter().any(|name| name == topic) {
             return Ok(());
         }
         let (path, names) = (self.store.root().display(), names.join(", "));

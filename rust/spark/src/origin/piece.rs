@@ -37,7 +37,7 @@ impl TopicPiece {
     /// Cuts ranges as [`cut`] does; `address_of` returns a broker's address.
     ///
     /// # Errors
-    /// As [`cut`].
+    /// Fails like [`cut`].
     pub fn cut(
         ranges: Vec<QueueRange>,
         max_rows: i64,

@@ -68,7 +68,7 @@ impl PieceReader {
     /// configuration.
     ///
     /// # Errors
-    /// As [`RangeReader::advance`] and [`CopyRows::advance`].
+    /// Fails like [`RangeReader::advance`] and [`CopyRows::advance`].
     pub fn advance(&mut self, wait: Duration) -> Result<Step> {
         match &mut self.origin {
             Origin::Pulls(reader) => Ok(reader.advance(wait)?),
@@ -108,7 +108,7 @@ impl PieceReader {
     /// Converts answers of [`advance`](Self::advance) to Arrow batches.
     ///
     /// # Errors
-    /// As [`unreadable`](Self::unreadable).
+    /// Fails like [`unreadable`](Self::unreadable).
     pub fn batches(&mut self, answers: &[PulledAnswer]) -> Result<Vec<RecordBatch>> {
         Ok(match &mut self.origin {
             Origin::Pulls(reader) => reader.batches(answers)?,
