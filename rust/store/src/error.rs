@@ -15,14 +15,14 @@ pub enum Error {
         path: PathBuf,
         source: io::Error,
     },
-    /// The disk has no room for a file of the commit log. Such a file is allocated as a whole.
+    /// The disk has no room for a new file of the commit log. Such a file gets all its blocks when it is created.
     #[error("{path}: {}", no_room(*needed, *free), path = path.display())]
     NoRoom {
-        /// The file of the log, or the store.
+        /// Path of the new file, or of the store directory.
         path: PathBuf,
-        /// Size of the file.
+        /// Size of the new file in bytes.
         needed: u64,
-        /// Free bytes on the disk.
+        /// Free bytes on its disk.
         free: u64,
     },
     /// Bytes in a file contradict the format.
@@ -64,20 +64,21 @@ pub enum Error {
     #[error("{path}: {reason}", path = path.display())]
     Busy {
         path: PathBuf,
-        /// The lock's owner, and the next step.
+        /// Names the process that has locked the store, and the user's next step.
         reason: String,
     },
     /// A store that accepts no messages: it is closed, its disk is too full, or a write or a flush has failed.
     #[error("{path}: {reason}", path = path.display())]
     NotWritable {
         path: PathBuf,
-        /// The cause, and the next step.
+        /// The cause of the refusal, and the user's next step.
         reason: String,
     },
     /// A method of a closed store was called.
     #[error("{path}: the store is closed", path = path.display())]
     Closed { path: PathBuf },
-    /// A signal handler called a scan or tail that the interrupted thread is already running.
+    /// A signal handler called a method of a scan or tail while the interrupted thread was inside a method of the
+    /// same object.
     #[error(
         "{what} is at work in this thread, which a signal interrupted; have the handler set a flag, and ask afterwards"
     )]
@@ -86,7 +87,7 @@ pub enum Error {
     #[error("{path}: stored before offset {position}, but not on the disk in time", path = path.display())]
     FlushTimeout {
         path: PathBuf,
-        /// Offset in the commit log behind the last of the messages.
+        /// Physical offset of the end of the last message.
         position: u64,
     },
     /// The user interrupted the call (Ctrl-C).
@@ -118,7 +119,8 @@ impl Error {
         Self::Io { path: path.as_ref().to_path_buf(), source }
     }
 
-    /// Returns the error for a file of an open store that another process has changed. Afterwards the store refuses appends.
+    /// Returns the error for a file of an open store that another process has changed. A store with such a file
+    /// refuses all later appends.
     pub fn changed_by_another(path: impl AsRef<Path>, what: impl std::fmt::Display) -> Self {
         let reason = format!(
             "another process has changed the file: {what}; nothing is appended any more. Close the store, and open it again: that \
@@ -135,7 +137,7 @@ impl Error {
         matches!(self, Self::Io { source, .. } if source.kind() == io::ErrorKind::Unsupported)
     }
 
-    /// Whether the error is a full disk, or a full quota of the user.
+    /// Returns whether the cause is a full disk, or the user's quota on the disk.
     pub fn is_disk_full(&self) -> bool {
         match self {
             Self::Io { source, .. } => {
@@ -156,7 +158,7 @@ impl Error {
     }
 }
 
-/// Formats [`Error::NoRoom`] without the path.
+/// Returns the message of [`Error::NoRoom`], without the path.
 pub fn no_room(needed: u64, free: u64) -> String {
     format!(
         "expected room for a file of the commit log, {needed} bytes, got {free} that are free; with a smaller \

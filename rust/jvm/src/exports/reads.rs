@@ -17,7 +17,7 @@ use std::time::Duration;
 exports! {
     "org.rmqfast.spark.Native"
 
-    /// Whether options select a live cluster instead of a store directory.
+    /// Returns whether options select a live cluster instead of a store directory.
     fn is_topic(env, options => Texts<'a>) -> jboolean {
         Ok(names_a_cluster(&java::pairs(env, &options)?))
     }

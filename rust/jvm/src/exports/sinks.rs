@@ -56,7 +56,7 @@ exports! {
         Ok(is_taken?)
     }
 
-    /// Whether the last block was taken. Waits up to `WAIT`.
+    /// Returns whether the last block was taken. Waits up to `WAIT`.
     fn is_taken(env, mut writer => Handle<TopicWriter>) -> jboolean {
         let is_taken = writer.get().push_waiting(WAIT);
         java::log(env, &writer.get().take_log())?;

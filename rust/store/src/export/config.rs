@@ -10,13 +10,14 @@ use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The file with the offsets up to which a broker has delivered the delay topic.
+/// Name of the file with the offsets up to which a broker has delivered each queue of the delay topic.
 const DELAY_OFFSETS: &str = "delayOffset.json";
 /// Number of queues of the delay topic: one for each delay level in a broker's default configuration.
 const DELAY_QUEUES: i32 = 18;
 
-/// Writes `config/topics.json` with the topics in `asked`, or all topics. Uses the source's entry of a topic if it has one. Also copies how
-/// far the delay topic is delivered, otherwise a broker would deliver all of it again. Returns the files written.
+/// Writes `config/topics.json` with the topics in `asked`, or with all topics if `asked` is `None`. A topic keeps its
+/// entry of the source store, if the source has one. Also copies `delayOffset.json`; without this file a broker would
+/// deliver all delayed messages again. Returns the paths of the written files.
 pub fn write(store: &MessageStore, lists: &Lists, asked: Option<&[String]>, root: &Path) -> Result<Vec<PathBuf>> {
     let directory = root.join("config");
     fs::create_dir_all(&directory).map_err(|e| Error::io(&directory, e))?;
@@ -57,7 +58,8 @@ fn topics(store: &MessageStore, lists: &Lists, asked: Option<&[String]>) -> Valu
     config
 }
 
-/// Creates the entry that a broker writes for a topic created by hand, with as many queues as the source has.
+/// Creates a topic's entry in `topics.json`, like the entry of a topic that an operator creates, with as many queues
+/// as the source has.
 fn entry(name: &str, lists: &Lists) -> Value {
     let last = lists.bounds().get(name).and_then(|queues| queues.keys().max().copied()).unwrap_or(0);
     let least = if name == DELAY_TOPIC { DELAY_QUEUES } else { 1 };

@@ -168,7 +168,7 @@ impl Exporter {
         Ok(())
     }
 
-    /// Flushes all files, then records that in the checkpoint.
+    /// Flushes all files, then writes the checkpoint, which says that everything is on the disk.
     fn finish(mut self, store: &MessageStore, request: &ScanRequest, root: &Path) -> Result<ExportReport> {
         self.drain()?;
         // After the last write to the queues, since a write changes the modification times.

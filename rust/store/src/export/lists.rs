@@ -30,7 +30,8 @@ pub struct Lists {
     bounds: Topics,
     has_queues: bool,
     delayed: Vec<ConsumeQueue>,
-    /// For each queue: the first byte of each file, and the store time of the file's last message in milliseconds.
+    /// For each queue, by its number: the start offset of each of its files, and the store time in milliseconds of
+    /// the last message in that file.
     times: Vec<Vec<(u64, i64)>>,
     topic_hash: TopicHash,
     store_ms: i64,
@@ -75,7 +76,8 @@ impl Lists {
         (0..self.queues.len() as u32).map(|number| &*self.queues.topic(number).name)
     }
 
-    /// Lists a record in its queue and in the index. `physical_offset` is its new offset, and `log_file` the start of its log file.
+    /// Adds a record to its consume queue and to the index. `physical_offset` is the record's offset in the new log,
+    /// `log_file` the first offset of the new log file that contains the record.
     pub fn dispatch(&mut self, message: &Message<'_>, physical_offset: i64, log_file: i64) -> Result<()> {
         self.index(message, physical_offset)?;
         if !message.layout().is_dispatched() {
@@ -111,15 +113,17 @@ impl Lists {
         Ok(())
     }
 
-    /// Returns topic and queue offset of a record. `None` if the source has no such queue or offset, since no checksum covers these fields.
+    /// Returns topic and queue offset of a record, or `None` if the source has no queue with that offset. The check
+    /// is needed because no checksum covers these fields.
     fn place_of<'a>(&self, message: &Message<'a>) -> Option<(&'a str, i64)> {
         let topic = std::str::from_utf8(message.topic()).ok().filter(|name| is_directory_name(name))?;
         let (_, end) = self.bounds.get(topic)?.get(&message.queue_id())?;
         Some((topic, message.queue_offset())).filter(|(_, offset)| (0..*end).contains(offset))
     }
 
-    /// Returns the tags code of a message. In the delay topic it is the time of delivery, which depends on the configuration of the broker
-    /// that wrote the store, so it is copied from the source's queue.
+    /// Returns the tag hash of a message. In the delay topic this field is the time of delivery, which depends on the
+    /// configuration of the broker that wrote the store. So for that topic the value is copied from the source's
+    /// queue.
     fn tags_code(&self, message: &Message<'_>, topic: &str) -> Result<i64> {
         if topic == DELAY_TOPIC
             && let Some(queue) = self.delayed.iter().find(|queue| queue.queue_id() == message.queue_id())

@@ -9,7 +9,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The locked directory. It is removed when dropped, unless [`finish`](Self::finish) was called.
+/// Owns and locks the directory. Dropping it removes the directory, unless [`finish`](Self::finish) was called.
 #[derive(Debug)]
 pub struct Partial {
     out: PathBuf,

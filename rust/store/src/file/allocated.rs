@@ -1,5 +1,6 @@
-//! A file of a store, open for writing. Its blocks are allocated before bytes are written to them. So a full disk is an error of the
-//! allocation, and never a half-written record or a signal in a map. A file grows step by step, or has all its blocks from the start.
+//! A file of a store, open for writing. Its blocks are allocated before bytes are written to them. So on a full disk
+//! the allocation fails, before any byte is written. Without it a full disk would leave half a record, or raise a
+//! signal when a map is written. A file grows step by step, or has all its blocks from the start.
 //!
 //! Source: `MappedFile.init`, which creates a file at full length but without blocks.
 use super::disk::{self, Call};
@@ -14,7 +15,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// Bytes per write where the file system cannot allocate blocks.
+/// Number of zeroes per write, on file systems that cannot allocate blocks.
 const ZEROES: usize = 1 << 20;
 /// A growing file is allocated up to the first of these lengths that suffices, then up to multiples of the last one.
 const STEPS: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
@@ -59,13 +60,13 @@ impl AllocatedFile {
         disk::call(Call::Write, &self.path, || self.file.write_all_at(bytes, at))
     }
 
-    /// Returns the eight bytes at `at`. `None` if the file ends before.
+    /// Returns the eight bytes at `at`, or `None` if the file is too short.
     pub fn word(&self, at: u64) -> Option<[u8; 8]> {
         let mut word = [0; 8];
         self.file.read_exact_at(&mut word, at).ok().map(|()| word)
     }
 
-    /// Fills `out` with the bytes from `at` on. An error if the file ends before.
+    /// Fills `out` with the bytes from `at` on. Fails if the file is too short.
     pub fn read(&self, out: &mut [u8], at: u64) -> Result<()> {
         self.file.read_exact_at(out, at).map_err(|e| Error::io(&self.path, e))
     }
@@ -124,7 +125,8 @@ impl AllocatedFile {
         map.map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Whether the file system writes to the allocated blocks. A file system that copies on write does not.
+    /// Returns whether the file system writes into allocated blocks. A file system that copies on write does not: it
+    /// takes new blocks for each write.
     pub fn keeps_blocks(&self) -> Result<bool> {
         blocks::keeps_blocks(&self.file).map_err(|e| Error::io(&self.path, e))
     }
@@ -139,8 +141,8 @@ impl AllocatedFile {
     }
 }
 
-/// Returns the free bytes on the disk of `path`: those for this user, and those with the reserve of root. `None` if the system does not
-/// report them.
+/// Returns the free bytes on the disk of `path`, first for this user, then for root, who may also use the reserve.
+/// `None` if the system does not report them.
 pub fn free_bytes(path: &Path) -> Option<(u64, u64)> {
     let space = os_disk::space(path).ok()?;
     Some((space.usable, space.free))
@@ -162,7 +164,8 @@ fn write_zeroes(file: &File, from: u64, len: u64) -> io::Result<()> {
     in_parts(from, len, |at, part| file.write_all_at(part, at))
 }
 
-/// Allocates blocks where the file system has no call for it: writes the bytes of the file again, and zeroes behind its end.
+/// Allocates blocks on a file system that cannot allocate without writing. Writes the existing bytes of the file
+/// again, and zeroes behind its end.
 fn rewrite(file: &File, from: u64, len: u64) -> io::Result<()> {
     in_parts(from, len, |at, part| {
         let there = file.metadata()?.len().saturating_sub(at).min(part.len() as u64);

@@ -1,4 +1,5 @@
-//! A file to which records are appended. Writes go through a map if the file system keeps allocated blocks, otherwise through `pwrite`.
+//! A file to which records are appended. Writes go through a map if the file system writes into allocated blocks,
+//! otherwise through `pwrite`.
 //!
 //! A write through a map is a copy in memory, while a system call takes longer than copying a small record. Blocks are allocated first,
 //! since a write through a map to a full disk raises a signal. A file system that copies on write may need new blocks even for allocated
@@ -19,7 +20,7 @@ pub struct AppendFile {
 }
 
 impl AppendFile {
-    /// Maps `file` if that is safe.
+    /// Creates the writer, with a map of `file` if writes through a map are safe on its file system.
     pub fn new(file: AllocatedFile) -> Result<Self> {
         Ok(Self { map: file.write_map()?, file: file.into() })
     }
@@ -37,8 +38,8 @@ impl AppendFile {
         self.map.is_some()
     }
 
-    /// Writes `bytes` at `at`, and the range `last` of them last: a reader that sees `last` sees all bytes. After an error any part may be
-    /// written.
+    /// Writes `bytes` at `at`. The bytes of the range `last` are written after all others, so a reader that sees
+    /// these bytes sees all bytes. After an error any part may be written.
     pub fn write(&mut self, bytes: &[u8], at: u64, last: Range<usize>) -> Result<()> {
         match &mut self.map {
             Some(map) => disk::call(Call::Write, self.file.path(), || map.write(bytes, at, last)),
@@ -46,7 +47,8 @@ impl AppendFile {
         }
     }
 
-    /// Checks that no other process has truncated the file. It must have `len` bytes, and all bytes before `end`.
+    /// Fails if another process has truncated the file. `len` is the expected length of the file. If the map shows
+    /// that the bytes up to `end` still exist, the check costs no system call.
     #[inline]
     pub fn check(&self, end: u64, len: u64) -> Result<()> {
         match self.map.as_ref().and_then(|map| map.has(end)) {
@@ -64,7 +66,8 @@ impl AppendFile {
         }
     }
 
-    /// Checks only whether a write hit pages that another process has truncated. This is enough for files that can be rebuilt from the log.
+    /// Fails if a write hit pages that another process has truncated. Makes no other check, which is enough for files
+    /// that can be rebuilt from the log.
     #[inline]
     pub fn check_lost(&self, len: u64) -> Result<()> {
         if self.is_lost() { self.check_len(len) } else { Ok(()) }

@@ -1,6 +1,6 @@
-//! All calls to the disk go through this module: creating, writing, flushing, renaming, removing, listing and reading files. So a test can
-//! observe the calls, let them fail, or compute what a power loss would leave. Exceptions are the creation of directories, and writes to
-//! the index, which go through a map.
+//! All calls to the disk go through this module: creating, writing, flushing, renaming, removing, listing and reading
+//! files. So tests can observe the calls, make them fail, or compute the files that a power loss would leave.
+//! Exceptions are the creation of directories, and writes to the index, which go through a map.
 use crate::{Error, Result};
 use std::fs;
 use std::io;

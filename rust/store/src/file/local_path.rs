@@ -46,7 +46,8 @@ fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Whether the string begins like `s3://`, or like `s3:/`, which path libraries turn `s3://` into. A single letter is a Windows drive.
+/// Returns whether the string begins like `s3://`, or like `s3:/`, into which libraries for paths shorten `s3://`. A
+/// single letter before the colon is a Windows drive, not a URL.
 fn is_url(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else { return false };
     let is_scheme = scheme.len() > 1 && scheme.starts_with(|c: char| c.is_ascii_alphabetic());

@@ -54,7 +54,8 @@ impl StoreLock {
         Ok(lock)
     }
 
-    /// Whether a process, perhaps this one, has locked the store at `root`. Its last record may be incomplete then.
+    /// Returns whether any process, including this one, has locked the store at `root`. If so, the last record of its
+    /// log may be incomplete.
     pub fn is_held(root: &Path) -> bool {
         let Ok(facts) = facts_at(root) else { return false };
         let ours = Ownership { directory: facts.id, process: std::process::id() };

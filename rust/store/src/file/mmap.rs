@@ -39,7 +39,7 @@ impl OwnedMap {
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), true)?, map })
     }
 
-    /// Whether an access has hit pages that another process has truncated.
+    /// Returns whether an access has hit pages that another process has truncated.
     #[inline]
     pub fn is_lost(&self) -> bool {
         self.guard.is_lost()
@@ -60,7 +60,8 @@ impl DerefMut for OwnedMap {
     }
 }
 
-/// A map to read a file to which this process appends. Appends go behind the bytes that are read.
+/// A map for reading a file to which this process appends. Readers only use bytes that the appender has published,
+/// and appends go behind these bytes.
 #[derive(Debug)]
 pub struct ReadMap {
     guard: Guard,
@@ -74,24 +75,27 @@ impl ReadMap {
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), false)?, map })
     }
 
-    /// Returns all bytes. Bytes that are not published yet may change while they are read, so no decision may depend on them.
+    /// Returns all bytes. Bytes that the appender has not published yet may change while they are read, so no
+    /// decision may depend on them.
     pub fn bytes(&self) -> &[u8] {
         self.slice(0, self.map.len()).unwrap_or_default()
     }
 
-    /// Whether the file still has all bytes before `end`. See [`WriteMap::has`].
+    /// Returns whether the file still has all bytes before `end`. See [`WriteMap::has`].
     #[inline]
     pub fn has(&self, end: u64) -> Option<bool> {
         has(&self.map, &self.guard, end)
     }
 
-    /// Returns the position of the first lost byte that an access has hit, or `u64::MAX`.
+    /// Returns the position of the first byte that an access did not find, because another process had truncated the
+    /// file. `u64::MAX` if all accesses succeeded.
     #[inline]
     pub fn lost_from(&self) -> u64 {
         self.guard.lost_from() as u64
     }
 
-    /// Returns `len` bytes at `at`, all of which must be published. `None` if the file ends before.
+    /// Returns `len` bytes at `at`, or `None` if the file is too short. The appender must have published all of these
+    /// bytes.
     #[inline]
     pub fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
         at.checked_add(len as u64).filter(|end| *end <= self.map.len() as u64)?;
@@ -120,8 +124,8 @@ impl WriteMap {
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), true)?, map: map.into() })
     }
 
-    /// Whether the file still has all bytes before `end`, without a system call. `None` if `end` is in the last page; then only `fstat` can
-    /// tell.
+    /// Returns whether the file still has all bytes before `end`, without a system call. `None` if `end` is in the
+    /// last page; then only `fstat` can tell.
     ///
     /// A write to the last page of a truncated file raises no signal, and its bytes are lost. So this reads a byte of the page behind
     /// `end`, which exists only if the file continues behind the written page.
@@ -135,7 +139,7 @@ impl WriteMap {
         self.guard.is_lost()
     }
 
-    /// Returns the eight bytes at `at`. `None` if the file ends before.
+    /// Returns the eight bytes at `at`, or `None` if the file is too short.
     #[inline]
     pub fn word(&self, at: u64) -> Option<[u8; 8]> {
         at.checked_add(8).filter(|end| *end <= self.map.len() as u64)?;
@@ -143,7 +147,8 @@ impl WriteMap {
         Some(unsafe { std::ptr::read_volatile(self.map.as_ptr().add(at as usize).cast()) })
     }
 
-    /// Writes `bytes` at `at`, and the range `last` of them last: a reader that sees `last` sees all bytes. Fails if the file is too short.
+    /// Writes `bytes` at `at`. The bytes of the range `last` are written after all others, so a reader that sees
+    /// these bytes sees all bytes. Fails if the file is too short.
     #[inline]
     pub fn write(&mut self, bytes: &[u8], at: u64, last: Range<usize>) -> io::Result<()> {
         let end = at.checked_add(bytes.len() as u64).filter(|end| *end <= self.map.len() as u64);

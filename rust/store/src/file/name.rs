@@ -6,7 +6,7 @@ pub fn of_offset(offset: u64) -> String {
     format!("{offset:020}")
 }
 
-/// Parses the offset in a name. `None` for a stray file.
+/// Parses the offset in a name. `None` for any other name, which belongs to a stray file.
 pub fn offset(name: &str) -> Option<u64> {
     let digits = name.len() == DIGITS && name.bytes().all(|b| b.is_ascii_digit());
     digits.then(|| name.parse().ok()).flatten().filter(|offset| *offset <= i64::MAX as u64)

@@ -14,7 +14,7 @@ pub enum Place {
     Absent,
     /// A symbolic link whose target does not exist.
     DeadLink,
-    /// A file, a directory or anything else. Links are followed.
+    /// The path leads to a file, directory or other object. Links are followed.
     There(Metadata),
 }
 
@@ -46,7 +46,7 @@ impl Place {
     }
 }
 
-/// Whether the name exists, even as a dead link.
+/// Returns whether the name exists, even as a dead link.
 pub fn exists(path: &Path) -> Result<bool> {
     Place::look(path).map(|place| !matches!(place, Place::Absent))
 }

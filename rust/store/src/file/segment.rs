@@ -63,7 +63,7 @@ impl Segment {
         self.file.metadata().map(|meta| meta.len()).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Whether the path now leads to another file, or does not exist.
+    /// Returns whether the path now leads to another file, or does not exist.
     pub fn is_replaced(&self) -> bool {
         facts_of(&self.file).map(|ours| ours.id).ok() != facts_at(&self.path).map(|named| named.id).ok()
     }

@@ -47,7 +47,7 @@ impl Segments {
         Ok(segments)
     }
 
-    /// Lists a directory with the name of a segment as a missing file, unless it is behind all files.
+    /// Counts a directory with the name of a segment as a missing file, unless its offset is behind all files.
     fn take_directories(&mut self) -> Result<()> {
         let last = self.files.last().map_or(u64::MAX, |file| file.base);
         for path in std::mem::take(&mut self.strays) {
@@ -64,7 +64,7 @@ impl Segments {
         Ok(())
     }
 
-    /// Counts a file as stray if it begins within the file before it, at an offset where no segment can begin.
+    /// Counts a file as stray if it begins inside the file before it, at an offset where no segment can begin.
     fn pass_over_misplaced(&mut self) {
         let size = self.file_size().unwrap_or(1);
         let mut end = 0;

@@ -9,8 +9,9 @@ use std::path::Path;
 /// Bytes copied at a time.
 const STEP: u64 = 1 << 20;
 
-/// Copies the first `len` bytes of `file` to `temporary`, and renames the copy to the lost name. With `has_blocks` all blocks are
-/// allocated. The open file must not be written to any more. After an error there is no new file.
+/// Restores a removed file. Copies the first `len` bytes of the open `file` to `temporary`, and renames the copy to
+/// the removed name. With `has_blocks` all blocks are allocated. Nobody may write to the open file any more. After an
+/// error no file has the removed name.
 pub fn write_back(file: &AllocatedFile, len: u64, has_blocks: bool, temporary: &Path) -> Result<()> {
     let _ = fs::remove_file(temporary);
     let new =
@@ -26,7 +27,7 @@ pub fn write_back(file: &AllocatedFile, len: u64, has_blocks: bool, temporary: &
     file.path().ancestors().skip(1).take(3).try_for_each(sync_directory)
 }
 
-/// Copies the ranges that have blocks. All other ranges are zero in both files.
+/// Copies the ranges that have blocks. All other ranges read as zero in both files.
 fn copy(file: &AllocatedFile, new: &AllocatedFile, len: u64) -> Result<()> {
     let mut buffer = vec![0; STEP.min(len) as usize];
     for range in file.stored_ranges(len) {

@@ -9,7 +9,7 @@ use crate::format::tag::java_hash;
 
 const ALL: &str = "*";
 const SEPARATOR: &str = "||";
-/// Up to this number of tags, comparing one by one is faster than a table.
+/// Maximum number of tags to compare one by one. For more tags a table is faster.
 const FEW: usize = 8;
 
 /// The messages that a subscription by tag selects. The default is `*`.
@@ -63,7 +63,8 @@ impl TagExpression {
         &self.codes
     }
 
-    /// Compares the tags code of a consume-queue unit. The record of a matching unit must still pass [`Self::matches`].
+    /// Compares the tag hash in a consume-queue entry. If it matches, the record must still pass [`Self::matches`],
+    /// since two tags may have the same hash.
     #[inline]
     pub fn codes_match(&self, tags_code: i64) -> bool {
         // RocketMQ compares `tagsCode.intValue()`, which is the lower half.
@@ -77,7 +78,7 @@ impl TagExpression {
         }
     }
 
-    /// Compares the TAGS property of a message. A message without a tag matches only `*`.
+    /// Compares the TAGS property of a message. Only `*` matches a message without a tag.
     pub fn matches(&self, tag: Option<&[u8]>) -> bool {
         match tag {
             _ if self.all => true,
@@ -119,7 +120,7 @@ impl CodeTable {
     }
 }
 
-/// A bitmap of the low bits of the codes. Rejects nearly every other code without a search.
+/// A bitmap of the low bits of the hashes. It rejects nearly every hash that is not in the set without a search.
 #[derive(Debug, Clone)]
 struct CodeBits {
     words: Box<[u64]>,

@@ -25,7 +25,7 @@ pub const FILE_SIZE: usize = 4096;
 pub const MIN_LEN: usize = 24;
 /// Length of all of RocketMQ's fields, those of 5.x included.
 const LEN: usize = 40;
-/// Position of this project's own fields, which hold the flushed end.
+/// Position of the fields of this project, which hold the flushed end of the log.
 const END_AT: usize = 4064;
 const END_MAGIC: [u8; 4] = *b"REND";
 /// Bytes from `END_AT` that the CRC covers.
@@ -38,7 +38,7 @@ const SAFETY_MS: i64 = 3000;
 pub struct Checkpoint {
     /// Store time of the last message flushed to the commit log.
     pub physic_msg_timestamp: i64,
-    /// Store time of the last message flushed to its consume queue.
+    /// Store time of the last message whose consume-queue entry is flushed.
     pub logics_msg_timestamp: i64,
     /// Store time of the last message in a flushed index file.
     pub index_msg_timestamp: i64,

@@ -1,16 +1,4 @@
-//! Compressed message bodies: which codec the system flag names, and the codecs, with a limit on the length of their output.
-//!
-//! | sysFlag & 0x700 | codec | bytes | bytes behind the stream |
-//! |---|---|---|---|
-//! | 0x000, 0x300 | ZLIB | an RFC 1950 stream | are ignored |
-//! | 0x100 | LZ4 | LZ4 frames | up to 3 bytes are ignored; more must be a frame, read on or skippable |
-//! | 0x200 | ZSTD | Zstandard frames | must be a frame, read on |
-//!
-//! This is what Java's streams accept. ZLIB has an Adler-32 and detects a flipped byte. LZ4 and ZSTD, as Java writes them, have no
-//! checksum: a flip in their literals is detected only by the record's BODYCRC. An empty input is an error here, while Java's ZLIB returns
-//! an empty body. No client compresses an empty body.
-//!
-//! Source: `CompressionType.findByValue`, `ZlibCompressor`, `Lz4Compressor`, `ZstdCompressor`.
+//! Compressed message bodies. The system flag names the codec; the length of the decompressed body is limited.
 use super::malformed::{Expected, Malformed};
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};

@@ -93,12 +93,13 @@ fn quote_integer_keys(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Whether `token` is an integer and a colon follows. A sign alone is no integer.
+/// Returns whether `token` is an integer and a colon follows. A lone sign is not an integer.
 fn is_key(token: &[u8], rest: &[u8]) -> bool {
     token.last().is_some_and(u8::is_ascii_digit) && rest.trim_ascii_start().first() == Some(&b':')
 }
 
-/// Returns the length of a string from behind its opening quote to behind its closing quote, or to the end of `text`.
+/// Returns the length of a string, closing quote included. `text` begins behind the opening quote. Without a closing
+/// quote the string ends with `text`.
 fn string_len(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(mark) = memchr2(b'"', b'\\', &text[at..]) {
@@ -112,7 +113,8 @@ fn string_len(text: &[u8]) -> usize {
     text.len()
 }
 
-/// Converts the parser's error. Its position refers to the quoted text, so the column is mapped back to the original.
+/// Converts the parser's error. The parser read the text with quoted keys, so the column is mapped back to the
+/// original text.
 fn syntax_error(text: &[u8], error: &serde_json::Error) -> ConfigError {
     let (line, column) = (error.line(), error.column());
     let words = error.to_string();

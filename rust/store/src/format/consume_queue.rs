@@ -14,10 +14,12 @@ pub const UNIT_SIZE: usize = 20;
 /// Size field of a pre-blank unit. RocketMQ fills a file with such units if the queue's first message is in the middle of the file.
 pub const PRE_BLANK_SIZE: i32 = i32::MAX;
 
-/// Tags code of a unit that replaces a lost or left-out message. Brokers compare only the lower half, which is 0: no tag.
+/// Tag hash in the entry of a lost or left-out message. Brokers compare only the lower half, which is 0, the hash of
+/// no tag.
 pub const LEFT_OUT: i64 = 1 << 32;
 
-/// Whether a tags code is an address in `consumequeue_ext` (`ConsumeQueueExt.isExtAddr`). Such a code is not a tag hash.
+/// Returns whether a tags code is an address in `consumequeue_ext` (`ConsumeQueueExt.isExtAddr`). Such a code is not
+/// a tag hash.
 #[inline]
 pub fn is_ext_address(tags_code: i64) -> bool {
     tags_code < i64::from(i32::MIN)
@@ -37,19 +39,21 @@ pub struct Unit {
 }
 
 impl Unit {
-    /// A unit before the first message of a queue. It stands for no message.
+    /// An entry before the first message of a queue. It does not belong to any message.
     pub const PRE_BLANK: Self = Self { physical_offset: 0, size: PRE_BLANK_SIZE, tags_code: 0 };
 
-    /// Creates the last unit of a queue that has lost its last messages. The unit spans the log file before `log_file` and the first byte
-    /// of `log_file`. RocketMQ finds no message there, and counts the log as dispatched up to that byte (`ConsumeQueue.maxPhysicOffset`).
-    /// The size of a pre-blank unit would count more bytes as dispatched than exist. `file_size` is the size of a file of the log.
+    /// Creates the last entry of a queue that has lost its last messages. The entry spans the log file before
+    /// `log_file` and the first byte of `log_file`. RocketMQ finds no message there, and counts the log as dispatched
+    /// up to that byte (`ConsumeQueue.maxPhysicOffset`). The size of a pre-blank entry would make RocketMQ count
+    /// bytes that do not exist. `file_size` is the size of a log file.
     pub const fn last_left_out(log_file: i64, file_size: i32) -> Self {
         Self { physical_offset: log_file - file_size as i64, size: file_size.saturating_add(1), tags_code: LEFT_OUT }
     }
 
-    /// Creates a unit that replaces a lost or left-out message in the middle of a queue. RocketMQ reads it as pre-blank, although it writes
-    /// pre-blank units only at a queue's beginning. In the last position of a queue file `log_file` is the start of the log file with the
-    /// queue's next message, so that a broker removes both files together. In all other positions `log_file` is 0.
+    /// Creates an entry that replaces a lost or left-out message in the middle of a queue. RocketMQ reads it as
+    /// pre-blank, although it writes pre-blank entries only at the beginning of a queue. For the last entry of a
+    /// queue file, `log_file` is the start of the log file with the queue's next message, so that a broker removes
+    /// both files together. For all other entries `log_file` is 0.
     pub const fn left_out(log_file: i64) -> Self {
         Self { physical_offset: log_file, size: PRE_BLANK_SIZE, tags_code: LEFT_OUT }
     }
@@ -70,14 +74,15 @@ impl Unit {
         out
     }
 
-    /// Returns the commit log offset behind the unit's record, or 0 if the unit points to no record.
+    /// Returns the commit log offset at which the record of the entry ends, or 0 if the entry points to no record.
     #[inline]
     pub fn end(&self) -> u64 {
         let number = |value: i64| u64::try_from(value).unwrap_or(0);
         number(self.physical_offset).saturating_add(number(self.size.into()))
     }
 
-    /// Whether the unit points to a record. The size decides, since an unwritten unit is all zero and offset 0 is legal.
+    /// Returns whether the unit points to a record. The size decides, since an unwritten unit is all zero and offset
+    /// 0 is legal.
     #[inline]
     pub fn is_message(&self) -> bool {
         !is_no_message(self.size, self.tags_code) && self.size > 0 && self.physical_offset >= 0
@@ -93,7 +98,7 @@ impl Unit {
         self.size > 0 && self.tags_code == LEFT_OUT && self.physical_offset >= 0
     }
 
-    /// Whether RocketMQ counts the unit as written. It counts messages and pre-blank units.
+    /// Returns whether RocketMQ counts the entry as written, which it does for messages and pre-blank entries.
     #[inline]
     pub fn is_written(&self) -> bool {
         // A broker uses the same condition to find the end of a queue.

@@ -1,4 +1,4 @@
-//! Reads big-endian numbers from bytes; `None` if the bytes end before. All formats use these functions.
+//! Reads big-endian numbers from bytes. Returns `None` if there are too few bytes. All formats use these functions.
 //!
 //! Everything in a store is big-endian two's complement, as Java's `ByteBuffer` writes it.
 

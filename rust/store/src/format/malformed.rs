@@ -16,7 +16,7 @@ pub enum Expected {
     Value(i64),
     AtLeast(i64),
     AtMost(i64),
-    /// A condition that is no number, in words.
+    /// A condition in words, such as for a value that is not a number.
     Words(&'static str),
 }
 

@@ -1,5 +1,5 @@
-//! Encodes and decodes everything that RocketMQ writes to disk. Pure functions: no file access and no clock. No length is trusted before
-//! memory is allocated for it.
+//! Encodes and decodes everything that RocketMQ writes to disk. Pure functions: no file access and no clock. Memory
+//! is never allocated for a length that was read from a file and not checked.
 pub mod checkpoint;
 pub mod compression;
 pub mod config;

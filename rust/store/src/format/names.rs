@@ -14,7 +14,7 @@ pub const MAX_TOPIC: usize = i8::MAX as usize;
 pub const MAX_GROUP: usize = 255;
 /// Prefix of the retry topic of a consumer group.
 pub const RETRY_PREFIX: &str = "%RETRY%";
-/// Maximum length of a topic in a client's request, which may name a group's retry topic.
+/// Maximum length of a topic that a client's request names. It may be the retry topic of a group.
 pub const MAX_NAMED_TOPIC: usize = RETRY_PREFIX.len() + MAX_GROUP;
 /// System topics. They are the same in all namespaces (`TopicValidator.isSystemTopic`).
 pub const SYSTEM_TOPICS: [&str; 9] = [
@@ -76,7 +76,8 @@ impl Rule {
     }
 }
 
-/// Whether a name has at least one character and only allowed characters (`TopicValidator.isTopicOrGroupIllegal`).
+/// Returns whether a name has at least one character and only allowed characters
+/// (`TopicValidator.isTopicOrGroupIllegal`).
 #[inline]
 pub fn is_legal(name: &[u8]) -> bool {
     let is_allowed = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'%' | b'|' | b'_' | b'-');

@@ -53,12 +53,12 @@ pub fn get<'a>(properties: &'a [u8], name: &str) -> Option<&'a [u8]> {
     iter(properties).filter(|(n, _)| *n == name.as_bytes()).last().map(|(_, v)| v)
 }
 
-/// Whether a name or value can be stored. It must not contain a separator.
+/// Returns whether a name or value can be stored. It must not contain a separator.
 pub fn is_storable(text: &str) -> bool {
     !text.bytes().any(|b| b == NAME_END || b == PROPERTY_END)
 }
 
-/// Appends a property, with the 0x02 behind it.
+/// Appends a property, and the separator 0x02 behind it.
 pub fn push(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(name.as_bytes());
     out.push(NAME_END);
@@ -83,7 +83,7 @@ pub fn seal_crc(record: &mut [u8]) {
     record[split + CRC_NAME.len()..split + CRC_NAME.len() + 10].copy_from_slice(&digits);
 }
 
-/// Whether the property CRC at the end of `record` is correct. `None` if the record has no property CRC.
+/// Returns whether the property CRC at the end of `record` is correct. `None` if the record has no property CRC.
 #[inline]
 pub fn check_crc(record: &[u8]) -> Option<bool> {
     let split = record.len().checked_sub(CRC_LEN)?;

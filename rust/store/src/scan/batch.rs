@@ -10,7 +10,7 @@ use crate::{Error, Result};
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
 
-/// Estimated bytes of a row besides its record, for ids, hosts and offsets.
+/// Estimated bytes of a row in addition to its record, for ids, hosts and offsets.
 const ROW_OVERHEAD: usize = 256;
 
 /// Appends rows to columns until the batch is full.
@@ -62,7 +62,8 @@ impl BatchBuilder {
         self.rows == 0
     }
 
-    /// Returns the batch and begins a new one. `None` if there are no rows. An error would be a bug in this crate.
+    /// Returns the batch and begins a new one. `None` if there are no rows. Fails only because of a bug in this
+    /// crate.
     pub fn finish(&mut self) -> Result<Option<RecordBatch>> {
         let rows = std::mem::take(&mut self.rows);
         self.bytes = 0;
@@ -82,8 +83,8 @@ impl BatchBuilder {
         std::mem::take(&mut self.damage)
     }
 
-    /// Returns how many of `rows` to append before the columns are measured again. Stops behind a compressed body, since its size is known
-    /// only after decompression.
+    /// Returns the number of `rows` to append before the size of the columns is measured again. Stops behind a
+    /// compressed body, since its size is known only after decompression.
     fn fitting(&self, rows: &[Row]) -> usize {
         let mut room = self.max_bytes - self.bytes;
         for (i, row) in rows.iter().take(self.max_rows - self.rows).enumerate() {
@@ -99,7 +100,8 @@ impl BatchBuilder {
     }
 }
 
-/// Builds batches from records, in their order. Skips invalid records. Bodies that cannot be decompressed are returned as damage.
+/// Builds batches from records, in their order. Skips invalid records. Returns bodies that cannot be decompressed as
+/// damage.
 pub fn batches_of<'a>(
     records: impl IntoIterator<Item = &'a [u8]>,
     request: &ScanRequest,

@@ -7,7 +7,8 @@ use crate::store::Damage;
 use arrow_array::ArrayRef;
 use std::sync::Arc;
 
-/// Builds the column. A body is null if it cannot be decompressed or, with `checks_crc`, if its CRC is wrong; the damage has the reason.
+/// Builds the column. A body is null if it cannot be decompressed or, with `checks_crc`, if its CRC is wrong. The
+/// reported damage says why.
 pub struct BodyColumn {
     text: Text,
     cap: usize,

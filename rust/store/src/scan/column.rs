@@ -122,7 +122,7 @@ impl Column {
         }
     }
 
-    /// Whether the column's value comes from the property string.
+    /// Returns whether the column's value comes from the property string.
     pub fn needs_properties(self) -> bool {
         matches!(self, Self::MsgId | Self::Tags | Self::Keys)
     }

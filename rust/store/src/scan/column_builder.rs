@@ -25,13 +25,14 @@ pub trait ColumnBuilder: Send {
     fn finish(&mut self) -> ArrayRef;
 }
 
-/// Returns a part of a record, or an empty slice if `bytes` ends before.
+/// Returns a part of a record, or an empty slice if `bytes` is too short.
 #[inline]
 pub(super) fn part(bytes: &[u8], at: usize, len: usize) -> &[u8] {
     bytes.get(at..at + len).unwrap_or_default()
 }
 
-/// Returns the store host of a row. It lies between the store timestamp and the last 16 bytes before the body.
+/// Returns the store host of a row. The store host is between the store timestamp and the last 16 bytes before the
+/// body.
 #[inline]
 pub fn store_host<'a>(bytes: &'a [u8], row: &Row) -> &'a [u8] {
     let at = row.layout.store_timestamp_at() + 8;

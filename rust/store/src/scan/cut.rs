@@ -6,7 +6,7 @@ use crate::format::consume_queue::Unit;
 use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 
-/// Maximum number of parts of a piece. A damaged file name can make a piece seem endless.
+/// Maximum number of parts of a piece. The limit matters if a damaged file name makes a piece look endless.
 const MAX_PARTS: u64 = 1 << 14;
 
 impl Plan {
@@ -39,8 +39,9 @@ impl Plan {
         }
     }
 
-    /// Returns physical offsets that divide the units of the largest queues into equal parts. The number of parts depends on the bytes to
-    /// read, so a rare tag has few parts even if its messages are spread over the whole log.
+    /// Returns physical offsets that divide the consume-queue entries of the largest queues into equal parts. The
+    /// number of parts depends on the bytes to read, so a rare tag has few parts even if its messages are spread over
+    /// the whole log.
     fn cuts_by_units(&self, piece: Piece, parts: impl Fn(u64) -> u64) -> Result<Vec<u64>> {
         const QUEUES: usize = 8;
         let mut ranges = Vec::new();
@@ -85,7 +86,8 @@ impl Plan {
         Ok((sum / std::cmp::max(count, 1)).max(1))
     }
 
-    /// Returns the offsets of records at about equal distances. Searches the log for the magic numbers of records.
+    /// Returns offsets at about equal distances, each of which is the start of a record. Finds them by searching the
+    /// log for the magic numbers of records.
     fn cuts_by_bytes(&self, piece: Piece, parts: u64) -> Result<Vec<u64>> {
         let log = &self.sources.log;
         let len = u128::from(piece.end - piece.from);

@@ -11,17 +11,18 @@ use crate::store::damage::{Damage, DamageLog};
 use crate::store::unlisted::DELAY_TOPIC;
 use std::sync::Arc;
 
-/// Bytes of the log per stretch. The units of a stretch are collected and sorted together.
+/// Bytes of the log in one step. The consume-queue entries of a step are collected and sorted together.
 const STRETCH: u64 = 64 << 20;
 /// Number of units read at a time.
 const UNITS: usize = 4096;
 
-/// A unit that passed the filter by tag hash. Whether its record exists and matches is checked later.
+/// A consume-queue entry that passed the filter by tag hash. Its record may be missing or not match, which is checked
+/// later.
 #[derive(Clone, Copy, Debug)]
 pub struct Hit {
-    /// Offset of the record, as the unit claims.
+    /// Offset of the record according to the entry.
     pub physical_offset: u64,
-    /// Size of the record, as the unit claims.
+    /// Size of the record according to the entry.
     pub size: u32,
     /// Index of the queue in `HitCollector::queues`.
     pub queue: u32,
@@ -39,21 +40,23 @@ pub struct HitCollector {
     end: u64,
     log_end: u64,
     position: u64,
-    /// Smallest physical offset of a unit behind the current stretch.
+    /// Smallest physical offset of an entry behind the current step.
     next_offset: u64,
 }
 
-/// The position in a queue. All units from `next` to `end` are examined, since a damaged unit may point anywhere.
+/// The position in a queue. All entries from `next` to `end` are examined, since a damaged entry may point to any
+/// place.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     next: i64,
     end: i64,
-    /// Whether an earlier unit has pointed to a record in the log. Until then units point to records that retention has removed.
+    /// Whether an earlier entry has pointed to a record that exists. Entries before that point to records that
+    /// retention has removed.
     is_live: bool,
 }
 
 impl HitCollector {
-    /// Creates a collector of units whose records start in `[from, end)` of the log.
+    /// Creates a collector of entries whose records start in `[from, end)` of the log.
     pub fn new(
         queues: Arc<Vec<ConsumeQueue>>,
         request: Arc<ScanRequest>,
@@ -68,7 +71,7 @@ impl HitCollector {
         Ok(Self { queues, request, by_hash, cursors, from, end, log_end, position: from, next_offset: u64::MAX })
     }
 
-    /// Replaces `hits` with the hits of the next stretch, in the order of the log. Returns `false` after the last stretch.
+    /// Replaces `hits` with the hits of the next step, in the order of the log. Returns `false` after the last step.
     pub fn next_stretch(&mut self, hits: &mut Vec<Hit>, damage: &mut DamageLog) -> Result<bool> {
         hits.clear();
         if self.position >= self.end || self.cursors.iter().all(|c| c.next >= c.end) {
@@ -134,8 +137,9 @@ impl HitCollector {
         Ok(())
     }
 
-    /// Returns the number of units before the first unit whose record is behind this stretch. Bisects, since a queue is in the order of the
-    /// log. Invalid units count as before that unit, so that they are examined and reported.
+    /// Returns the number of entries before the first entry whose record is behind this step. Bisects, since a queue
+    /// is in the order of the log. Invalid entries count as before that entry, so that they are examined and
+    /// reported.
     fn units_below(&mut self, units: &[u8], end: u64) -> usize {
         let (units, _) = units.as_chunks::<UNIT_SIZE>();
         let physical_offset = |bytes: &[u8; UNIT_SIZE]| i64_at(bytes, 0).unwrap_or(0) as u64;
@@ -201,13 +205,14 @@ fn take_unit(
     is_live
 }
 
-/// Whether unit `n` points to a record at or behind `from`.
+/// Returns whether unit `n` points to a record at or behind `from`.
 fn points_behind(units: &[u8], n: usize, from: u64) -> bool {
     let unit = units.get(n * UNIT_SIZE..).and_then(Unit::decode);
     unit.is_some_and(|unit| unit.is_message() && unit.physical_offset as u64 >= from)
 }
 
-/// Calls `take` for each unit with a matching tags code, and for each unit without a message. This is the hot loop of a scan by tag.
+/// Calls `take` for each entry with a matching tag hash, and for each entry without a message. This is the hot loop
+/// of a scan by tag.
 #[inline]
 fn pick(units: &[u8], is_match: impl Fn(i64) -> bool, take: &mut impl FnMut(usize, Unit)) {
     let (units, _) = units.as_chunks::<UNIT_SIZE>();
@@ -222,8 +227,8 @@ fn pick(units: &[u8], is_match: impl Fn(i64) -> bool, take: &mut impl FnMut(usiz
 }
 
 impl Cursor {
-    /// Finds the units of a range of the log. At both ends of the log it takes all units, since damaged units there could mislead a
-    /// bisection.
+    /// Finds the entries of a range of the log. If the range begins or ends where the log does, takes all entries on
+    /// that side, since damaged entries could mislead a bisection.
     fn of(queue: &ConsumeQueue, request: &ScanRequest, (from, end): (u64, u64), log: &CommitLog) -> Result<Self> {
         let max = queue.max_offset()?;
         let first = if from > log.min_offset() { queue.lower_bound(from, max)? } else { queue.first_offset() };

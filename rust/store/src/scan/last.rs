@@ -14,8 +14,9 @@ use std::sync::Arc;
 const FIRST_STRETCH: u64 = 1 << 20;
 const MAX_STRETCH: u64 = 256 << 20;
 
-/// Returns the physical offset of the first of the last `count` matching messages before `end`. If there are fewer messages, returns the
-/// offset of the first match. Reads the log backwards in stretches, by log or by queue as the plan chooses.
+/// Returns the physical offset of the first of the last `count` matching messages before `end`. If fewer messages
+/// match, returns the offset of the first of them. Reads the log backwards in stretches, by log or by queue as the
+/// plan chooses.
 pub fn start_of_last(
     store: &MessageStore,
     request: &ScanRequest,
@@ -59,7 +60,8 @@ fn clip(piece: Piece, from: u64, end: u64) -> Option<Piece> {
     (from < end).then_some(Piece { from, end, verify_crc: piece.verify_crc || piece.way == Way::Log, ..piece })
 }
 
-/// Returns the offset of a record at or behind `target`. In a gap, or if no record follows in the file, returns the start of the next file.
+/// Returns the offset of the first record at or behind `target`. If `target` is in a gap, or no record follows in the
+/// file, returns the start of the next file.
 fn record_at_or_behind(store: &MessageStore, target: u64) -> Result<u64> {
     let segments = store.log().segments();
     let files = segments.files();

@@ -13,18 +13,19 @@ use crate::store::{CommitLog, ConsumeQueue, MessageStore};
 /// Number of units read at a time.
 const UNITS: usize = 1 << 15;
 
-/// Number of messages, and the smallest and largest of their queue offsets.
+/// Number of messages of a queue, and the smallest and largest of their queue offsets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QueueCounts {
     pub messages: i64,
-    /// `None` if there are no messages.
+    /// Smallest queue offset; `None` if there are no messages.
     pub min_offset: Option<i64>,
     pub max_offset: Option<i64>,
 }
 
 impl QueueCounts {
-    /// Counts the messages of `request` before offset `end` of the log. `None` if the log must be read: because of a filter by anything but
-    /// queue and offset, because the queues may not list the end of the log, or because a queue is damaged.
+    /// Counts the messages of `request` before offset `end` of the log. Returns `None` if the log must be read. This
+    /// is so for a filter by anything but queue and offset, for a damaged queue, and if the queues may not list the
+    /// end of the log.
     pub fn of(store: &MessageStore, request: &ScanRequest, end: u64) -> Result<Option<Self>> {
         if !can_count_by_queues(request) {
             return Ok(None);
@@ -89,13 +90,13 @@ impl QueueCounts {
     }
 }
 
-/// Whether queues may have units without a message. An export has such units, and its log does not begin at 0. A repair with such units
-/// records them as lost messages.
+/// Returns whether queues may have entries without a message. An export has such entries, and its log does not begin
+/// at 0. A repair also writes such entries, and records them as lost messages.
 fn may_have_left_out(store: &MessageStore) -> bool {
     store.log().min_offset() > 0 || LostMessages::exist(store.root())
 }
 
-/// Whether a piece has a byte other than zero. Behind the listed messages a file is usually zero to its end.
+/// Returns whether a piece has a nonzero byte. Behind the listed messages a file is usually zero to its end.
 fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
     let is_still = !log.has_writer();
     for (index, file) in log.segments().files().iter().enumerate() {
@@ -109,7 +110,7 @@ fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
     Ok(false)
 }
 
-/// Whether the units alone decide which messages match, since the request filters only by queue and offset.
+/// Returns whether the units alone decide which messages match, since the request filters only by queue and offset.
 fn can_count_by_queues(request: &ScanRequest) -> bool {
     let by_record = request.filters_properties()
         || request.sql.is_some()

@@ -1,8 +1,9 @@
 //! The plan of a scan: which ranges of the log to read, and whether by log or by queue.
 //!
-//! A piece is a range of physical offsets. So pieces never overlap, and can be cut between any two records. Reading by log costs all bytes
-//! of the range. Reading by queue costs the units, and the records that pass the filter by tag hash. The plan takes the cheaper way. Ranges
-//! that the queues may not list completely are always read by log.
+//! A piece is a range of physical offsets. So pieces never overlap, and can be cut between any two records. Reading
+//! by log reads all bytes of the range. Reading by queue reads the consume-queue entries, and the records that pass
+//! the filter by tag hash. The plan takes the cheaper way. Ranges that the queues may not list completely are always
+//! read by log.
 use super::estimate::Estimate;
 use super::piece::{Piece, Way};
 use super::request::ScanRequest;
@@ -17,7 +18,7 @@ pub struct Plan {
     /// The pieces, in the order of the log.
     pub pieces: Vec<Piece>,
     pub sources: Sources,
-    /// Number of messages that the queues list in the range, before filters. 0 if no queue was read.
+    /// Number of messages before filters that the queues list in the range. 0 if no queue was read.
     pub listed: u64,
     /// Cost of reading by queue, as the bytes of the log that could be read in the same time.
     pub queue_cost_bytes: u64,
@@ -25,7 +26,8 @@ pub struct Plan {
     pub reason: String,
 }
 
-/// Tolerated step of the broker's clock, in milliseconds. A filter by time finds all messages if the clock stepped back by at most this.
+/// Tolerated backward step of the broker's clock, in milliseconds. A filter by time finds all messages unless the
+/// clock stepped back by more.
 const CLOCK_SLACK_MS: i64 = 3_600_000;
 
 impl Plan {
@@ -88,7 +90,7 @@ impl Plan {
         Ok(Sources { log: store.log().clone(), queues: Arc::new(queues), generations })
     }
 
-    /// Returns the plan `straight` for a topic without queues, or an error if the store does not have the topic.
+    /// Returns the given plan `straight` for a topic without queues. Fails if the store does not have the topic.
     fn without_queues(store: &MessageStore, request: &ScanRequest, topic: &str, straight: Self) -> Result<Self> {
         if store.queue_kind() != QueueKind::Files || request.queue_ids.is_some() && !store.queues(topic)?.is_empty() {
             return Ok(straight);
@@ -105,7 +107,8 @@ pub(super) fn generations(store: &MessageStore, request: &ScanRequest) -> Result
     Generations::of(store.root(), store.log(), topics)
 }
 
-/// Returns the part of a range of the log in which the request's queues do not list all records. `None` if they list all.
+/// Returns the part of a range of the log in which the request's queues may not list all records. `None` if they list
+/// all records.
 fn unlisted_range(
     store: &MessageStore,
     request: &ScanRequest,
@@ -119,7 +122,8 @@ fn unlisted_range(
     Ok(within.filter(|(first, last)| first < last))
 }
 
-/// Returns the range of the log that may hold messages of the request's times: whole files, with a margin for steps of the clock.
+/// Returns the range of the log that may hold messages of the requested times. The range consists of whole files,
+/// with a margin for steps of the clock.
 pub(super) fn time_range(store: &MessageStore, request: &ScanRequest) -> Result<(u64, u64)> {
     let segments = store.log().segments();
     let lost_end = store.log().lost_end().flatten().map_or(0, |lost| lost.end);

@@ -19,7 +19,8 @@ pub struct Properties {
     ends: Vec<i32>,
 }
 
-/// Up to this number names are compared one by one, then with a hash table, so that thousands of names do not take quadratic time.
+/// Maximum number of names to compare one by one. More names go into a hash table, so that thousands of names do not
+/// take quadratic time.
 const FEW: usize = 24;
 
 /// Fills `pairs` with a row's properties, or only the chosen ones, in stored order. A repeated name keeps its first place and takes the
@@ -49,7 +50,7 @@ pub fn distinct(block: &[u8], row: &Row, chosen: Option<&PropertyNames>, pairs: 
     })
 }
 
-/// Compares two names. Most differ in length or first byte, which avoids a call of `memcmp`.
+/// Compares two names. Most names differ in length or first byte, so checking these first avoids calls of `memcmp`.
 #[inline]
 fn same(block: &[u8], a: Span, b: Span) -> bool {
     a.len == b.len && block.get(a.at as usize) == block.get(b.at as usize) && a.of(block) == b.of(block)

@@ -1,7 +1,8 @@
 //! Reads the messages of some queues in the order of the log.
 //!
-//! For each stretch of the log the units of all queues are collected by tag hash and sorted by physical offset. Then their records are
-//! read; neighbours share one read. A record that does not match its unit is damage.
+//! The log is read in steps. For each step the consume-queue entries of all queues are filtered by tag hash and
+//! sorted by physical offset. Then their records are read; records near each other share one read. A record that does
+//! not match its entry is damage.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::hits::{Hit, HitCollector};
@@ -18,7 +19,7 @@ use std::sync::Arc;
 
 /// Maximum bytes between two records that share one read.
 const NEAR: u64 = 4 << 10;
-/// In a mapped file, number of hits by which prefetching is ahead.
+/// Number of hits by which prefetching is ahead of reading, in a mapped file.
 const AHEAD: usize = 16;
 
 /// Reads the records of hits. Call [`advance`](Self::advance), then [`block`](Self::block).
@@ -142,7 +143,8 @@ impl QueueWalk {
         Ok(())
     }
 
-    /// Returns the number of next hits that share one read: near each other, in the same file, and not longer than a block.
+    /// Returns the number of next hits that share one read. They are near each other, in the same file, and together
+    /// not longer than a block.
     fn run_length(&self, file_end: u64) -> usize {
         let hits = &self.hits[self.next_hit..];
         let Some(first) = hits.first().filter(|hit| hit.physical_offset < file_end) else { return 0 };
@@ -178,7 +180,7 @@ impl QueueWalk {
         self.log.damage(hit.physical_offset, length, reason)
     }
 
-    /// Checks that `bytes` begin with the record that the unit describes.
+    /// Checks that `bytes` begin with the record that the consume-queue entry describes.
     fn check(&self, hit: &Hit, bytes: &[u8]) -> Result<Layout, String> {
         let layout = match Layout::decode(bytes) {
             Ok(Item::Message(layout)) => layout,
@@ -200,7 +202,8 @@ impl QueueWalk {
     }
 }
 
-/// Checks a hit that is larger than a block. Returns the reason not to read it, which is that the record's own size differs.
+/// Checks a hit that is larger than a block. If the size in the record itself differs, returns this as the reason not
+/// to read the record.
 fn too_long(segment: &Segment, hit: Hit, base: u64) -> Result<Option<String>> {
     // A damaged unit may claim 2 GiB, so the record's head must have the same size before all of it is read.
     if hit.size as usize <= BLOCK_LEN {

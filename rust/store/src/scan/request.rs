@@ -40,7 +40,7 @@ pub struct ScanRequest {
     pub end_offset: Option<OffsetBound>,
     /// Earliest store timestamp, in milliseconds.
     pub start_time: Option<i64>,
-    /// Store timestamp in milliseconds behind the last message (exclusive).
+    /// Store timestamp in milliseconds that all messages must be before (exclusive).
     pub end_time: Option<i64>,
     pub columns: Vec<Column>,
     /// The properties in the column `properties`. `None` for all.
@@ -49,11 +49,12 @@ pub struct ScanRequest {
     /// Value of the column `broker_name` in every row.
     pub broker_name: Option<String>,
     pub batch_rows: usize,
-    /// Approximate limit: a batch ends behind the row that exceeds it.
+    /// Approximate maximum bytes of a batch. A batch ends behind the row that exceeds it.
     pub batch_bytes: usize,
     /// Checks the CRC of every body, and leaves out messages with a wrong CRC.
     pub verify_crc: bool,
-    /// Checks bodies when the column is built; a body with a wrong CRC is null. For rows whose CRC was not checked while reading the log.
+    /// Checks bodies when the column is built. A body with a wrong CRC becomes null. Used for rows whose CRC was not
+    /// checked while the log was read.
     pub checks_bodies: bool,
     /// Maximum length of a decompressed body in bytes.
     pub max_body_bytes: usize,
@@ -64,23 +65,23 @@ impl ScanRequest {
     /// Default of `batch_bytes`. A batch of more than 4 MiB would not stay in the processor's cache.
     pub const BATCH_BYTES: usize = 2 << 20;
     pub const MAX_BATCH_ROWS: usize = 1 << 22;
-    /// Largest `batch_bytes`. Keeps the 32-bit offsets of every column valid, even if all strings are invalid UTF-8, which grows threefold
-    /// when repaired, and the last row has the longest body.
+    /// Largest `batch_bytes`. The 32-bit offsets of every column stay valid, even if the last row has the longest
+    /// body and all strings are invalid UTF-8, which grows threefold when it is replaced.
     pub const MAX_BATCH_BYTES: usize = 256 << 20;
     pub const MAX_MAX_BODY_BYTES: usize = 1 << 30;
     pub const MAX_BODY_BYTES: usize = 64 << 20;
 
-    /// Whether a filter needs the properties that have columns of their own: tags, keys and unique id.
+    /// Returns whether a filter needs the properties that have columns of their own: tags, keys and unique id.
     pub fn filters_properties(&self) -> bool {
         !self.tags.is_all() || self.keys.is_some() || self.keys_prefix.is_some()
     }
 
-    /// Whether a filter or a column needs the properties that have columns of their own.
+    /// Returns whether a filter or a column needs the properties that have columns of their own.
     pub fn needs_properties(&self) -> bool {
         self.filters_properties() || self.columns.iter().copied().any(Column::needs_properties)
     }
 
-    /// Whether a message passes the filters by key. `keys` holds the message's keys, separated by spaces.
+    /// Returns whether a message passes the filters by key. `keys` holds the message's keys, separated by spaces.
     pub fn keys_match(&self, uniq_key: Option<&[u8]>, keys: Option<&[u8]>) -> bool {
         let has = |matches: &dyn Fn(&[u8]) -> bool| {
             uniq_key.is_some_and(matches) || keys.is_some_and(|keys| keys.split(|byte| *byte == b' ').any(matches))

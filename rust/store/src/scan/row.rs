@@ -1,4 +1,4 @@
-//! A selected record: positions in a block of the parts that columns and filters need.
+//! A selected record. Holds the positions, in a block, of the parts that columns and filters need.
 use super::unchecked::{LANES, masks};
 use crate::format::message::{Layout, Message};
 use crate::format::properties::{NAME_END, PROPERTY_END};
@@ -23,7 +23,8 @@ impl Span {
 pub struct Row {
     pub at: u32,
     pub layout: Layout,
-    /// Like `keys` and `uniq_key`, empty until [`find_properties`](Self::find_properties) is called.
+    /// Tags of the message. Like `keys` and `uniq_key`, empty until [`find_properties`](Self::find_properties) is
+    /// called.
     pub tags: Span,
     pub keys: Span,
     pub uniq_key: Span,

@@ -12,8 +12,8 @@ use crate::store::{CommitLog, ConsumeQueue, Generations, LogWalk};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The log that a scan reads, the queues of its topic, and where each topic's present generation begins. A topic has a new generation
-/// when it was deleted and created again.
+/// The log that a scan reads, the queues of its topic, and the first message of each topic's present generation. A
+/// topic that is deleted and created again has a new generation.
 #[derive(Clone, Debug)]
 pub struct Sources {
     pub log: Arc<CommitLog>,
@@ -76,7 +76,8 @@ impl RowSource {
         }
     }
 
-    /// Sets the approximate length of a block in bytes. A caller that copies records unchanged is faster with longer blocks.
+    /// Sets the approximate length of a block in bytes. Longer blocks are faster for a caller that copies records
+    /// unchanged.
     #[must_use]
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes.max(1);

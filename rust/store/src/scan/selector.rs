@@ -17,7 +17,7 @@ pub struct Selector {
 }
 
 impl Selector {
-    /// Creates the filters of `request`. Messages from before a topic was deleted and created again do not pass.
+    /// Creates the filters of `request`. They reject messages of a topic that are older than its last deletion.
     pub fn new(request: Arc<ScanRequest>, generations: Arc<Generations>) -> Self {
         let by_position = request.topics().is_some()
             || request.queue_ids.is_some()

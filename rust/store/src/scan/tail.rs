@@ -61,7 +61,7 @@ impl Tail {
         Ok(Self { follow, selector, rows, next_row, builder, damage, fails_on_damage, position })
     }
 
-    /// Sets the physical offset at which the tail ends. Messages at or behind it are left out.
+    /// Sets the physical offset at which the tail ends. Messages at this offset or behind it are left out.
     #[must_use]
     pub fn until(mut self, end: u64) -> Self {
         self.follow = self.follow.until(end);
@@ -116,12 +116,13 @@ impl Tail {
         Ok(batch)
     }
 
-    /// Returns the position at which to resume: behind the last message of the last batch, or later if only other messages followed.
+    /// Returns the position at which another tail can continue. This is behind the last returned message, or later if
+    /// the messages behind it do not match.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Whether all messages before the end have been returned.
+    /// Returns whether all messages before the end have been returned.
     pub fn is_over(&self) -> bool {
         self.position >= self.follow.end()
     }
@@ -130,7 +131,7 @@ impl Tail {
         &self.damage
     }
 
-    /// Returns the ranges of the log that retention removed before they were read.
+    /// Returns the ranges of the log that retention removed before the tail could read them.
     pub fn removed_ranges(&self) -> &[RemovedRange] {
         self.follow.removed_ranges()
     }
@@ -147,7 +148,7 @@ impl Tail {
     }
 }
 
-/// Fails if neither a queue nor the configuration has the topic. Always succeeds in a store without consume queues.
+/// Fails if no queue and no configuration entry has the topic. Always succeeds in a store without consume queues.
 fn check_topic(store: &MessageStore, request: &ScanRequest) -> Result<()> {
     let topic = request.topic.as_ref().filter(|_| store.queue_kind() == QueueKind::Files);
     topic.map_or(Ok(()), |topic| store.check_topic(topic))

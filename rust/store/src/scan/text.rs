@@ -102,7 +102,8 @@ impl Text {
         self.ends.is_empty()
     }
 
-    /// Returns the values as strings and empties the builder. Bytes appended directly to [`bytes`](Self::bytes) must be ASCII.
+    /// Returns the values as strings and empties the builder. All bytes that were appended directly to
+    /// [`bytes`](Self::bytes) must be ASCII.
     pub fn finish(&mut self) -> StringArray {
         let (ends, bytes, nulls) = self.take();
         unchecked::strings(ends, bytes, nulls)

@@ -112,7 +112,7 @@ impl<S: Fn(&Row) -> Span + Send> ColumnBuilder for Property<S> {
     }
 }
 
-/// Builds the columns `offset_msg_id` and, with `unique`, `msg_id`.
+/// Builds the column `offset_msg_id` or, with `unique`, the column `msg_id`.
 #[derive(Default)]
 pub struct Ids {
     text: Text,
@@ -154,7 +154,8 @@ impl IdPrefix {
 }
 
 impl Ids {
-    /// Creates a builder of offset message ids. With `unique` a row has its producer's id, if the producer set one.
+    /// Creates a builder of offset message ids. With `unique` a row gets its unique id instead, if the producer set
+    /// one.
     pub fn new(unique: bool) -> Self {
         Self { unique, ..Self::default() }
     }

@@ -1,6 +1,7 @@
 //! A scan by several threads. Each thread takes the next piece of the log and sends its batches through a bounded channel.
 //!
-//! With one thread batches come in the order of the log, and nothing runs between calls. With several threads they come in any order.
+//! With one thread, batches come in the order of the log and are only built while the caller waits. With several
+//! threads, batches come in any order.
 use super::piece::Piece;
 use super::request::ScanRequest;
 use super::row_source::Sources;
@@ -14,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Number of finished batches, per thread, that may wait for the caller.
+/// Maximum number of finished batches, per thread, that the caller has not taken.
 const WAITING: usize = 2;
 /// Interval between calls of `interrupt` while no batch arrives.
 const ASK_INTERVAL: Duration = Duration::from_millis(50);
@@ -25,7 +26,7 @@ pub enum Scan {
 }
 
 impl Scan {
-    /// Scans in `threads` threads, or in the caller's thread if one thread is enough.
+    /// Scans in `threads` threads, or in the caller's thread if `threads` is 1 or there is one piece.
     pub fn new(sources: Sources, request: Arc<ScanRequest>, pieces: Vec<Piece>, threads: usize) -> Self {
         // A single piece needs no extra thread.
         if threads <= 1 || pieces.len() <= 1 {

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 /// Maximum bytes of a record read to check its unit. The size in a damaged unit may be anything.
 const MAX_HEAD: usize = 256 << 10;
 
-/// Returns the reason not to trust the queues of a topic, or `None`. Reasons are a queue that ends before an offset that it has assigned, a
-/// missing file, and a first or last unit of a file that does not point to its record.
+/// Returns the reason not to trust the queues of a topic, or `None`. Reasons are a queue that ends before an offset
+/// that it has assigned, a missing file, and a file whose first or last entry does not point to its record.
 pub fn find_fault(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQueue]) -> Result<Option<String>> {
     let log = store.log();
     if let Some(short) = short_queue(store, request, queues)? {
@@ -79,7 +79,7 @@ fn written_behind(queue: &ConsumeQueue, max: i64) -> Result<Option<u64>> {
     Ok(if data.is_some() && queue.max_offset()? != max { None } else { data })
 }
 
-/// Returns the reason why a unit does not point to its record, or `None`.
+/// Returns the reason why a consume-queue entry does not point to its record, or `None`.
 fn check_unit(store: &MessageStore, queue: &ConsumeQueue, offset: i64, unit: Unit) -> Result<Option<String>> {
     if !unit.is_message() {
         return Ok(Some(format!("expected a record, got {unit:?}")));

@@ -1,6 +1,7 @@
 #![allow(unsafe_code, reason = "a scan would check again, byte by byte, what its builders hold by construction")]
-//! The unsafe code of scans. It builds Arrow arrays without checking what the builders of [`text`](super::text) guarantee: the ends never
-//! decrease and are inside the values, and strings are valid UTF-8. It also compares sixteen bytes at a time.
+//! The unsafe code of scans. It builds Arrow arrays without the usual checks, since the builders of
+//! [`text`](super::text) guarantee that ends never decrease and are inside the values, and that strings are valid
+//! UTF-8. It also compares sixteen bytes at a time.
 use arrow_array::{BinaryArray, StringArray};
 use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 

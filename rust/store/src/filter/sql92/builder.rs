@@ -7,14 +7,15 @@ use super::evaluate::compare;
 use super::lexer::Fault;
 use super::tree::{Node, NodeId, Order, Tree, Value};
 
-/// Maximum nesting of an expression. A list of ANDs or ORs counts as one level. RocketMQ's limit is the stack of its thread.
+/// Maximum nesting of an expression. A list of ANDs or ORs counts as one level. RocketMQ has no limit other than the
+/// stack of its thread.
 pub const MAX_DEPTH: u16 = 256;
 
-/// Builds a tree from its leaves upwards. The arguments `at` are byte positions in the expression, for errors.
+/// Builds a tree from its leaves upwards. Arguments called `at` are byte positions in the expression, for errors.
 #[derive(Debug, Default)]
 pub(super) struct Builder<'t> {
     pub(super) tree: Tree,
-    /// For each node, the height of the tree below it, the node included.
+    /// For each node, the height of the tree below it, counting the node.
     heights: Vec<u16>,
     slots: HashMap<&'t str, u32>,
 }
@@ -45,7 +46,7 @@ impl<'t> Builder<'t> {
         self.push(Node::Property(slot), at)
     }
 
-    /// Converts `node` to a condition. An error if it is a value other than a property.
+    /// Converts `node` to a condition. Fails if `node` is a value other than a property.
     pub(super) fn condition(&mut self, node: NodeId, at: usize) -> Result<NodeId, Fault> {
         match self.tree.node(node) {
             Node::Property(_) => self.push(Node::Cast(node), at),
@@ -77,7 +78,7 @@ impl<'t> Builder<'t> {
         self.push(Node::Compare(order, left, right), at)
     }
 
-    /// Adds a BETWEEN. Reversed constant bounds are an error, except after NOT, as in RocketMQ.
+    /// Adds a BETWEEN. Fails for constant bounds in the wrong order, except after NOT, as in RocketMQ.
     pub(super) fn between(&mut self, not: bool, [value, low, high]: [NodeId; 3], at: usize) -> Result<NodeId, Fault> {
         self.check_ordered([value, low, high], at)?;
         if let (false, Node::Constant(l), Node::Constant(h)) = (not, self.tree.node(low), self.tree.node(high))
@@ -96,7 +97,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Checks that `nodes` can be compared with `<` and the like. Numbers and properties can.
+    /// Checks that `nodes` can be compared with `<`, `<=`, `>` or `>=`. Numbers and properties can.
     fn check_ordered<const N: usize>(&self, nodes: [NodeId; N], at: usize) -> Result<(), Fault> {
         for node in nodes {
             let kind = match self.tree.node(node) {

@@ -69,8 +69,8 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
         }
     }
 
-    /// Evaluates AND (`decisive` is false) or OR (`decisive` is true). Stops at the first operand that equals `decisive`, so later operands
-    /// cannot fail.
+    /// Evaluates AND (`decisive` is false) or OR (`decisive` is true). Stops at the first operand that equals
+    /// `decisive`, so errors in later operands have no effect.
     fn decide(&self, operands: &[NodeId], decisive: bool) -> Evaluated<Option<bool>> {
         let mut result = Some(!decisive);
         for operand in operands {
@@ -83,7 +83,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
         Ok(result)
     }
 
-    /// Compares by order. Evaluates the right side only if the left side is not null.
+    /// Evaluates `<`, `<=`, `>` or `>=`. Evaluates the right side only if the left side is not null.
     fn compare_order(&self, order: Order, left: Value<&str>, right: NodeId) -> Evaluated<Option<bool>> {
         if left == Value::Null {
             return Ok(None);
@@ -112,7 +112,8 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
         })
     }
 
-    /// Evaluates CONTAINS, STARTSWITH and ENDSWITH. For a null both the plain form and the form with NOT are false.
+    /// Evaluates CONTAINS, STARTSWITH and ENDSWITH. If the value is null or not a string, the result is false, with
+    /// NOT as well as without.
     fn matching(&self, not: bool, part: Part, value: NodeId, search: &str) -> Evaluated<Option<bool>> {
         // As in RocketMQ an empty search string matches no message, with or without NOT.
         if search.is_empty() {

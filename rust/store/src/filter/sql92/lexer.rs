@@ -95,7 +95,7 @@ const WORDS: [(&str, Kind<'static>); 23] = [
 ];
 const WORDS_OF_V5: usize = 3;
 
-/// Reads tokens on demand, so that invalid text behind the end of the expression is never read.
+/// Reads tokens on demand. Text behind the end of the expression is never read, so it may be invalid.
 #[derive(Debug)]
 pub(super) struct Lexer<'t> {
     text: &'t str,

@@ -29,7 +29,8 @@ pub struct Sql92 {
 }
 
 impl Sql92 {
-    /// Compiles `text` in the 5.x dialect. It accepts all of 4.x except properties with the names of the three new operators.
+    /// Compiles `text` in the 5.x dialect. This dialect accepts all expressions of 4.x, except for properties with
+    /// the names of the three new operators.
     pub fn parse(text: &str) -> Result<Self> {
         Self::parse_dialect(text, Dialect::default())
     }
@@ -43,7 +44,7 @@ impl Sql92 {
         Ok(Self { text: text.to_owned(), tree })
     }
 
-    /// Whether a message matches: the result is TRUE, not FALSE, NULL or an error.
+    /// Returns whether a message matches. It matches if the result is TRUE, but not if it is FALSE, NULL or an error.
     pub fn matches<'p>(&self, property: impl Fn(&str) -> Option<&'p str>) -> bool {
         self.evaluate(property) == Ok(Some(true))
     }

@@ -22,7 +22,8 @@ fn integer<T: FromStr>(text: &str) -> Option<T> {
     }
 }
 
-/// The zeros of the non-ASCII scripts that Java 17 knows in the basic plane. The other nine digits follow each zero.
+/// The zero digits of the non-ASCII scripts that Java 17 knows in the Basic Multilingual Plane. The code points of
+/// the digits 1 to 9 follow each zero.
 const ZEROS: [u16; 36] = [
     0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6, 0x0C66, 0x0CE6, 0x0D66, 0x0DE6, 0x0E50,
     0x0ED0, 0x0F20, 0x1040, 0x1090, 0x17E0, 0x1810, 0x1946, 0x19D0, 0x1A80, 0x1A90, 0x1B50, 0x1BB0, 0x1C40, 0x1C50,

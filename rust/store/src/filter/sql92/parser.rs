@@ -1,7 +1,7 @@
 //! Parses an expression into a tree.
 //!
-//! Precedence, loosest first: OR, AND, `= <> IS NULL`, `> >= < <= BETWEEN IN CONTAINS STARTSWITH ENDSWITH`, `+ - NOT`.
-//! Like RocketMQ the parser ignores text behind the expression.
+//! Precedence, loosest first: OR, AND, `= <> IS NULL`, `> >= < <= BETWEEN IN CONTAINS STARTSWITH ENDSWITH`, `+ -
+//! NOT`. Like RocketMQ, the parser ignores any text behind a complete expression.
 //!
 //! Source: `SelectorParser.jj` (grammar), `ConstantExpression.createFromDecimal`, `createFloat`.
 use super::builder::{Builder, MAX_DEPTH};
@@ -247,7 +247,7 @@ fn integer(digits: &str, at: usize) -> Result<Value<Box<str>>, Fault> {
     Ok(i32::try_from(value).map_or(Value::Long(value), Value::Int))
 }
 
-/// Parses a decimal. Zero is an error, since RocketMQ considers it to be below `Double.MIN_VALUE`.
+/// Parses a decimal. Fails for zero, because RocketMQ considers zero to be below `Double.MIN_VALUE`.
 fn decimal(digits: &str, at: usize) -> Result<Value<Box<str>>, Fault> {
     match digits.parse::<f64>() {
         Ok(0.0) => Err(Fault::new(at, format!("decimal {digits} is below 4.9E-324; write 0"))),

@@ -69,7 +69,7 @@ pub(super) enum Node {
     Constant(Value<Box<str>>),
     /// A property, as an index into [`Tree::names`].
     Property(u32),
-    /// A property in the place of a condition. Null if the property is missing, else false.
+    /// A property used as a condition. Null if the message does not have the property, else false.
     Cast(NodeId),
     Negate(NodeId),
     Not(NodeId),
@@ -99,7 +99,8 @@ pub(super) enum Node {
 }
 
 impl Node {
-    /// Whether RocketMQ implements the node as a `BooleanExpression`. The constants TRUE, FALSE and NULL are conditions, a property is not.
+    /// Returns whether RocketMQ implements the node as a `BooleanExpression`. The constants TRUE, FALSE and NULL are
+    /// conditions, a property is not.
     pub(super) fn is_condition(&self) -> bool {
         match self {
             Self::Constant(value) => value.is_bool_or_null(),

@@ -1,4 +1,4 @@
-//! The output buffer of decompression. It grows with the bytes written and never exceeds its cap.
+//! The buffer for a decompressed body. It grows with the bytes written and never exceeds its cap.
 use crate::format::malformed::{Expected, Malformed};
 
 /// Minimum length of the buffer that a decoder fills in one step.
@@ -12,7 +12,7 @@ pub(super) struct Body<'a> {
 }
 
 impl<'a> Body<'a> {
-    /// Begins an empty body of at most `cap` bytes at the end of `out`.
+    /// Begins an empty body at the end of `out`. The body may get at most `cap` bytes.
     pub(super) fn behind(out: &'a mut Vec<u8>, cap: usize) -> Self {
         Self { start: out.len(), cap, out }
     }
@@ -25,7 +25,8 @@ impl<'a> Body<'a> {
         self.out.len() - self.start
     }
 
-    /// Appends `want` zero bytes and returns their position. Reserves memory itself, since the doubling of a `Vec` could exceed the cap.
+    /// Appends `want` zero bytes and returns their position. Reserves memory by hand, because the doubling of a `Vec`
+    /// could exceed the cap.
     pub(super) fn extend(&mut self, want: usize) -> usize {
         let at = self.out.len();
         // Double the capacity, but exceed the cap by at most the length of the bodies before.

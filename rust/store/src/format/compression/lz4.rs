@@ -141,7 +141,7 @@ fn other<'a>(frame: &'a [u8], body: &mut Body) -> Result<&'a [u8], Malformed> {
     if cut_off { Err(broken(frame.len(), "an lz4 frame with its end", len)) } else { Ok(rest) }
 }
 
-/// The decoder's input. Records reads past the end of the frame, which the decoder does not report.
+/// The decoder's input. Notes reads past the end of the frame, because the decoder does not report them.
 struct FrameInput<'a> {
     rest: &'a [u8],
     cut_off: bool,

@@ -1,7 +1,8 @@
 //! Checks the types of the members of configuration files against RocketMQ's classes.
 //!
-//! A file without its table, or with a table of another type, counts as unreadable: read as an empty table it would be overwritten by an
-//! empty one. Members that are not listed here may have any type. Members of objects may be missing or null.
+//! A file without its table, or with a table of another type, counts as unreadable. If it were read as an empty
+//! table, the next save would overwrite it. Members that are not listed here may have any type. Members of objects
+//! may be missing or null.
 //!
 //! Source: `TopicConfigSerializeWrapper`, `SubscriptionGroupManager`, `ConsumerOffsetManager`,
 //! `DelayOffsetSerializeWrapper`, `ConsumerFilterManager`.
@@ -75,8 +76,8 @@ const FILTER: Shape = Object(&[
 
 pub const NAMES: [&str; 7] = [FILES[0].0, FILES[1].0, FILES[2].0, FILES[3].0, FILES[4].0, FILES[5].0, FILES[6].0];
 
-/// Checks the content of the file `name`. Files that are not in `FILES` may hold anything. The error names the member, the expected type
-/// and the found value.
+/// Checks the content of the file `name`. A file that is not in `FILES` passes with any content. The error names the
+/// member, the expected type and the found value.
 pub fn check(name: &str, value: &Value) -> Result<(), String> {
     let Some((_, table, shape)) = FILES.iter().find(|(file, ..)| *file == name) else { return Ok(()) };
     if value.as_object().is_some_and(|members| !members.contains_key(*table)) {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Used by RocketMQ 4.9.4, and 5.x up to 5.3.3.
+    /// Version 1 of fastjson, used by RocketMQ 4.9.4, and by 5.x up to 5.3.3.
     Fastjson1,
     Fastjson2,
 }
@@ -18,7 +18,7 @@ pub fn write(value: &Value, dialect: Dialect) -> String {
 
 struct Writer<'a> {
     dialect: Dialect,
-    /// The top-level member that is being written. Tells which maps have integer keys.
+    /// Name of the top-level member that is being written. It tells which maps have integer keys.
     member: &'a str,
     out: String,
 }
@@ -134,7 +134,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Whether `key` is an integer in the form that Java prints, without a plus sign or leading zeroes.
+/// Returns whether `key` is an integer in the form that Java prints, without a plus sign or leading zeroes.
 fn is_integer(key: &str) -> bool {
     key.parse::<i64>().is_ok_and(|number| number.to_string() == key)
 }

@@ -6,11 +6,13 @@ use super::{
 
 /// Number of entries that are checked against a guess.
 const SAMPLES: u32 = 1000;
-/// Maximum number of guesses that are checked in full. A file constructed to fit more guesses is given up.
+/// Maximum number of guesses that are checked in full. Further guesses, which only a constructed file has, are
+/// ignored.
 const MAX_CANDIDATES: usize = 16;
 
-/// Returns the number of slots and of entries. A file of the default size has the defaults; otherwise the only split of the length that
-/// fits the content. `None` for a damaged file, and for a file of another size without entries, since any split fits it.
+/// Returns the number of slots and of entries. A file of the default size has the default numbers. For another size,
+/// returns the only numbers that fit both the length and the content. `None` for a damaged file, and for a file of
+/// another size without entries, since many numbers fit it.
 pub fn guess_geometry(file_len: u64, bytes: &[u8]) -> Option<(u32, u32)> {
     if file_len == file_size(DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT) {
         return Some((DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT));
@@ -30,7 +32,8 @@ pub fn guess_geometry(file_len: u64, bytes: &[u8]) -> Option<(u32, u32)> {
     fitting.next().is_none().then_some((view.slot_count, entries))
 }
 
-/// Whether the first and the last entry fit this geometry. This cheap test rejects nearly every wrong geometry.
+/// Returns whether the first and the last entry fit these numbers of slots and entries. This cheap test rejects
+/// nearly all wrong guesses.
 fn ends_fit(view: &IndexView) -> bool {
     let header = view.header;
     [(1, header.begin_phy_offset), (header.index_count.cast_unsigned() - 1, header.end_phy_offset)]
@@ -38,14 +41,15 @@ fn ends_fit(view: &IndexView) -> bool {
         .all(|(n, offset)| view.entry(*n).is_some_and(|e| e.physical_offset == *offset) && is_in_its_chain(view, *n))
 }
 
-/// Whether all slots, and a sample of the entries, fit this geometry.
+/// Returns whether all slots and a sample of the entries fit these numbers of slots and entries.
 fn all_fits(view: &IndexView) -> bool {
     let last = view.header.index_count.cast_unsigned() - 1;
     (1..=last).step_by((last / SAMPLES + 1) as usize).all(|n| is_in_its_chain(view, n))
         && used_slots(view) == Some(view.header.hash_slot_count)
 }
 
-/// Whether the slot of entry `n` points to `n` or a later entry, and the entry's `previous` is an earlier entry.
+/// Returns whether the slot of entry `n` points to `n` or a later entry, and the entry's `previous` is an earlier
+/// entry.
 fn is_in_its_chain(view: &IndexView, n: u32) -> bool {
     let Some(entry) = view.entry(n) else { return false };
     let newest = view.newest(slot_of(entry.key_hash, view.slot_count));

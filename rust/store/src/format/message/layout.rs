@@ -15,7 +15,7 @@ pub enum Item {
     Blank(usize),
     /// Zeroes: this part of the file was never written.
     Unwritten,
-    /// A record that continues behind the given bytes, with the number of bytes that it needs.
+    /// A record of which only the first bytes are given. Holds the number of bytes that the decoder needs.
     Partial(usize),
 }
 
@@ -28,7 +28,7 @@ pub struct Layout {
     pub body_len: u32,
     pub topic: u32,
     pub topic_len: u16,
-    /// The properties are the last part of the record, so their length gives their position.
+    /// The position of the properties follows from this length, since they are the last part of the record.
     pub properties_len: u16,
 }
 
@@ -57,8 +57,8 @@ impl Layout {
         }
     }
 
-    /// Checks a record that continues behind the bytes in `head`. Its size is trusted only if the body length agrees; otherwise a flipped
-    /// bit could cause a read of a gigabyte.
+    /// Checks a record of which only the first bytes are given, in `head`. The size of the record is trusted only if
+    /// the body length agrees with it. Otherwise a flipped bit could cause a read of a gigabyte.
     fn of_head(head: &[u8], total: usize, topic_width: usize) -> Result<Item, Malformed> {
         let sys_flag = i32_at(head, SYS_FLAG_AT).unwrap_or(0);
         // 72 bytes of fixed fields, plus the two hosts: see the table in `message`.
@@ -118,7 +118,7 @@ impl Layout {
         })
     }
 
-    /// Whether consume queues list the record. They do not list prepared and rolled-back messages.
+    /// Returns whether consume queues list the record. They do not list prepared and rolled-back messages.
     #[inline]
     pub fn is_dispatched(&self) -> bool {
         !matches!(self.sys_flag & TRANSACTION_MASK, TRANSACTION_PREPARED | TRANSACTION_ROLLBACK)

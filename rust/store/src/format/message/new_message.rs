@@ -12,7 +12,7 @@ pub struct NewMessage<'a> {
     pub flag: i32,
     /// Position of the message in its queue, counted in messages.
     pub queue_offset: i64,
-    /// The record's offset in the commit log.
+    /// System flag. `encode` overwrites the two bits of the address families.
     pub physical_offset: i64,
     /// `encode` overwrites the two bits of the address families.
     pub sys_flag: i32,
@@ -104,8 +104,8 @@ impl NewMessage<'_> {
     }
 }
 
-/// Whether a record of `size` bytes fits into the `room` bytes left in a file. A file always keeps room for a blank record behind the last
-/// record (`CommitLog.DefaultAppendMessageCallback.doAppend`).
+/// Returns whether a record of `size` bytes fits into the `room` bytes left in a file. A file always keeps room for a
+/// blank record behind the last record (`CommitLog.DefaultAppendMessageCallback.doAppend`).
 #[inline]
 pub fn has_room(room: u64, size: u64) -> bool {
     size.saturating_add(MIN_BLANK_LEN as u64) <= room

@@ -40,8 +40,8 @@ pub struct AppendResult {
     pub last: Option<Place>,
 }
 
-/// An open store that threads may share. Dropping it without [`close`](Self::close) releases the lock of the store but leaves
-/// the file `abort`, as a killed process does.
+/// A store that is open for appends. Threads may share it. Dropping it without [`close`](Self::close) releases the
+/// lock of the store but leaves the file `abort`, as a killed process does.
 #[derive(Debug)]
 pub struct Appender {
     recovery: Option<RecoveryReport>,
@@ -216,7 +216,7 @@ impl Appender {
         self.clean_in(self.store.retention.situation(now_ms, manual))
     }
 
-    /// Runs [`clean`](Self::clean) in a given situation.
+    /// Runs [`clean`](Self::clean) with the given time, disk usage and mode.
     pub fn clean_in(&self, situation: Situation) -> Result<CleanReport> {
         self.store.retention.run(&*self.store, situation)
     }
@@ -225,8 +225,8 @@ impl Appender {
         self.store.retention.last()
     }
 
-    /// Returns a counter that grows with each run that removes files. A reader that was opened at another count may know
-    /// removed files.
+    /// Returns a counter that grows with each run of retention that removes files. If the counter has grown since a
+    /// reader was opened, the reader may list removed files.
     pub fn clean_runs(&self) -> u64 {
         self.store.retention.runs()
     }
@@ -244,7 +244,8 @@ impl Appender {
         self.store.remove_topics(&|topic| whole_queues::is_unused(topic, configured))
     }
 
-    /// Returns the first file that another process has changed, and the change. All appends have failed since then.
+    /// Returns the first file that another process has changed, and a description of the change. All appends have
+    /// failed since then.
     pub fn harm(&self) -> Option<(&Path, &str)> {
         self.store.harm.first()
     }
@@ -259,8 +260,9 @@ impl Appender {
     }
 }
 
-/// Repairs a store. Compares all queues and the index with the log or rebuilds them, and cuts everything behind the last
-/// complete record of the log. A log that ends before its flushed end is cut only if `cut_at` is its end.
+/// Repairs a store. Compares all queues and the index with the log or rebuilds them, and cuts everything behind the
+/// last complete record of the log. A log that ends before its flushed end has lost messages, so it is cut only if
+/// the caller confirms the new end with `cut_at`.
 pub fn repair(root: &Path, options: AppendOptions, cut_at: Option<u64>, watch: Watch<'_>) -> Result<RecoveryReport> {
     let options = options.check()?;
     place::require_directory(root)?;
@@ -277,8 +279,8 @@ pub fn missing_end(root: &Path) -> Result<Option<MissingEnd>> {
     MissingEnd::find(&store, &store.all_queues()?)
 }
 
-/// Cuts the log behind its last record that ends at or before `at`, then queues and index. Used for a copy whose master has
-/// lost the rest. Returns the new end of the log.
+/// Cuts the log behind its last record that ends at or before `at`, then queues and index. Used for a copy whose
+/// master has lost all later records. Returns the new end of the log.
 ///
 /// Source: `MappedFileQueue.truncateDirtyFiles`, `AutoSwitchHAService.truncateInvalidMsg`.
 pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Result<u64> {
@@ -296,7 +298,7 @@ pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Re
     recover_and_clear(root, &options, Extent::Whole, None, watch).map(|report| report.log_end)
 }
 
-/// Recovers a store, then removes the file `abort`.
+/// Recovers a store. Removes the file `abort` at the end.
 fn recover_and_clear(
     root: &Path,
     options: &AppendOptions,
@@ -360,7 +362,8 @@ fn has_short_queue(root: &Path, options: &AppendOptions) -> Result<bool> {
     QueueEnds::find_shortage(&store)
 }
 
-/// Refuses a log that ends before its flushed end. A copy is accepted, because it fetches the rest from its master.
+/// Fails for a log that ends before its flushed end. Accepts the log of a copy, which fetches the rest from its
+/// master.
 fn refuse_missing_end(root: &Path, options: &AppendOptions) -> Result<()> {
     let mut is_new = true;
     for name in resume::DIRECTORIES {

@@ -1,4 +1,5 @@
-//! Work that appends leave to a background thread: faulting pages in, creating the next file, checking files.
+//! The requests that appends leave for a background thread: to fault pages in, to create the next log file, to check
+//! files.
 use super::timer::Signal;
 use crate::file::mmap::Pages;
 use std::ops::Range;
@@ -11,18 +12,18 @@ pub struct BackgroundWork {
 }
 
 impl BackgroundWork {
-    /// Adds pages that the thread shall fault in.
+    /// Adds pages that the background thread shall fault in.
     pub fn touch(&self, pages: Pages, range: Range<u64>) {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner).push((pages, range));
         self.signal.call();
     }
 
-    /// Wakes the thread, which creates the log's next file if it is needed.
+    /// Wakes the background thread, which creates the log's next file if one is needed soon.
     pub fn create(&self) {
         self.signal.call();
     }
 
-    /// Wakes the thread, which checks the files.
+    /// Wakes the background thread, which checks the files for changes by other processes.
     pub fn look(&self) {
         self.signal.call();
     }

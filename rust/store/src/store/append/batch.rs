@@ -25,7 +25,7 @@ pub struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Returns the store time in local milliseconds, for the names of index files.
+    /// Whether the rows are a producer's batch, which must be stored completely in one file.
     pub fn local_ms(&self) -> i64 {
         self.store_ms + self.options.zone_offset_ms
     }

@@ -7,7 +7,7 @@ use crate::{Error, Result};
 use std::fs;
 use std::path::Path;
 
-/// The extent of the flushed data.
+/// The parts of the store that are flushed.
 #[derive(Clone, Copy, Debug)]
 pub struct FlushState {
     /// Store time of the last flushed message, in milliseconds.
@@ -62,7 +62,7 @@ impl CheckpointWriter {
         self.save()
     }
 
-    /// Lowers the flushed end to `offset`. Called before the log is cut there.
+    /// Lowers the flushed end to `offset`. Called before the log is cut at `offset`.
     pub fn lower_end(&mut self, offset: u64) -> Result<()> {
         self.end = self.end.map(|end| FlushedEnd { offset: end.offset.min(offset), ..end });
         self.save()

@@ -36,8 +36,8 @@ impl OwnedStore {
         Ok(removed)
     }
 
-    /// Removes the queues of all selected topics at one moment, while nobody appends. The moment is saved before the first
-    /// queue is removed. Otherwise a start after a crash would list the removed messages again.
+    /// Removes the queues of all selected topics, while no thread appends. The time of the removal is saved before
+    /// the first queue is removed. Otherwise a start after a crash would list the removed messages again.
     pub(super) fn remove_topics(&self, select: &dyn Fn(&str) -> bool) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
@@ -126,7 +126,8 @@ impl Owner for OwnedStore {
     }
 }
 
-/// The owner for a run of retention in the background thread. Between two files it does the thread's other work.
+/// The store during a run of retention in the background thread. Between the removals of two files it does the
+/// thread's other work.
 pub(super) struct InThread<'a>(pub(super) &'a OwnedStore);
 
 impl Owner for InThread<'_> {

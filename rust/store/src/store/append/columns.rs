@@ -1,4 +1,4 @@
-//! Rows to append, from an Arrow record batch.
+//! Reads the rows to append from an Arrow record batch.
 use super::lists::join_texts;
 use super::pairs::Pairs;
 use super::row::{Pair, Row, Rows};
@@ -133,7 +133,7 @@ fn hosts(texts: &Bytes, len: usize) -> Result<Vec<Option<Host>>> {
     (0..len).map(host).collect()
 }
 
-/// Returns the column `name`. A column of nulls only counts as missing, because its type says nothing.
+/// Returns the column `name`. A column that has only nulls counts as missing, because its type is meaningless.
 fn column<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
     batch.column_by_name(name).filter(|array| *array.data_type() != DataType::Null)
 }
@@ -153,7 +153,8 @@ fn check_names(batch: &RecordBatch) -> Result<()> {
     Ok(())
 }
 
-/// Tells whether a column is an unnamed index that pandas wrote for a filtered or sorted frame. Its values are row numbers.
+/// Returns whether a column is the unnamed index that pandas writes for a filtered or sorted frame. Its values are
+/// row numbers.
 fn is_unnamed_index(name: &str) -> bool {
     let level = name.strip_prefix("__index_level_").and_then(|rest| rest.strip_suffix("__"));
     level.is_some_and(|level| !level.is_empty() && level.bytes().all(|digit| digit.is_ascii_digit()))

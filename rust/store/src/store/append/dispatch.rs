@@ -34,12 +34,13 @@ pub struct Dispatch {
 #[derive(Debug)]
 struct Topic {
     name: Box<[u8]>,
-    /// The name as a string, if it can be the name of a directory.
+    /// The name of the queue's topic as a string; `None` if the topic cannot be the name of a directory.
     directory: Option<Box<str>>,
     key_hash: i32,
 }
 
-/// A record, and the ends of its parts in the lists `entries` and `keys`. The parts begin at the ends of the record before it.
+/// A record. `entries` and `keys` are the ends of its parts in the lists of the same names. The parts begin at the
+/// ends of the record before it.
 #[derive(Clone, Copy, Debug)]
 struct Record {
     unit: Unit,
@@ -54,7 +55,7 @@ struct Entry {
     topic: usize,
     queue_id: i32,
     offset: i64,
-    /// False for an additional queue of multi-dispatch.
+    /// Whether the queue is the record's own queue, and not an additional queue of multi-dispatch.
     is_own: bool,
 }
 
@@ -63,7 +64,7 @@ struct Entry {
 enum Break {
     /// Messages before `offset` are missing. The copy began later than the master's log, or the master has lost the messages.
     Gap { number: u32, offset: i64, at: i64 },
-    /// The record has offset 0, although the queue has messages. Its topic was deleted and created again.
+    /// The record has queue offset 0, although the queue has messages. So its topic was deleted and created again.
     Restart { number: u32 },
 }
 
@@ -128,8 +129,8 @@ impl Dispatch {
         self.topics.len() - 1
     }
 
-    /// Plans the units of the records from `from` on. Stops at the first record whose queue must be fixed before. Returns the
-    /// number of that record, or the number of records if all are planned.
+    /// Plans the units of the records from `from` on. Stops at a record whose queue must be prepared first, see
+    /// [`Break`]. Returns the number of that record, or the number of records if all are planned.
     fn plan(&mut self, from: usize, queues: &mut QueueTable) -> (usize, Option<Break>) {
         self.planned.clear();
         let mut start = from.checked_sub(1).map_or(0, |before| self.records[before].entries_end);
@@ -153,8 +154,8 @@ impl Dispatch {
         (self.records.len(), None)
     }
 
-    /// Tells whether the queue's next record in this block continues behind `next`. If so, the record with offset 0 is not the
-    /// first of a new topic; its offset is damaged, because no checksum covers offsets.
+    /// Returns whether the queue's next record in this block continues behind `next`. If so, a record with offset 0
+    /// is not the first message of a new topic. Its offset is damaged, because no checksum covers offsets.
     fn continues(&self, record: &Record, first: &Entry, next: i64) -> bool {
         let later = self.entries[record.entries_end..].iter();
         let mut of_queue = later.filter(|entry| (entry.topic, entry.queue_id) == (first.topic, first.queue_id));
@@ -166,8 +167,8 @@ impl Dispatch {
     }
 }
 
-/// Returns the number of the queue for an entry; `None` if the entry cannot be listed, as when an earlier record has its
-/// offset.
+/// Returns the number of the queue for an entry. `None` if the entry cannot be listed, for example because an earlier
+/// record has its offset.
 #[inline]
 fn place(
     entry: &Entry,
@@ -194,7 +195,7 @@ fn place(
 }
 
 impl Writers {
-    /// Lists the parsed records. Calls `on_error` after an error, because some of the records may be listed then.
+    /// Lists the parsed records. Calls `on_error` with an error, after which some of the records may be listed.
     pub fn list_all(&mut self, dispatch: &mut Dispatch, local_ms: i64, on_error: impl Fn(&crate::Error)) -> Result<()> {
         let mut from = 0;
         loop {
@@ -233,7 +234,7 @@ impl Writers {
         store_ms.map_or(Ok(()), |store_ms| self.index.write(store_ms, local_ms))
     }
 
-    /// Prepares a queue for the next record of the log.
+    /// Prepares a queue for a record that does not continue it.
     fn fix_queue(&mut self, broken: Break) -> Result<()> {
         match broken {
             Break::Gap { number, offset, at } => {

@@ -31,7 +31,7 @@ pub struct FileWatch {
 }
 
 impl FileWatch {
-    /// Checks the files if the interval is over, and at once after a change.
+    /// Checks the files if the interval is over, or if a change was found before.
     pub(super) fn look(&mut self, store: &OwnedStore) {
         let is_early = self.next.is_some_and(|next| Instant::now() < next);
         // After a change the files are checked at each call, so that they are restored soon.
@@ -84,8 +84,8 @@ impl FileWatch {
         Ok(())
     }
 
-    /// Restores files, then flushes. Then the checkpoint covers everything appended, so a recovery does not cut it as the
-    /// remains of a crash.
+    /// Restores removed files, then flushes the store. Then the checkpoint covers everything that was appended, so a
+    /// recovery keeps it and does not cut it off.
     fn secure(&mut self, store: &OwnedStore) -> Result<()> {
         if self.next_try.is_none_or(|next| Instant::now() >= next) {
             self.to_restore.retain(|open| !restore(store, open));
