@@ -1,7 +1,7 @@
 //! A file of the commit log that consists of one blank record, which readers of the log skip.
 //!
-//! A repair leaves a blank file where all records were lost, and removes their units from the queues. If queues still list
-//! messages in the file, the blank file has replaced another file by mistake.
+//! A repair leaves a blank file where all records were lost, and removes their units from the queues. If a queue
+//! still has an entry for a message in the file, the blank file has replaced another file by mistake.
 use super::commit_log::CommitLog;
 use super::consume_queue::UnitReader;
 use super::damage::Damage;

@@ -21,16 +21,16 @@ pub struct CommitLog {
     root: PathBuf,
     segments: Segments,
     io: Io,
-    /// Files stay mapped, because faulting a page in again costs more than reading it.
+    /// Maps of files by number. They are kept, because faulting pages in again costs more than reading them.
     mapped: Mutex<BTreeMap<usize, Segment>>,
     lost_end: OnceLock<Option<LostEnd>>,
 }
 
-/// The flushed end of a log that now ends before it.
+/// Describes a log that has lost its end: the offset up to which it was flushed, which is behind its present end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostEnd {
     pub end: u64,
-    /// The source of `end` for error texts, such as the checkpoint.
+    /// Names the source of `end` in error texts, for example the checkpoint.
     pub witness: String,
 }
 
@@ -41,12 +41,12 @@ impl CommitLog {
         Ok(Self { root: root.to_path_buf(), segments, io, mapped, lost_end: OnceLock::new() })
     }
 
-    /// Returns the lost end: `None` before a check, `Some(None)` if the check found that nothing is lost.
+    /// Returns the result of the check for a lost end: `None` before the check, `Some(None)` if nothing is lost.
     pub fn lost_end(&self) -> Option<Option<&LostEnd>> {
         self.lost_end.get().map(Option::as_ref)
     }
 
-    /// Stores the result of the check for all walks. Only the first call has an effect.
+    /// Stores the result of the check, for all readers of the log. Only the first call has an effect.
     pub(super) fn note_lost_end(&self, lost: Option<LostEnd>) {
         self.lost_end.get_or_init(|| lost);
     }
@@ -221,8 +221,8 @@ impl<'a> RecordReader<'a> {
         Ok(bytes)
     }
 
-    /// Returns the record at `offset`, or the reason for its absence. A file that retention has removed is such a reason, not
-    /// an error.
+    /// Returns the record at `offset`, or the reason for its absence. The removal of a file by retention counts as a
+    /// reason, not as an error.
     pub fn try_record(&mut self, offset: u64) -> Result<std::result::Result<Vec<u8>, String>> {
         match self.record_at(offset) {
             Ok(record) => Ok(Ok(record)),
@@ -249,7 +249,7 @@ fn check_record(bytes: &[u8], offset: u64) -> std::result::Result<usize, String>
     }
 }
 
-/// Returns the reason not to trust a record whose lengths agree: a wrong offset or a wrong body CRC.
+/// Returns the reason not to trust a record whose lengths agree, which is a wrong offset or a wrong body CRC.
 #[inline]
 pub fn find_fault(bytes: &[u8], layout: Layout, offset: u64, verify_crc: bool) -> Option<String> {
     let message = Message::new(bytes, layout)?;

@@ -15,18 +15,18 @@ const DATABASES: [(&str, &str); 3] =
 /// Directory of the single database that replaces all three files (`configManagerVersion=v2`).
 const DATABASE_V2: &str = "rdb";
 
-/// The content of a configuration file or of its backup.
+/// The content of a configuration file, or of its backup if the file cannot be read.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigFile {
     /// The path of the file, which may not exist.
     pub path: PathBuf,
     /// The configuration; `None` if neither the file nor its backup can be read.
     pub value: Option<Value>,
-    /// The fault of the file; `None` if the file was read, or if neither the file nor its backup exists.
+    /// Describes the fault of the file; `None` if the file was read, or if neither the file nor its backup exists.
     pub fault: Option<String>,
-    /// The fault of the backup, if neither file can be read.
+    /// Describes the fault of the backup, if neither the file nor the backup can be read.
     pub backup_fault: Option<String>,
-    /// A note for users that says that the backup was read, or why nothing can be read.
+    /// A note for users. It says that the backup was read, or why nothing can be read.
     pub note: Option<String>,
     /// The RocksDB database that a 5.x broker uses in place of the file. The database is not read.
     pub database: Option<PathBuf>,
@@ -77,8 +77,8 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the configuration, or `None` if neither the file nor its backup exists. Fails if both are unreadable, because
-    /// saving would destroy their content. Fails if a database replaces them.
+    /// Returns the configuration, or `None` if neither the file nor its backup exists. Fails if neither can be read,
+    /// because saving a new configuration would destroy their content. Fails if a database replaces them.
     pub fn require_readable(&self) -> Result<Option<&Value>> {
         if let (None, Some(fault), Some(other)) = (&self.value, &self.fault, &self.backup_fault) {
             let name = self.path.file_name().unwrap_or_default().to_string_lossy();
@@ -92,8 +92,8 @@ impl ConfigFile {
         Ok(self.value.as_ref())
     }
 
-    /// Parses each entry of the table `name` with `entry`; returns no entries if there is no file. Fails for a missing table
-    /// and for an entry that `entry` refuses, because a skipped entry would count as absent.
+    /// Parses each entry of the table `name` with `entry`. Returns no entries if the file does not exist. Fails if
+    /// the table is missing, or if `entry` refuses an entry, because a skipped entry would count as absent.
     pub fn parse_entries<T>(&self, name: &str, entry: impl Fn(&str, &Value) -> Option<T>) -> Result<Vec<T>> {
         let Some(value) = self.require_readable()? else { return Ok(Vec::new()) };
         let corrupt = |reason| Error::Corrupt { path: self.path.clone(), offset: 0, reason };
@@ -147,7 +147,8 @@ impl ConfigFile {
     }
 }
 
-/// Returns the database in place of the file `name`. Each RocksDB database has a file `CURRENT`.
+/// Returns the path of the database that replaces the file `name`, if there is one. A directory with a file `CURRENT`
+/// counts as a RocksDB database.
 fn database(root: &Path, name: &str) -> Result<Option<PathBuf>> {
     let own = DATABASES.iter().filter(|(file, _)| *file == name).map(|(_, own)| *own);
     for directory in own.flat_map(|own| [DATABASE_V2, own]) {
@@ -159,7 +160,8 @@ fn database(root: &Path, name: &str) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Suggests another way to the configuration. `mqadmin` can export only the databases of the first kind.
+/// Suggests to the user how to get the configuration out of a database. `mqadmin` can only export databases of the
+/// first kind.
 fn suggest_source(database: &Path) -> String {
     if database.ends_with(DATABASE_V2) {
         return "ask the running broker for it (`rmqfast topic`, `rmqfast group`)".to_owned();

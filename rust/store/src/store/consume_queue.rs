@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 const UNIT: u64 = UNIT_SIZE as u64;
 /// Maximum bytes of a directory name that every file system allows.
 const MAX_NAME_LEN: usize = 255;
-/// Number of units read at a time after the first unit was blank.
+/// Number of entries read at a time, after the first entry read was blank.
 const BLANKS: usize = 4096;
 
 #[derive(Clone, Debug)]
@@ -104,12 +104,12 @@ impl ConsumeQueue {
         Ok(None)
     }
 
-    /// Tells whether a message belongs to this topic and queue id.
+    /// Returns whether a message has this topic and queue id.
     pub fn is_of(&self, message: &Message<'_>) -> bool {
         message.topic() == self.topic.as_bytes() && message.queue_id() == self.queue_id
     }
 
-    /// Tells whether the unit at `offset` points to a message that has this queue and this offset.
+    /// Returns whether the entry at `offset` points to a message of this queue with this offset.
     pub fn is_own(&self, log: &CommitLog, offset: i64, unit: Unit) -> Result<bool> {
         if !unit.is_message() {
             return Ok(false);
@@ -130,7 +130,7 @@ impl ConsumeQueue {
         }))
     }
 
-    /// Returns the position of the first byte behind `max_offset` that is not zero. Such a byte shows that a hole of zeroes
+    /// Returns the position of the first nonzero byte behind `max_offset`. If there is one, a hole of zeroes has
     /// misled the bisection in [`max_offset`](Self::max_offset).
     pub fn written_behind(&self, max_offset: i64) -> Result<Option<u64>> {
         let end = max_offset as u64 * UNIT;
@@ -143,7 +143,8 @@ impl ConsumeQueue {
         Ok(None)
     }
 
-    /// Returns the queue offset of the first unit before `end` whose record is in a log that begins at `log_begin`.
+    /// Returns the queue offset of the first entry before `end` whose record still exists in a log that begins at
+    /// `log_begin`.
     pub fn first_live(&self, log_begin: u64, end: i64) -> Result<i64> {
         let first = self.first_offset();
         // Usually retention has removed nothing. Without a bisection a missing file cannot mislead the search.
@@ -152,9 +153,9 @@ impl ConsumeQueue {
         if is_live { Ok(first) } else { self.lower_bound(log_begin, end) }
     }
 
-    /// Returns the queue offset behind the last unit whose record starts before `physical_offset` and behind the blank units
-    /// that follow. Reads backwards from the end, because a damaged unit would mislead a bisection and hide the units behind
-    /// it.
+    /// Finds the last entry whose record starts before `physical_offset`, and the blank entries that follow it.
+    /// Returns the queue offset behind them. Reads backwards from the end, because a damaged entry would mislead a
+    /// bisection and hide the entries behind it.
     pub fn listed_before(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
         let mut end = max_offset;
         self.find_back(max_offset, |offset, unit| {
@@ -185,7 +186,7 @@ impl ConsumeQueue {
     }
 }
 
-/// Returns the number of leading positions in `0..len` for which `before` is true, by bisection.
+/// Bisects `0..len`. Returns the number of leading positions for which `before` is true.
 fn partition(len: u64, mut before: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
     let (mut low, mut high) = (0, len);
     while low < high {
@@ -256,7 +257,8 @@ impl<'a> UnitReader<'a> {
     }
 }
 
-/// Tells whether a topic can be the name of a directory in `consumequeue/`. The names `..` and `/` would lead out of the store.
+/// Returns whether a topic can be the name of a directory in `consumequeue/`. A topic such as `..` or `/` would lead
+/// out of the store.
 pub fn is_directory_name(topic: &str) -> bool {
     (1..=MAX_NAME_LEN).contains(&topic.len()) && !topic.contains(['/', '\0']) && topic != "." && topic != ".."
 }

@@ -1,8 +1,8 @@
 //! Finds records that their consume queue should list but does not list, because its files or its last units are lost.
 //!
-//! A unit contains the start and the end of its record. Together, the units of all queues cover the listed part of the log
-//! without a gap. Checking this costs 20 bytes per message and no read of the log. From a gap on, the log is walked block by
-//! block until a block has no missing record.
+//! A consume-queue entry tells the start and the end of its record. If no entry is lost, the entries of all queues
+//! cover the listed part of the log without a gap. Checking this reads 20 bytes per message and no byte of the log.
+//! Only at a gap the log is read, block by block, until a block has no missing record.
 //!
 //! Messages of deleted topics are gaps, too. They cost a walk as long as they are in the log.
 use super::append::queue_writer::can_follow;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// Number of units read at a time.
 const UNITS: usize = 4096;
-/// Minimum bytes of the log to walk from a gap on.
+/// Minimum bytes of the log to read at a gap.
 const BLOCK: usize = 64 << 10;
 
 /// The search for unlisted records before the listed end of a store.
@@ -59,7 +59,7 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// Returns the gaps between files of the log as damage.
+    /// Returns the gaps between files of the log, as damage.
     fn gaps(&self, (from, end): (u64, u64)) -> DamageLog {
         let log = self.store.log();
         let mut gaps = DamageLog::default();
@@ -72,7 +72,7 @@ impl<'a> Coverage<'a> {
         gaps
     }
 
-    /// Returns the sum of the units for each log file, with the index of the file.
+    /// Returns, for each log file, its index and the sum of the entries that point into it.
     fn sums(&self, (from, end): (u64, u64)) -> Result<Vec<(usize, Sum)>> {
         let segments = self.store.log().segments();
         let files = segments.files().iter().enumerate();
@@ -96,7 +96,8 @@ impl<'a> Coverage<'a> {
         Ok(sums)
     }
 
-    /// Tells whether units cover a file from the start of `sum` to `end`, or to the blank record at the end of the file.
+    /// Returns whether entries cover a file from the start of `sum` to `end`, or to the blank record at the end of
+    /// the file.
     fn is_covered(&self, index: usize, sum: &Sum, end: u64) -> Result<bool> {
         let (log, file) = (self.store.log(), &self.store.log().segments().files()[index]);
         if !sum.is_chain() {
@@ -116,7 +117,7 @@ impl<'a> Coverage<'a> {
         }
     }
 
-    /// Walks the parts of a log file that no unit covers.
+    /// Reads the parts of a log file that no entry covers.
     fn walk(&mut self, index: usize, (from, end): (u64, u64), missing: &mut UnlistedRecords) -> Result<()> {
         let log = self.store.log();
         let (base, file_end) = (log.segments().files()[index].base, log.segments().files()[index].end());
@@ -149,8 +150,8 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// Walks from a record before a gap to the end of a block behind the gap whose records are all in `spans`. Returns that
-    /// position, or `None` if the walk reaches `end`.
+    /// Reads records from before a gap on, up to a block behind the gap whose records are all in `spans`. Returns the
+    /// end of that block, or `None` if `end` comes first.
     fn walk_gap(
         &mut self,
         (from, gap, end): (u64, u64, u64),
@@ -199,8 +200,8 @@ impl MessageStore {
         self.missing_from(self.log().min_offset())
     }
 
-    /// Returns [`missing`](Self::missing) records of a topic or of some of its queues. The result includes other records that
-    /// had to be read.
+    /// Returns the [`missing`](Self::missing) records of a topic or of some of its queues. The result may include
+    /// records of other queues that had to be read.
     pub fn missing_of(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<Arc<UnlistedRecords>> {
         self.missing_from(self.uncertain_from(topic, queue_ids)?)
     }
@@ -228,8 +229,9 @@ impl MessageStore {
         Ok(missing)
     }
 
-    /// Returns the offset from which to search the log for unlisted records of a topic. This is the listed end if each queue is
-    /// complete up to its last unit. Without `queue_ids`, the configuration of the topic gives the number of queues.
+    /// Returns the offset from which to search the log for unlisted records of a topic. This is the end of the listed
+    /// part, if no queue of the topic has lost entries before its last entry. Without `queue_ids`, the configuration
+    /// of the topic gives the number of queues.
     fn uncertain_from(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<u64> {
         let (begin, mut from) = (self.log().min_offset(), self.dispatched_to()?);
         // Only a search through all properties would find the records of a light queue.
@@ -258,7 +260,7 @@ impl MessageStore {
     }
 }
 
-/// Tells whether the files of a queue are contiguous and the queue has lost no unit at its start.
+/// Returns whether the files of a queue are contiguous and the queue has not lost its first entries.
 fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     let files = queue.segments().files();
     let lacks_file = queue.segments().first_without_file().is_some();
@@ -305,7 +307,7 @@ fn units(
     Ok(())
 }
 
-/// A unit: start and end of its record, the index of its queue, and its queue offset.
+/// A consume-queue entry, as start and end of its record, index of its queue, and queue offset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Span {
     start: u64,
@@ -314,8 +316,9 @@ struct Span {
     offset: i64,
 }
 
-/// The sum of the units of a log file. Each record begins at the end of another, so the hashes of starts and ends cancel each
-/// other out. Only the first start and the last end remain, whatever the order of the units.
+/// The sum of the entries of a log file. It adds the hash of each start and subtracts the hash of each end. Where a
+/// record begins at the end of another, the two cancel each other out. So without a gap only the first start and the
+/// last end remain, whatever the order of the entries.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     start: u64,
@@ -349,14 +352,14 @@ fn hash(place: u64) -> u64 {
     place ^ (place >> 31)
 }
 
-/// Decides whether a queue should list a record that no queue lists.
+/// Decides whether a record that no queue lists should be in a queue.
 #[derive(Debug)]
 struct Owners<'a> {
     store: &'a MessageStore,
     topics: HashMap<String, Option<HashMap<i32, Owner>>>,
     config: Option<ConfigFile>,
     removed: RemovedTopics,
-    /// The error of reading the removed topics. It is returned only if the log has to be walked.
+    /// The error of reading the file of removed topics. It is returned only if records have to be read.
     fault: Option<Error>,
 }
 
@@ -406,8 +409,8 @@ impl<'a> Owners<'a> {
         owners.collect::<Result<_>>().map(Some)
     }
 
-    /// Tells whether a topic without queues may have lost them. This is so if the configuration contains the topic, or is
-    /// missing.
+    /// Returns whether a topic without queues may have lost them. This is so if the configuration contains the topic,
+    /// or if there is no configuration.
     fn may_exist(&mut self, topic: &str) -> bool {
         // Reads the configuration again, because a topic may have been deleted since the store was opened.
         let config = self.config.get_or_insert_with(|| ConfigFile::load(self.store.root(), TOPICS));
@@ -422,7 +425,8 @@ impl Owner {
         Ok(Self { queue, begin })
     }
 
-    /// Tells whether the queue does not list the message with these offsets. Queues list the log from `begin` to `listed_to`.
+    /// Returns whether the queue should list a message with these offsets but does not. The queue lists the log from
+    /// `begin` to `listed_to`.
     fn misses(&self, offset: i64, physical_offset: i64, (begin, listed_to): (u64, u64)) -> Result<bool> {
         if self.begin.is_some_and(|begin| begin.is_behind(offset, physical_offset as u64)) {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Damage: bytes of a store that a reader could not use. Damage is reported, never skipped silently.
+//! Reports damage. Damage is a range of bytes of a store that a reader could not use. It is never skipped silently.
 use crate::Error;
 use std::fmt;
 use std::path::PathBuf;
@@ -19,7 +19,8 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Adds to a reason the message that a queue lists at the place. Perhaps the unit is wrong, and not the record.
+/// Completes the reason of a damaged record with the message that a queue lists there. The queue's entry may be wrong
+/// instead of the record.
 pub fn listed_there(reason: &str, topic: &str, queue_id: i32, queue_offset: i64) -> String {
     format!("{reason}; message {queue_offset} of queue {queue_id} of topic {topic} is listed there")
 }
@@ -56,12 +57,12 @@ impl DamageLog {
         &self.entries
     }
 
-    /// Returns the number of entries beyond the limit.
+    /// Returns the number of entries that were only counted.
     pub fn more(&self) -> u64 {
         self.more
     }
 
-    /// Returns the first damage as an error, with the number of further places; `None` without damage.
+    /// Returns the first damage as an error that also has the number of further damages; `None` without damage.
     pub fn error(&self) -> Option<Error> {
         let first = self.entries.first()?;
         let more = match self.entries.len() as u64 - 1 + self.more {

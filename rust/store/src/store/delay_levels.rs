@@ -4,7 +4,7 @@
 use crate::{Error, Result};
 
 const MOST: usize = 32;
-/// The default of `messageDelayLevel`, in seconds.
+/// Default of `messageDelayLevel`, as seconds.
 const SHIPPED: [u32; 18] = [1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200];
 
 /// The delay levels of a broker, counted from 1. Readers of a store use the defaults.
@@ -22,7 +22,7 @@ impl DelayLevels {
         Ok(Self::of(seconds))
     }
 
-    /// Returns the highest level. Higher levels are treated as this level.
+    /// Returns the highest level. A message with a higher level gets this level.
     pub fn max(&self) -> i64 {
         self.count as i64
     }

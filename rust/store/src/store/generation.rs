@@ -8,8 +8,8 @@ use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
 use std::path::Path;
 
-/// The first message of a queue. Earlier messages in the log with the same or a higher queue offset are of an earlier
-/// generation.
+/// The first message of a queue in the present generation. A message before it in the log belongs to an earlier
+/// generation if its queue offset is the same or higher.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueBegin {
     queue_id: i32,
@@ -23,7 +23,7 @@ pub struct Generations {
     /// The first message of each queue by topic, sorted by queue id.
     topics: Vec<(String, Vec<QueueBegin>)>,
     removed: RemovedTopics,
-    /// All messages from this physical offset on are of the present generation.
+    /// Physical offset from which on all messages are of the present generation.
     newest: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Gets messages of a queue as a broker answers a pull: a status, messages, and the next offset.
+//! Gets messages of a queue. Like a broker's answer to a pull, the result has a status, messages and the next offset.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `isTheBatchFull`; the tag string is compared as `PullAPIWrapper` does.
 use super::commit_log::RecordReader;
@@ -14,17 +14,17 @@ use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
 use crate::format::properties;
 
-/// Number of units before a hole that are searched for the last message before the hole.
+/// Number of entries to search before a hole, for the last message before the hole.
 const LOOK_BACK: usize = 1024;
 
 #[derive(Clone, Debug)]
 pub struct GetMessage {
-    /// The broker's status, which does not yet depend on the tag strings.
+    /// The broker's status. It is found before the tag strings are compared.
     pub status: GetMessageStatus,
     pub next_begin_offset: i64,
     pub min_offset: i64,
     pub max_offset: i64,
-    /// Whole records. Records whose tag only has the same hash are left out.
+    /// The records. Records whose tag has only the same hash are left out.
     pub records: Vec<Vec<u8>>,
     /// Whether the last message is so far behind the log's end that the next pull should go to a slave.
     pub suggest_pulling_from_slave: bool,
@@ -100,7 +100,7 @@ struct Source<'a> {
     store: &'a MessageStore,
     records: Vec<Vec<u8>>,
     damage: Vec<Damage>,
-    /// The first hole that was met: its first offset, and the offset behind its end.
+    /// The first hole that was found: its first offset, and the offset behind its last.
     hole: Option<(i64, i64)>,
 }
 
@@ -168,15 +168,16 @@ impl<'a> Source<'a> {
         Self { view, units: view.reader(), tags, log, store, records: Vec::new(), damage: Vec::new(), hole: None }
     }
 
-    /// Returns the present start of the log if retention has removed the record since the store was opened. This is not damage.
-    /// Other messages before that offset are skipped.
+    /// Returns the present start of the log if retention has removed the record since the store was opened. This is
+    /// not damage, and all messages before the returned offset are skipped.
     fn retained_from(&self, physical_offset: u64) -> Option<i64> {
         let log = self.store.log();
         let from = log.segments().find(physical_offset).and_then(|index| log.retained_from(index));
         from.map(|from| from as i64)
     }
 
-    /// Returns the end of the missing log file that had the offset. The other messages of that file are skipped.
+    /// Returns the end of the missing log file that contained the offset. The other messages of that file are
+    /// skipped, too.
     fn behind_file_of(&self, physical_offset: u64) -> Option<i64> {
         let segments = self.store.log().segments();
         if segments.find(physical_offset).is_some() {
@@ -197,8 +198,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Records damage for missing units if no other damage explains them. The damage begins behind the last message before the
-    /// hole.
+    /// Reports missing entries as damage, unless other damage explains them. The damage begins behind the last
+    /// message before the hole.
     fn note_hole(&mut self) -> Result<()> {
         let Some((from, next)) = self.hole else { return Ok(()) };
         let (topic, queue_id) = (self.view.topic(), self.view.queue_id());

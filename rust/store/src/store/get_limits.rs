@@ -12,13 +12,13 @@ pub struct GetLimits {
     pub count_in_disk: usize,
     /// Maximum bytes of messages on the disk (`maxTransferBytesOnMessageInDisk`).
     pub bytes_in_disk: i32,
-    /// Bytes before the end of the log that count as in memory.
+    /// Size of the end of the log that counts as being in memory, in bytes.
     pub memory: u64,
 }
 
 impl GetLimits {
-    /// Returns a broker's defaults on a machine with `physical_memory` bytes. The broker expects 40 % of them to hold messages
-    /// (`accessMessageInMemoryMaxRatio`).
+    /// Returns a broker's default limits on a machine with `physical_memory` bytes. The broker expects 40 % of the
+    /// memory to hold messages (`accessMessageInMemoryMaxRatio`).
     pub fn of_broker(physical_memory: u64) -> Self {
         Self {
             count_in_memory: 32,
@@ -37,20 +37,20 @@ impl GetLimits {
         Self { count_in_memory: max_messages, bytes_in_memory, memory: u64::MAX, ..default }
     }
 
-    /// Returns a percentage of the memory in bytes, rounded as in Java.
+    /// Returns a percentage of the memory in bytes, rounded as Java rounds it.
     pub fn share(physical_memory: u64, percent: u32) -> u64 {
         (physical_memory as f64 * (f64::from(percent) / 100.0)) as u64
     }
 
-    /// Tells whether a message at `physical_offset` counts as on the disk only.
+    /// Returns whether a message at `physical_offset` counts as being on the disk only.
     #[inline]
     pub fn is_in_disk(&self, physical_offset: i64, log_end: u64) -> bool {
         let behind = (log_end as i64).saturating_sub(physical_offset);
         u64::try_from(behind).is_ok_and(|behind| behind > self.memory)
     }
 
-    /// Tells whether a batch is full. The first message always fits. The sum overflows as in Java, so a blank unit, which has a
-    /// size of 2 GiB, does not end a batch.
+    /// Returns whether a batch has no room for another message. The first message always fits. The sum of bytes
+    /// overflows as in Java, so a blank entry, whose size is 2 GiB, does not end a batch.
     #[inline]
     pub fn is_full(&self, (count, bytes): (usize, i32), max_messages: usize, next_size: i32, is_in_disk: bool) -> bool {
         if count == 0 || bytes == 0 {

@@ -11,8 +11,8 @@ use crate::format::index::{
 };
 use std::path::{Path, PathBuf};
 
-/// Maximum bytes of a file that is read as a whole. Only a file of another size than the default is read, to guess its
-/// geometry.
+/// Maximum size of a file that is read as a whole. This is needed only for a file that has not the default size, to
+/// guess its number of slots.
 const MAX_GUESSED: u64 = 512 << 20;
 
 #[derive(Clone, Debug)]
@@ -20,9 +20,10 @@ pub struct IndexFile {
     pub path: PathBuf,
     pub len: u64,
     pub header: IndexHeader,
-    /// Number of slots and of entries; `None` if neither this file nor another file of the same size tells these numbers.
+    /// Number of slots and of entries; `None` if these numbers could not be guessed from this file or another file of
+    /// the same size.
     pub geometry: Option<(u32, u32)>,
-    /// Whether the file is a dead link. The other fields are empty then.
+    /// Whether the file is a dead link. If so, the other fields are empty.
     pub is_missing: bool,
 }
 
@@ -78,7 +79,7 @@ impl IndexFile {
         self.header.index_count.cast_unsigned() - 1
     }
 
-    /// Opens the file for queries; returns `None` if its geometry is unknown.
+    /// Opens the file for queries. Returns `None` if its numbers of slots and entries are unknown.
     pub fn open(&self) -> Result<Option<IndexReader<'_>>> {
         let Some((slot_count, entry_count)) = self.geometry else { return Ok(None) };
         let segment = Segment::open(&self.path, Io::Pread)?;
@@ -119,8 +120,9 @@ impl IndexReader<'_> {
         self.segment.window(slot_position(slot) as u64, count * SLOT_SIZE)
     }
 
-    /// Calls `visit` with the physical offsets under `hash` from `begin_ms` to `end_ms`, newest first, until `visit` returns
-    /// false. Other keys may have the same hash, and times are exact to a second. A damaged chain ends the search.
+    /// Calls `visit` with the physical offsets under `hash` from `begin_ms` to `end_ms`, newest first, until `visit`
+    /// returns false. The offsets may belong to another key with the same hash, and times are exact to a second. A
+    /// damaged chain ends the search.
     pub fn query(
         &mut self,
         hash: i32,

@@ -101,7 +101,7 @@ impl MessageStore {
         }))
     }
 
-    /// Returns a note about damage in places where the log is read in place of the queues. The bounds of the queues are
+    /// Returns a note about damage in a part of the log that queues do not list, since the bounds of the queues are
     /// uncertain then.
     fn damage_note(&self) -> Result<Option<String>> {
         let (missing, unlisted) = (self.missing()?, self.unlisted()?);
@@ -111,7 +111,7 @@ impl MessageStore {
             .map(|first| format!("{} damaged places where queues are read from the log: {first}", 1 + places.count())))
     }
 
-    /// Returns notes about queues that end before offsets that they have assigned.
+    /// Returns notes about queues that end before an offset that they have assigned before.
     fn short_notes(&self) -> Result<Vec<String>> {
         // An unreadable list of removed topics is an error: the queues of removed topics would look lost.
         let (ends, removed, topics) =
@@ -123,7 +123,7 @@ impl MessageStore {
         Ok(QueueEnds::fault(self.root())?.into_iter().chain(first_of(short.collect())).collect())
     }
 
-    /// Returns notes about queue files that are longer or shorter than most. The bounds of their queues may be wrong.
+    /// Returns notes about queue files whose size differs from most others. The bounds of their queues may be wrong.
     fn odd_notes(&self) -> Result<Vec<String>> {
         let mut queues = self.all_queues()?;
         // Files of light queues have another size.
@@ -208,7 +208,7 @@ fn has_state_version(config: &ConfigFile) -> bool {
     version.is_some_and(|version| version.get("stateVersion").is_some())
 }
 
-/// Keeps the first notes of one kind, and adds a note with the number of the others.
+/// Keeps the first notes of one kind. Replaces the others by a note with their number.
 fn first_of(mut notes: Vec<String>) -> Vec<String> {
     let others = notes.len().saturating_sub(MOST_NAMED);
     notes.truncate(MOST_NAMED);

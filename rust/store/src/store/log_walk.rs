@@ -35,13 +35,13 @@ pub struct Block<'a> {
     pub records: &'a [RecordAt],
 }
 
-/// The state of a walk. Call [`advance`](Self::advance), then [`block`](Self::block).
+/// The state of a walk over the log. Call [`advance`](Self::advance), then [`block`](Self::block).
 #[derive(Debug)]
 pub struct LogWalk {
     log: Arc<CommitLog>,
     position: u64,
     end: u64,
-    /// The flushed end of a log that has lost its end, until the loss is reported; then 0.
+    /// The flushed end of a log that has lost its end; 0 after the loss was reported, and for a complete log.
     lost_to: u64,
     /// Body CRCs are checked from this offset on.
     verify_from: u64,
@@ -50,8 +50,8 @@ pub struct LogWalk {
     window: (u64, usize),
     records: Vec<RecordAt>,
     blank_files: Vec<usize>,
-    /// Offset at which a damaged record turned out to be complete at the second read, because its writer had finished
-    /// meanwhile.
+    /// Offset of a record that looked damaged at the first read and was complete at the second, because its writer
+    /// had finished meanwhile.
     completed: Option<u64>,
     retries: u32,
     max_retries: u32,
@@ -110,8 +110,8 @@ impl LogWalk {
         self.position
     }
 
-    /// Reads the next block; returns `false` at the end. A file that was removed meanwhile and a dead link are damage, not
-    /// errors.
+    /// Reads the next block. Returns `false` at the end. A file that was removed meanwhile counts as damage, and so
+    /// does a dead link; neither is an error.
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         let mut needed = 0;
@@ -125,7 +125,7 @@ impl LogWalk {
         Ok(!self.records.is_empty())
     }
 
-    /// Records the damage of a log that has lost its end.
+    /// Reports the lost end of a log as damage.
     fn report_lost_end(&mut self, damage: &mut DamageLog) {
         let (from, end) = (self.position, std::mem::take(&mut self.lost_to));
         if let Some(lost) = self.log.lost_end().flatten().filter(|_| from < end) {
@@ -137,7 +137,7 @@ impl LogWalk {
         }
     }
 
-    /// Returns the files, passed since the last call, that consist of one blank record.
+    /// Returns the numbers of the files passed since the last call that consist of one blank record.
     pub fn take_blank_files(&mut self) -> Vec<usize> {
         std::mem::take(&mut self.blank_files)
     }
@@ -239,8 +239,8 @@ impl LogWalk {
         stop
     }
 
-    /// Skips damage at the position, up to the next sound record. Ends the walk instead if the damage is a record that is being
-    /// written.
+    /// Skips damage at the position, up to the next sound record. If the damage may be a record that another process
+    /// is writing, ends the walk instead.
     fn skip_damage(&mut self, index: usize, reason: String, damage: &mut DamageLog) -> Result<()> {
         // The caller gets the records before the damage first; the next step begins at the damage.
         if !self.records.is_empty() {
@@ -277,7 +277,8 @@ impl LogWalk {
         Ok(())
     }
 
-    /// Tells whether anything was written behind the position. If so, the zeroes there are a hole and not the end of the log.
+    /// Returns whether any byte behind the position was written. If so, zeroes at the position are a hole and not the
+    /// end of the log.
     fn continues(&self, index: usize) -> Result<bool> {
         let base = self.log.segments().files()[index].base;
         let Some((_, segment)) = &self.segment else { return Ok(false) };
@@ -294,8 +295,8 @@ impl LogWalk {
     }
 }
 
-/// Collects the sound records at the start of `bytes`, which begin at offset `start`, up to offset `end`. Returns the length of
-/// these records and the reason of the stop.
+/// Collects the sound records at the start of `bytes`, which are at offset `start` of the log, up to offset `end`.
+/// Returns the length of these records and the reason for stopping.
 #[inline]
 pub(super) fn parse(
     bytes: &[u8],

@@ -4,10 +4,10 @@
 //! {"lostMessages": {"orders": {"0": [{"at": 1795000000000, "begin": 414, "end": 450}]}}}
 //! ```
 //!
-//! The queue skips the offsets from `begin` to `end`, and its next message follows behind them. If the topic is removed later,
-//! its queues begin at 0.
+//! The queue skips the offsets from `begin` to `end`, and its next message gets offset `end`. If the topic is removed
+//! later, its queues begin at 0.
 //!
-//! RocketMQ ignores the file. It skips the offsets because the queue has units without a message there.
+//! RocketMQ ignores the file. It skips the offsets because the queue has blank entries there.
 use super::config_files::ConfigFile;
 use super::config_save;
 use super::removed_topics::RemovedTopics;
@@ -74,7 +74,8 @@ impl LostMessages {
         config_save::save(root, FILE, json!({ TABLE: table }))
     }
 
-    /// Returns the queues with losses and the end of their last loss. Topics that were removed later are left out.
+    /// Returns, for each queue with losses, the end of its last loss. Topics that were removed after the loss are
+    /// left out.
     pub fn ends<'a>(&'a self, removed: &'a RemovedTopics) -> impl Iterator<Item = (&'a str, i32, i64)> {
         self.queues.iter().flat_map(move |(topic, queues)| {
             queues.iter().filter_map(move |(queue_id, losses)| {

@@ -1,4 +1,4 @@
-//! A store directory that is open for reading. A reader writes, locks and creates no file in the directory.
+//! A store directory that is open for reading. Reading never writes, locks or creates a file in the directory.
 //!
 //! Source: `DefaultMessageStore`, `StorePathConfigHelper`, `BrokerPathConfigHelper`.
 use super::commit_log::CommitLog;
@@ -52,11 +52,13 @@ pub struct MessageStore {
     options: OpenOptions,
     log: Arc<CommitLog>,
     kind: QueueKind,
-    /// Records from this offset on are ignored, because they were appended after [`snapshot`](Self::snapshot).
+    /// Physical offset of the end of a [`snapshot`](Self::snapshot). Records that start at or behind it were appended
+    /// later and are ignored.
     end: u64,
     dispatched_to: OnceLock<u64>,
     unlisted: OnceLock<Arc<UnlistedRecords>>,
-    /// Records before `dispatched_to` that no queue lists, with the offset from which this list is complete.
+    /// Records before `dispatched_to` that no queue lists, together with the offset from which on this list is
+    /// complete.
     missing: Mutex<Option<(u64, Arc<UnlistedRecords>)>>,
     topics_config: OnceLock<ConfigFile>,
     index_files: OnceLock<Arc<Vec<IndexFile>>>,
@@ -101,8 +103,8 @@ impl MessageStore {
         self.reopen(self.options.io)
     }
 
-    /// Ends this store as a [`snapshot`](Self::snapshot) behind its last record; `lost_end` is the flushed end if the log has
-    /// lost its end.
+    /// Makes this store a [`snapshot`](Self::snapshot) that ends behind its last record. `lost_end` is the flushed
+    /// end of a log that has lost its end.
     pub(super) fn restrict(self, lost_end: u64) -> Result<Self> {
         let from = match self.kind {
             QueueKind::Files => self.last_listed_offset()?,
@@ -154,7 +156,7 @@ impl MessageStore {
         Ok(page.and_then(|page| Checkpoint::decode(&page).ok()?.flushed_end(&page)))
     }
 
-    /// Returns the size of log files by the checkpoint, else by the files themselves.
+    /// Returns the size of log files. It comes from the checkpoint if possible, otherwise from the files.
     pub fn log_file_size(&self) -> Result<Option<u64>> {
         let noted = self.flushed_end()?.map(|end| u64::from(end.file_size));
         // A truncated file that is too short for any record does not show the size.
@@ -218,13 +220,13 @@ impl MessageStore {
         Ok(queues)
     }
 
-    /// Tells whether the first message of a queue came after the snapshot.
+    /// Returns whether the first message of a queue was appended after the snapshot.
     fn is_later(&self, queue: &ConsumeQueue) -> Result<bool> {
         let first = UnitReader::new(queue).unit(queue.first_offset())?.filter(Unit::is_message);
         Ok(first.is_some_and(|unit| unit.physical_offset as u64 >= self.end))
     }
 
-    /// Refuses to write to a store in which a directory or a dead link stands in the place of a file, because a new file would
+    /// Refuses to write to a store in which a dead link or directory has the name of a file, because a new file would
     /// replace it. Checks the log, `queues`, the index, the configuration and the store's directory.
     pub fn refuse_missing_files(&self, queues: &[ConsumeQueue]) -> Result<()> {
         let segments = iter::once(self.log.segments()).chain(queues.iter().map(ConsumeQueue::segments));
@@ -254,7 +256,8 @@ impl MessageStore {
         Ok(queues)
     }
 
-    /// Returns the offset before which the consume queues list every record. Behind it, readers read the log itself.
+    /// Returns the offset before which the consume queues list every record. From this offset on, readers read the
+    /// log itself.
     ///
     /// After a clean stop this is the end of the last listed record. If `abort` exists, it is the start of the newest log file
     /// whose first record is older than the checkpoint (`CommitLog.isMappedFileMatchedRecover`).
@@ -304,7 +307,8 @@ impl MessageStore {
         self.topics_config.get_or_init(|| ConfigFile::load(&self.root, TOPICS))
     }
 
-    /// Returns notes for users about a configuration read from its backup or kept in a database, and about stray files.
+    /// Returns notes for users about stray files, and about a configuration that was read from its backup or is kept
+    /// in a database.
     pub fn notes(&self) -> Vec<String> {
         let strays = self.log.segments().strays().iter();
         let strays =

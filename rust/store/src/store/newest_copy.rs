@@ -1,5 +1,5 @@
-//! Finds the directory of a broker's newest copy. A mirror that cannot continue its copy starts a new copy in a directory
-//! beside it.
+//! Finds the directory of a broker's newest copy. A mirror that cannot continue its copy starts a new copy, in
+//! another directory with the same parent.
 use crate::file::place;
 use crate::{Error, Result};
 use serde_json::Value;
@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 const NOTE: &str = "mirror.json";
 
-/// Returns the newest copy of the broker that `directory` is named after: `DIR`, or the last restarted copy beside it, such as
-/// `DIR.2`. Another broker may be called `DIR.2`, so the note in each copy decides. If a restarted copy of another broker
-/// occupies `DIR`, the first free name is returned.
+/// Returns the newest copy of the broker that `directory` (here `DIR`) is named after. This is `DIR` itself, or the
+/// last restarted copy beside it, such as `DIR.2`. Another broker may be called `DIR.2`, so the note in each copy
+/// decides. If `DIR` is a restarted copy of another broker, returns the first free name.
 pub fn newest_copy(directory: &Path) -> Result<PathBuf> {
     let Some(name) = directory.file_name().map(|name| name.to_string_lossy().into_owned()) else {
         return Ok(directory.to_owned());
@@ -40,7 +40,7 @@ pub fn newest_copy(directory: &Path) -> Result<PathBuf> {
 /// The note that a mirror writes into its copy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CopyNote {
-    /// The copied topics; empty if all topics are copied.
+    /// Names of the copied topics; empty if all topics are copied.
     pub topics: Vec<String>,
     pub broker_name: Option<String>,
 }
@@ -72,7 +72,7 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns the numbers of directories `NAME.NUMBER` beside `directory`.
+/// Returns the numbers of the directories `NAME.NUMBER` with the same parent as `directory`.
 fn numbers_beside(directory: &Path, name: &str) -> Result<Vec<u32>> {
     let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let first = format!("{name}.");

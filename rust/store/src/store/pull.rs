@@ -1,5 +1,5 @@
-//! The rules of a pull: the units that it reads, its end, and its status. A [`PullSource`] provides units and records, from the
-//! files of a store or from a store that this process appends to.
+//! The rules of a pull. They decide which consume-queue entries are read, when the pull ends, and its status. A
+//! [`PullSource`] provides units and records, from the files of a store or from a store that this process appends to.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `isTheBatchFull`.
 use super::get_limits::GetLimits;
@@ -13,19 +13,19 @@ const UNITS: usize = 16_000 / UNIT_SIZE;
 /// A queue and its log, during one pull.
 pub trait PullSource {
     fn bounds(&self) -> (i64, i64);
-    /// Returns `None` if the queue has no files.
+    /// Returns the number of entries in a queue file, or `None` if the queue has no files.
     fn units_per_file(&self) -> Option<i64>;
-    /// Returns `None` in a hole.
+    /// Returns the entry at a queue offset, or `None` in a hole.
     fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
-    /// Returns the offset at which the pull continues behind a hole at `offset`.
+    /// Returns the queue offset at which the pull continues, if there is a hole at `offset`.
     fn behind_hole(&mut self, offset: i64) -> i64;
     /// Tells whether the filter may match a message with this tags code.
     fn matches_code(&self, tags_code: i64) -> bool;
-    /// Tells whether the filter has used up its budget, which ends the pull.
+    /// Returns whether the filter has used up its budget of computing time. If so, the pull ends.
     fn is_spent(&self) -> bool {
         false
     }
-    /// Called for an invalid unit, and for a unit whose message is skipped because its log file is missing.
+    /// Called for an invalid entry, and for an entry that is skipped because its log file is missing.
     fn skip(&mut self, _queue_offset: i64, _unit: Unit) {}
     /// Adds the message of a unit to the result.
     fn fetch(&mut self, queue_offset: i64, unit: Unit) -> Result<PullStop>;
@@ -38,7 +38,7 @@ pub enum PullStop {
     Record(usize),
     /// The message does not match the filter.
     Unmatched,
-    /// The message is missing. If there is an offset, all messages before this offset of the log are missing, too.
+    /// The message is missing. An offset means that all messages before this offset of the log are missing, too.
     Gone(Option<i64>),
 }
 
@@ -86,7 +86,7 @@ impl Pull {
     }
 }
 
-/// Returns the status and the next offset if there is nothing to read at `offset`.
+/// Returns the status and the next offset if there is no message to read at `offset`.
 fn refuse(source: &mut impl PullSource, offset: i64) -> Result<Option<(GetMessageStatus, i64)>> {
     use GetMessageStatus::{NoMessageInQueue, OffsetFoundNull, OffsetOverflowBadly, OffsetOverflowOne, OffsetTooSmall};
     let (min, max) = source.bounds();
@@ -111,7 +111,7 @@ struct Run {
     status: GetMessageStatus,
     messages: usize,
     bytes: i32,
-    /// Physical offset in the last unit read.
+    /// Physical offset in the last entry that was read.
     last_offset: Option<i64>,
     /// Messages before this physical offset are skipped, because their log file is missing.
     skip_until: i64,
@@ -125,7 +125,7 @@ impl Default for Run {
 }
 
 impl Run {
-    /// Reads units up to the end of their file, or to a hole. Returns the next offset.
+    /// Reads entries up to the end of their file, or to a hole. Returns the next queue offset.
     #[inline]
     fn read(&mut self, pull: &Pull, source: &mut impl PullSource, offset: i64) -> Result<i64> {
         // As in Java, a pull ends at the end of its queue file, and `next_begin_offset` is in the next file.

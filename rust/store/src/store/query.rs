@@ -21,16 +21,16 @@ use memchr::memmem::Finder;
 use std::collections::VecDeque;
 use std::collections::btree_map::{BTreeMap, Entry};
 
-/// A callback between reads. If it returns an error, the search ends.
+/// A callback that is called between reads. Its error ends the search and is returned.
 pub type Interrupt<'a> = &'a mut dyn FnMut() -> Result<()>;
 
 #[derive(Clone, Debug)]
 pub struct KeyQuery<'a> {
     pub topics: &'a [String],
     pub key: &'a str,
-    /// Whether the key is compared with `UNIQ_KEY` only, and not with `KEYS`.
+    /// Whether the key is only compared with `UNIQ_KEY`, and not with `KEYS`.
     pub unique: bool,
-    /// Maximum number of messages. If more match, the newest ones are returned.
+    /// Maximum number of messages. If more messages match, the newest are returned.
     pub max_messages: usize,
     /// Least store timestamp, in milliseconds.
     pub begin: i64,
@@ -78,8 +78,8 @@ impl MessageStore {
         Ok(search.hits)
     }
 
-    /// Returns the record with an offset message id or a producer's id, in `topic` or in any topic. If several records have the
-    /// id, the one stored first is returned.
+    /// Returns the record that has the given offset message id or unique id, in `topic` or in any topic. If several
+    /// records have the id, returns the one stored first.
     pub fn message_by_id(&self, id: &str, topic: Option<&str>, interrupt: Interrupt<'_>) -> Result<QueryResult> {
         let is_ours = |m: &Message<'_>| topic.is_none_or(|topic| topic.as_bytes() == m.topic());
         let mut result = self.by_offset_id(id)?;
@@ -144,7 +144,8 @@ impl MessageStore {
         Ok(false)
     }
 
-    /// Returns damage for a listed record that cannot be read; `None` if the record is before the start of the log.
+    /// Returns damage for a record that a queue lists but that cannot be read. Returns `None` if the record is before
+    /// the start of the log.
     fn damage_at(&self, offset: u64, reason: String) -> Result<Option<Damage>> {
         let log = self.log();
         let index = log.segments().find(offset);
@@ -226,7 +227,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Searches the records that start in `[from, end)`. If too many match, the last ones are kept.
+    /// Searches the records that start in `[from, end)`. If too many match, keeps the last of them.
     fn scan(&mut self, from: u64, end: u64, interrupt: Interrupt<'_>) -> Result<()> {
         let room = self.query.max_messages.saturating_sub(self.hits.records.len());
         let finder = Finder::new(self.query.key.as_bytes());

@@ -7,7 +7,8 @@
 //! {"at": 1795000000000, "logEnd": 81920, "queues": {"orders": {"0": 119}}}
 //! ```
 //!
-//! The ends of queues for later messages follow from the units that cover the log from `logEnd` on. RocketMQ ignores the file.
+//! For messages appended later, the ends follow from the consume-queue entries of the log from `logEnd` on. RocketMQ
+//! ignores the file.
 use super::message_store::MessageStore;
 use super::removed_topics::RemovedTopics;
 use crate::Result;
@@ -22,17 +23,18 @@ const FILE: &str = "queue.ends";
 /// Maximum bytes of the file, more than the queues of any broker need.
 const MAX_LEN: u64 = 1 << 28;
 
-/// The next offset of each queue at one moment.
+/// The next offset of each queue, as saved at the last close or recovery.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueueEnds {
-    /// The end of the log at that moment.
+    /// End of the log when the queue ends were saved.
     pub log_end: u64,
-    /// The moment, in milliseconds since 1970.
+    /// Time at which the ends were saved, in milliseconds since 1970.
     pub at_ms: i64,
     queues: BTreeMap<String, BTreeMap<i32, i64>>,
 }
 
-/// A queue that ends at `end`, although it had assigned all offsets before `next`.
+/// A queue that ends at `end`, although it had assigned all offsets before `next`. Its messages from `end` on have
+/// lost their entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShortQueue<'a> {
     pub topic: &'a str,

@@ -1,5 +1,5 @@
-//! A queue as a recovery would leave it: its valid units on disk, the units that it has lost, and the units of records at the
-//! log's end.
+//! Shows a queue as a recovery would leave it. Consists of its valid entries on disk, the entries that it has lost,
+//! and the entries of records at the log's end that no queue lists yet.
 //!
 //! Source: `ConsumeQueue.correctMinOffset` (5.x: a queue without messages keeps its offset),
 //! `ConsumeQueue.truncateDirtyLogicFiles`.
@@ -24,11 +24,11 @@ pub struct QueueView {
     topic: String,
     queue_id: i32,
     disk: Option<ConsumeQueue>,
-    /// Units on disk before this offset are valid.
+    /// Queue offset before which all entries on disk are valid.
     disk_end: i64,
-    /// Units of unlisted records, built in memory and sorted by offset.
+    /// Entries of unlisted records, built in memory and sorted by queue offset.
     tail: Units,
-    /// Units whose offsets cannot follow in the queue.
+    /// Entries whose queue offsets cannot follow in the queue.
     astray: Units,
     min_offset: i64,
     max_offset: i64,
@@ -69,26 +69,27 @@ impl QueueView {
     pub fn queue_id(&self) -> i32 {
         self.queue_id
     }
-    /// Returns the offset of the first unit whose record is still in the log; the max offset if there is no such unit.
+    /// Returns the offset of the first entry whose record is still in the log. If there is none, returns the max
+    /// offset.
     pub fn min_offset(&self) -> i64 {
         self.min_offset
     }
     pub fn max_offset(&self) -> i64 {
         self.max_offset
     }
-    /// Returns the first offset from `from` on whose unit is only in memory.
+    /// Returns the first queue offset at or behind `from` whose entry is only in memory.
     pub fn next_unlisted(&self, from: i64) -> Option<i64> {
         let behind = self.tail.partition_point(|(offset, _)| *offset < from);
         self.tail.get(behind).map(|(offset, _)| *offset)
     }
 
-    /// Returns units of records whose offset is impossible in the queue. No checksum covers a queue offset, so it may be
-    /// damaged.
+    /// Returns the entries of records whose queue offset is impossible in the queue. The offset may be damaged, since
+    /// no checksum covers it.
     pub fn astray(&self) -> &[(i64, Unit)] {
         &self.astray
     }
 
-    /// Returns the difference as text if a record is not the record of the unit at `queue_offset`.
+    /// Compares a record with the entry at `queue_offset`. Returns the difference in words, or `None` if they agree.
     pub fn find_mismatch(&self, record: &[u8], queue_offset: i64, size: i32) -> Option<String> {
         let message = Message::decode(record)?;
         let (topic, queue_id) = (&self.topic, self.queue_id);
@@ -126,7 +127,7 @@ impl QueueView {
         ViewReader { view: self, disk: self.disk.as_ref().map(UnitReader::new) }
     }
 
-    /// Returns the first offset from `from` on that has a unit. All offsets before it are a hole.
+    /// Returns the first queue offset at or behind `from` that has an entry. All offsets before it are a hole.
     pub fn next_offset(&self, from: i64) -> Option<i64> {
         let in_files = self.disk.as_ref().and_then(|queue| next_in_files(queue, from.max(0)));
         // Units at or behind `disk_end` are remains of a crash.
@@ -140,7 +141,8 @@ fn next_in_files(queue: &ConsumeQueue, from: i64) -> Option<i64> {
     queue.segments().files().iter().find(|file| file.end() > at).map(|file| from.max((file.base / unit) as i64))
 }
 
-/// Separates units that can follow in a queue that ends at `next` from units that cannot, as a recovery does.
+/// Separates entries that can follow in a queue that ends at `next` from entries that cannot. A recovery makes the
+/// same decision.
 fn split_by_follow<'a>(mut next: i64, units: impl Iterator<Item = &'a (i64, Unit)>) -> (Units, Units) {
     units.copied().partition(|(offset, _)| {
         let follows = can_follow(next, *offset);
@@ -149,7 +151,8 @@ fn split_by_follow<'a>(mut next: i64, units: impl Iterator<Item = &'a (i64, Unit
     })
 }
 
-/// Sorts units by offset. If two units have one offset, the later unit wins, as in a broker.
+/// Sorts entries by queue offset. If two entries have the same offset, the later entry replaces the earlier, as in a
+/// broker.
 fn in_order(units: Units) -> Units {
     let by_offset: BTreeMap<i64, Unit> = units.into_iter().collect();
     by_offset.into_iter().collect()
@@ -162,7 +165,7 @@ pub struct ViewReader<'a> {
 }
 
 impl ViewReader<'_> {
-    /// Returns `None` in a hole and outside of the queue.
+    /// Returns the entry at a queue offset, or `None` in a hole and outside of the queue.
     pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
         let tail = &self.view.tail;
         if let Ok(at) = tail.binary_search_by_key(&offset, |(offset, _)| *offset) {
@@ -202,7 +205,7 @@ impl MessageStore {
         Ok(topics)
     }
 
-    /// Returns the queue with this id. Any id of an existing topic is a queue, which may be empty.
+    /// Returns the queue with this id. An existing topic has a queue for any id, which may be empty.
     pub fn queue_view(&self, topic: &str, queue_id: i32) -> Result<QueueView> {
         let mut queues = self.queues(topic)?;
         // Without any queue the topic may not exist, which is an error.
@@ -215,7 +218,7 @@ impl MessageStore {
         QueueView::new(self, disk, (&missing, &*self.unlisted()?), topic, queue_id)
     }
 
-    /// Fails with [`Error::Unknown`] for a topic that has no queue, no configuration and no unlisted record.
+    /// Fails with [`Error::Unknown`] if a topic has no queue, no configuration and no unlisted record.
     pub fn check_topic(&self, topic: &str) -> Result<()> {
         let mut names = self.topic_names()?;
         if names.iter().any(|name| name == topic) {

@@ -27,7 +27,7 @@ pub struct RemovedTopics {
     topics: HashMap<String, Removal>,
 }
 
-/// The moment of a removal. Messages at or behind `before`, or stored later than `at_ms`, came after it.
+/// The moment of a removal. A message is later if it is at or behind `before`, or was stored later than `at_ms`.
 #[derive(Clone, Copy, Debug)]
 pub struct Removal {
     /// The end of the log at the removal.
@@ -43,7 +43,7 @@ impl RemovedTopics {
         Ok(Self { topics: topics.into_iter().collect() })
     }
 
-    /// Adds topics to the file and flushes it. Drops removals before `log_begin`.
+    /// Adds topics to the file and flushes the file. Drops old removals, which are before `log_begin`.
     pub fn add<'a>(
         root: &Path,
         names: impl IntoIterator<Item = &'a str>,
@@ -72,7 +72,8 @@ impl RemovedTopics {
             })
     }
 
-    /// Returns the log offset from which on no message of the topic is removed; 0 for a topic that was never removed.
+    /// Returns the log offset from which on no message of the topic counts as removed; 0 for a topic that was never
+    /// removed.
     pub fn end_of(&self, topic: &str) -> u64 {
         self.topics.get(topic).map_or(0, |removal| removal.before)
     }

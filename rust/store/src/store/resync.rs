@@ -5,7 +5,7 @@ use crate::file::Segment;
 use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1};
 use memchr::memchr2_iter;
 
-/// Bytes of the first window. The next record is usually near, so windows start small and double up to `STEP`.
+/// Bytes of the first window. The next record is usually near, so windows start small and grow to `STEP`.
 const FIRST_STEP: usize = 8 << 10;
 const STEP: usize = 1 << 20;
 /// Bytes by which windows overlap: the magic code and the four bytes before it, the size of the record.
@@ -16,11 +16,12 @@ const HEAD_LEN: usize = 128;
 /// The result of a search behind damage.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Resync {
-    /// Position of a sound record or blank in the file.
+    /// A sound record or blank record was found. Holds its position in the file.
     At(u64),
-    /// Only records of another file follow, up to a blank at the end of the file. The blank belongs to the other file, too.
+    /// Only records of another file follow, up to a blank record at the end of the file. The blank record also
+    /// belongs to the other file.
     OtherFile,
-    /// No sound record follows. Holds the end of the last byte that is not zero.
+    /// No sound record follows. Holds the end of the last nonzero byte.
     Nowhere(u64),
 }
 
@@ -67,8 +68,8 @@ fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Tells whether a sound record, or the blank at the end of the file, starts at position `at`. `len` is the listed length of
-/// the file; bytes behind it are not read, as in a walk.
+/// Returns whether a sound record, or the blank record at the end of the file, starts at position `at`. `len` is the
+/// length of the file when it was listed; bytes behind it are not read.
 pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool> {
     Ok(matches!(Start::read(segment, at, base, len)?, Start::Record | Start::Blank))
 }
@@ -76,7 +77,7 @@ pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool>
 enum Start {
     Record,
     Blank,
-    /// A record that contains another offset, with the position of its end.
+    /// A record that contains another offset than its own. Holds the position of its end.
     OtherPlace(u64),
     None,
 }
@@ -107,7 +108,7 @@ impl Start {
     }
 }
 
-/// The records with other offsets that were found behind damage.
+/// The records with wrong offsets that were found behind damage.
 #[derive(Default)]
 struct OtherPlaces {
     first: Option<(u64, u64)>,
@@ -120,8 +121,8 @@ impl OtherPlaces {
         self.count += 1;
     }
 
-    /// Tells whether these records come before the blank. Excludes the last record of the file with one flipped bit in its
-    /// offset.
+    /// Returns whether these records come before the blank record. Does not count the last record of the file if its
+    /// offset has one flipped bit.
     fn lead_to(&self, blank: u64, damaged: u64) -> bool {
         self.count > 1 || self.first.is_some_and(|first| first != (damaged, blank))
     }

@@ -19,15 +19,17 @@ const UNIT: i64 = UNIT_SIZE as i64;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimeRule {
-    /// Finds the first message with the time or a later time, or else the max offset.
+    /// The rule of 5.x. Finds the first message with the time or a later time; without such a message, the max
+    /// offset.
     #[default]
     V5,
-    /// Finds the message nearest to the time, in the file chosen by modification time.
+    /// The rule of 4.9. Finds the message nearest to the time, in the file chosen by modification time.
     V4,
 }
 
 impl MessageStore {
-    /// Returns the offset in a queue for a store time in milliseconds. Assumes that store times rise.
+    /// Returns the offset in a queue for a store time in milliseconds. The search assumes that store times never
+    /// decrease.
     pub fn offset_for_time(&self, topic: &str, queue_id: i32, when: i64, rule: TimeRule) -> Result<i64> {
         let view = self.queue_view(topic, queue_id)?;
         let units = view.reader();
@@ -70,8 +72,9 @@ impl MessageStore {
         Ok(message.map(|message| message.store_timestamp()))
     }
 
-    /// Tells whether a broker would expect the message at a queue offset to be on the disk only, because it is far behind the
-    /// log's end. Returns `false` if there is no message (`DefaultMessageStore.checkInDiskByConsumeOffset`).
+    /// Returns whether a broker would count the message at a queue offset as being on the disk only, because it is
+    /// far behind the log's end. Returns `false` if there is no message
+    /// (`DefaultMessageStore.checkInDiskByConsumeOffset`).
     pub fn check_in_disk(&self, topic: &str, queue_id: i32, offset: i64, limits: &GetLimits) -> Result<bool> {
         let view = self.queue_view(topic, queue_id)?;
         if !(view.min_offset()..view.max_offset()).contains(&offset) {
@@ -92,12 +95,12 @@ struct Search<'a> {
 /// A queue that can be searched by store time.
 pub trait TimedQueue {
     fn bounds(&self) -> (i64, i64);
-    /// Returns `None` in a hole.
+    /// Returns the entry at a queue offset, or `None` in a hole.
     fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
-    /// Returns the store time of a unit's message in milliseconds; `None` if the message cannot be read
+    /// Returns the store time of the message of an entry in milliseconds; `None` if the message cannot be read
     /// (`CommitLog.pickupStoreTimestamp`).
     fn store_time(&mut self, unit: Unit) -> Result<Option<i64>>;
-    /// Returns the offsets of the file for a time, chosen as [`file_by_time`] does.
+    /// Returns the first and the end offset of the queue file for a time, chosen as [`file_by_time`] does.
     fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>>;
 }
 
@@ -118,7 +121,8 @@ impl TimedQueue for Search<'_> {
         Ok(record.and_then(|record| Message::decode(&record).map(|m| m.store_timestamp())))
     }
 
-    /// Units in memory count as one more file, written just now.
+    /// Returns the offsets of the file for a time. Entries that are only in memory count as one more file, written
+    /// just now.
     fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>> {
         let files = self.view.disk().map_or(&[][..], |queue| queue.segments().files());
         let unlisted = |end| self.view.next_offset(end).map(|first| (first, self.view.max_offset()));
@@ -127,8 +131,8 @@ impl TimedQueue for Search<'_> {
 }
 
 impl Search<'_> {
-    /// Returns the first offset with a time of `when` or later. An unreadable message counts as a match, because reading it
-    /// reports the damage.
+    /// Returns the first offset with a time of `when` or later. An unreadable message counts as a match, so that a
+    /// reader of the message reports the damage.
     fn first_not_before(&mut self, when: i64) -> Result<i64> {
         let (mut low, mut high) = (self.view.min_offset(), self.view.max_offset());
         while low < high {
@@ -166,7 +170,8 @@ impl Search<'_> {
     }
 }
 
-/// Searches as Java does, with its oddities: without a match the result is the unit before the file, and at damage it is 0.
+/// Searches as Java does. Also copies its oddities: without a match the result is the entry before the file, and at
+/// damage the result is 0.
 pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result<i64> {
     let Some((first, end)) = queue.file_by_time(when)? else { return Ok(0) };
     let (min_offset, max_offset) = queue.bounds();
@@ -202,8 +207,8 @@ pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result
     })
 }
 
-/// Returns the offsets of the first file written at `when` or later. If there is none, returns `unlisted` behind the files,
-/// else the last file.
+/// Returns the offsets of the first file written at `when` or later. If there is no such file, returns `unlisted`,
+/// the range behind the files, or else the last file.
 pub fn file_by_time(
     files: &[SegmentFile],
     when: i64,
@@ -220,7 +225,8 @@ pub fn file_by_time(
     Ok(unlisted(last.map_or(0, |(_, end)| end)).or(last))
 }
 
-/// Returns milliseconds since 1970; 0 for a file that retention has removed since the listing.
+/// Returns the modification time in milliseconds since 1970; 0 for a file that retention has removed since the
+/// listing.
 fn modification_time(path: &Path) -> Result<i64> {
     let Some(meta) = Place::metadata(path)? else { return Ok(0) };
     let time = meta.modified().map_err(|e| Error::io(path, e))?;

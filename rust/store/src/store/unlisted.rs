@@ -24,7 +24,8 @@ pub struct UnlistedRecords {
 }
 
 impl UnlistedRecords {
-    /// Lists the records that start in `[dispatched_to, end)` of the log, without messages of topics that were `removed` since.
+    /// Lists the records that start in `[dispatched_to, end)` of the log. Leaves out messages of topics that were
+    /// `removed` after they were stored.
     pub fn read(log: &Arc<CommitLog>, dispatched_to: u64, end: u64, removed: &RemovedTopics) -> Result<Self> {
         let mut unlisted = Self { log_end: dispatched_to, ..Self::default() };
         let mut walk = LogWalk::new(log.clone(), dispatched_to, end, 0);
@@ -66,7 +67,8 @@ impl UnlistedRecords {
         &self.damage
     }
 
-    /// Returns the range of the log that holds the records of the selected queues and all damage; `None` if both are empty.
+    /// Returns the range of the log that holds the records of the selected queues and all damage. Returns `None` if
+    /// there are neither records nor damage.
     pub fn stretch(&self, topic: &str, select: impl Fn(i32) -> bool) -> Option<(u64, u64)> {
         let queues = self.queues.get(topic).into_iter().flatten().filter(|(id, _)| select(**id));
         let units =
@@ -120,7 +122,7 @@ pub fn code_of(message: &Message<'_>, topic: &str, levels: &DelayLevels) -> i64 
     code_of_properties(&KnownProperties::of(message.properties()), message.store_timestamp(), topic, levels)
 }
 
-/// Computes [`code_of`] from parsed properties.
+/// Returns the same as [`code_of`], from parsed properties.
 #[inline]
 pub fn code_of_properties(known: &KnownProperties<'_>, store_timestamp: i64, topic: &str, levels: &DelayLevels) -> i64 {
     let text = |value: Option<_>| value.map(String::from_utf8_lossy);

@@ -1,4 +1,4 @@
-//! Group commit: one thread flushes for all threads that have appended before the flush began. These threads wait.
+//! Group commit. One thread flushes for all threads that appended before the flush began; the other threads wait.
 //!
 //! Source: `CommitLog.GroupCommitService`, `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`.
 use super::checkpoint::{CheckpointWriter, FlushState};
@@ -24,7 +24,7 @@ struct Progress {
     /// Offset up to which the log is flushed.
     flushed: u64,
     is_busy: bool,
-    /// The first failed flush or write.
+    /// Description of the first flush or write that failed.
     failure: Option<String>,
     waiting: Vec<Arc<Waiter>>,
 }
@@ -63,7 +63,7 @@ impl Flusher {
         })
     }
 
-    /// Flushes log, queues and index, and records this in the checkpoint.
+    /// Flushes log, queues and index, then writes the checkpoint.
     pub fn flush(&self, take: &dyn Fn() -> Result<UnsyncedFiles>) -> Result<()> {
         // Other flushes may include only the log, so this flush always waits for its turn.
         self.is_served(u64::MAX, None)?;
@@ -80,7 +80,7 @@ impl Flusher {
         })
     }
 
-    /// Runs `work` while no thread flushes. Used for the removal of files.
+    /// Runs `work` while no thread flushes. Files are removed in this way.
     pub fn alone<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.is_served(u64::MAX, None)?;
         let mut result = None;
@@ -110,7 +110,7 @@ impl Flusher {
         Err(Error::NotWritable { path: self.root.clone(), reason })
     }
 
-    /// Waits for other threads to flush up to `position`. Returns false if this thread has to flush.
+    /// Waits until other threads have flushed up to `position`. Returns false if this thread must flush itself.
     fn is_served(&self, position: u64, timeout: Option<Duration>) -> Result<bool> {
         let waiter = {
             let mut progress = self.progress();
@@ -132,7 +132,8 @@ impl Flusher {
         Ok(self.progress().flushed >= position)
     }
 
-    /// Removes the waiter from the queue and fails, unless its call is already on the way.
+    /// Removes the waiter from the queue and returns the error of the timeout. Does nothing if the waiter is no
+    /// longer queued, because another thread is about to wake it.
     fn give_up(&self, waiter: &Arc<Waiter>) -> Result<()> {
         let mut progress = self.progress();
         let Some(at) = progress.waiting.iter().position(|other| Arc::ptr_eq(other, waiter)) else { return Ok(()) };
@@ -141,7 +142,8 @@ impl Flusher {
         Err(Error::FlushTimeout { path: self.root.clone(), position: waiter.position })
     }
 
-    /// Runs `work`, which returns the flushed end. Wakes the threads that it served, and the next thread to flush.
+    /// Runs `work`, which returns the flushed end of the log. Wakes the threads that waited for an offset before this
+    /// end, and the thread that flushes next.
     fn flush_in_turn(&self, work: impl FnOnce() -> Result<u64>) -> Result<()> {
         let result = self.check_failure().and_then(|()| work());
         let mut progress = self.progress();
@@ -172,7 +174,7 @@ impl Flusher {
 }
 
 impl Waiter {
-    /// Sleeps until the waiter is called, or until `give_up` succeeds after `timeout`.
+    /// Sleeps until another thread wakes the waiter, or until `give_up` succeeds after `timeout`.
     fn wait(&self, timeout: Option<Duration>, give_up: impl Fn() -> Result<()>) -> Result<()> {
         let deadline = timeout.map(|timeout| Instant::now() + timeout);
         while !self.is_called.load(Ordering::Acquire) {

@@ -1,5 +1,5 @@
-//! Changes by other processes to the files of an open store. After such a change nothing is appended until the store is opened
-//! again.
+//! Detects harm: another process has changed the files of an open store. After such a change nothing is appended
+//! until the store is opened again.
 //!
 //! Earlier messages are still flushed, so that a recovery finds them.
 use crate::{Error, Result};
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Maximum number of notices for users that wait to be taken.
+/// Maximum number of notices for users that nobody has taken yet.
 const MAX_LINES: usize = 1000;
 
 #[derive(Debug, Default)]
@@ -19,12 +19,12 @@ pub struct Harm {
 #[derive(Debug, Default)]
 struct Lines {
     waiting: Vec<String>,
-    /// Files with an earlier notice, so that each file is reported once.
+    /// Files that were reported already, since each file is reported once.
     files: BTreeSet<PathBuf>,
 }
 
 impl Harm {
-    /// Fails after a change, with the first changed file.
+    /// Fails if another process has changed a file. The error names the first changed file.
     #[inline]
     pub fn check(&self) -> Result<()> {
         match self.first.get() {
@@ -57,7 +57,7 @@ impl Harm {
         std::mem::take(&mut self.lines().waiting)
     }
 
-    /// Returns the first changed file, and the change.
+    /// Returns the path of the first changed file, and a description of the change.
     pub fn first(&self) -> Option<(&Path, &str)> {
         self.first.get().map(|(path, reason)| (path.as_path(), reason.as_str()))
     }

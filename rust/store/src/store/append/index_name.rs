@@ -9,8 +9,8 @@ pub fn of_millis(millis: i64) -> String {
     format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}{millis:03}")
 }
 
-/// Returns the name for `millis`. If `last` is not smaller, returns the number behind `last`, because names give the order of
-/// files.
+/// Returns the name for `millis`. If `last` is not smaller, returns the number that follows `last`, because the order
+/// of the names is the order of the files.
 pub fn behind(last: Option<&str>, millis: i64) -> String {
     let name = of_millis(millis);
     match last.and_then(|last| last.parse::<u64>().ok()) {

@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Takes the place of a hash in `pending` for a record without keys.
+/// Stands in `pending` for a record without keys.
 const NO_KEY: i32 = -1;
-/// Number of entries by which prefetching of slots is ahead.
+/// Number of entries by which prefetching of slots is ahead of writing.
 const PREFETCH: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,10 +34,10 @@ pub struct IndexWriter {
     last_name: Option<String>,
     current: Option<IndexFile>,
     ahead: VecDeque<IndexFile>,
-    /// Hash of the key and physical offset of each buffered entry.
+    /// Buffered entries: the hash of the key, and the physical offset of the record.
     pending: Vec<(i32, i64)>,
     unsynced: Vec<Arc<AllocatedFile>>,
-    /// Store time of the last entry in full files, in milliseconds.
+    /// Store time of the last entry in the last full file, in milliseconds.
     full_until: i64,
     created: bool,
     dirty: bool,
@@ -47,14 +47,14 @@ pub struct IndexWriter {
 struct IndexFile {
     file: Arc<AllocatedFile>,
     map: OwnedMap,
-    /// Position behind the allocated blocks. The map is not even read behind it, because reading a hole would take memory in a
-    /// tmpfs.
+    /// End of the allocated blocks, in bytes. Even reads stop here, because reading a hole through a map would take
+    /// memory in a tmpfs.
     allocated_to: u64,
     next_entry: u32,
 }
 
 impl IndexWriter {
-    /// Continues in the file `newest` with its name, or in a new file.
+    /// Continues in the file `newest`, given with its name, or in a new file.
     pub fn new(directory: PathBuf, geometry: Geometry, newest: Option<(String, AllocatedFile)>) -> Result<Self> {
         let (last_name, file) = newest.unzip();
         let current = file.map(IndexFile::new).transpose()?;
@@ -122,7 +122,8 @@ impl IndexWriter {
         self.pending.push((hash, physical_offset));
     }
 
-    /// Buffers a record without keys, which starts a new file if the newest file is full.
+    /// Buffers a record without keys. Like a record with keys, it makes the writer start a new file if the newest
+    /// file is full.
     #[inline]
     pub fn push_none(&mut self) {
         if self.pending.last().is_none_or(|(hash, _)| *hash != NO_KEY) {
@@ -152,7 +153,7 @@ impl IndexWriter {
         self.current.as_ref().map_or(Ok(()), IndexFile::check)
     }
 
-    /// Continues in the next file, which begins where the full file ended.
+    /// Continues in the next file. Its header begins with the time and offset at which the full file ended.
     fn roll(&mut self, local_ms: i64) -> Result<()> {
         let mut next = match self.ahead.pop_front() {
             Some(next) => next,
@@ -239,7 +240,7 @@ impl IndexFile {
     }
 }
 
-/// Java's hash of a topic and `#`. It is kept for the next record, which often has the same topic.
+/// Caches Java's hash of a topic and `#` for the next record, which often has the same topic.
 #[derive(Debug, Default)]
 pub struct TopicHash {
     topic: Vec<u8>,
@@ -271,7 +272,8 @@ fn continue_hash(hash: i32, unit: u16) -> i32 {
     hash.wrapping_mul(31).wrapping_add(i32::from(unit))
 }
 
-/// Hashes eight characters at a time. One by one, each multiplication would wait for the one before it.
+/// Hashes eight characters at a time. If each character were hashed alone, each multiplication would wait for the one
+/// before it.
 #[inline]
 fn continue_ascii(hash: i32, key: &[u8]) -> i32 {
     const POWERS: [i32; 9] = {

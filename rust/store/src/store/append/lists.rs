@@ -8,7 +8,7 @@ use std::ops::Range;
 
 #[derive(Debug)]
 pub struct Lists<'a> {
-    /// The range of each row in `values`; `None` for null.
+    /// Range of each row in `values`; `None` for a null row.
     pub ranges: Vec<Option<Range<usize>>>,
     /// The items of all rows.
     pub values: &'a ArrayRef,
@@ -46,7 +46,8 @@ impl<'a> Lists<'a> {
     }
 }
 
-/// Reads the strings of a column. The items of a list are joined by spaces, as keys are; nulls are left out.
+/// Reads a column of strings, or of lists of strings. The items of a list are joined by spaces, the form in which
+/// messages store keys. Nulls are left out.
 pub fn join_texts(name: &'static str, array: &dyn Array) -> Result<Bytes> {
     if !Lists::are_in(array.data_type()) {
         return Bytes::new(name, array);

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Temporary name of the log's next file.
+/// Temporary name of the log's next file while it is created.
 const NEXT_FILE: &str = "commitlog.next";
 /// Bytes to buffer before a write.
 pub const BUFFER_LEN: usize = 1 << 20;
@@ -22,7 +22,8 @@ const AHEAD: u64 = 16 << 20;
 /// Minimum bytes to fault in. Waking another thread costs more than a few page faults.
 const MIN_TOUCH: u64 = 64 << 10;
 pub const MAX_FULL: usize = 64;
-/// The first word of a record, its size. It is written last, so that readers never see half a record.
+/// The first word of a record, which is its size. It is written after the other bytes, so that readers never see half
+/// a record.
 const SIZE_WORD: Range<usize> = 0..4;
 
 #[derive(Debug)]
@@ -30,7 +31,7 @@ pub struct LogWriter {
     directory: PathBuf,
     file_size: u64,
     is_mapped: bool,
-    /// Offset of the next record. Buffered records are before it.
+    /// Offset of the next record. The buffered records end here.
     position: u64,
     /// Offset of the last record.
     last: u64,
@@ -38,14 +39,15 @@ pub struct LogWriter {
     current: Option<LogFile>,
     /// Files created ahead of the current file, in order.
     ahead: VecDeque<LogFile>,
-    /// The last files before the current file by base offset. They are kept open so that a removed file can be restored.
+    /// The last files before the current file, by base offset. They stay open, so that a file that another process
+    /// removes can be restored.
     full: BTreeMap<u64, Arc<AllocatedFile>>,
-    /// Number of files in `ahead` before the last [`reserve`](Self::reserve), which `release` keeps.
+    /// Number of files that were in `ahead` before the last [`reserve`](Self::reserve). `release` keeps these files.
     reserved_from: usize,
     buffer: Vec<u8>,
     /// End of the log when it was opened.
     opened_at: u64,
-    /// Offset up to which pages were faulted in.
+    /// Offset up to which pages have been faulted in.
     touched_to: u64,
     unsynced: Vec<AppendFile>,
     created: bool,
@@ -73,8 +75,8 @@ impl LogFile {
         Ok(Self { is_allocated, ..Self::new(base, file, is_mapped)? })
     }
 
-    /// Checks that the last record is still in the file. Behind a record that was overwritten, the next recovery would cut
-    /// everything.
+    /// Checks that the last record is still in the file. If another process had overwritten the record, the next
+    /// recovery would cut all records behind it.
     #[inline]
     fn check_last(&self) -> Result<()> {
         match self.last {
@@ -111,8 +113,8 @@ impl NextFile {
 }
 
 impl LogWriter {
-    /// Continues at `position`: in `current`, a base offset and its file, or else in a new file. Maps do not pay if each append
-    /// waits for the disk, because each flush write-protects their pages.
+    /// Continues at `position`, in the file `current` (given with its base offset) or in a new file. Maps do not pay
+    /// if each append waits for the disk, because each flush write-protects their pages.
     pub fn new(
         directory: PathBuf,
         file_size: u64,
@@ -254,7 +256,7 @@ impl LogWriter {
         is_half_full.then_some(NextFile { base: current.base + self.file_size, size: self.file_size })
     }
 
-    /// Adds a file that was created meanwhile. Discards the file if it is no longer needed.
+    /// Adds a file that was created without the append lock. Discards the file if it is no longer needed.
     pub fn add_ahead(&mut self, next: NextFile, file: AllocatedFile) -> Result<()> {
         if self.next_needed() != Some(next) {
             file.discard();
@@ -266,7 +268,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Returns the pages to fault in for records of `size` bytes and for the records behind them.
+    /// Returns the pages to fault in, for records of `size` bytes and for later records.
     #[inline]
     pub fn to_touch(&mut self, size: u64) -> Option<(Pages, Range<u64>)> {
         let end = self.position + size;
@@ -325,7 +327,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Keeps a full file open as one of the last files. Drops the oldest if there are too many.
+    /// Keeps a full file open as one of the last files. Closes the oldest of these files if there are too many.
     pub fn hold(&mut self, base: u64, file: Arc<AllocatedFile>) {
         self.full.insert(base, file);
         if self.full.len() > MAX_FULL {
@@ -352,8 +354,8 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Copies records of another log to the same offsets, within one file. `last` is the offset of the last record. A complete
-    /// blank at the end of the file may follow the records.
+    /// Copies records of another log to the same offsets, within one file. `last` is the offset of the last record. A
+    /// complete blank record at the end of the file may follow the records.
     pub fn copy(&mut self, bytes: &[u8], last: Option<u64>) -> Result<()> {
         if bytes.is_empty() {
             return Ok(());
@@ -366,7 +368,7 @@ impl LogWriter {
         self.put(bytes, start)
     }
 
-    /// Writes `bytes`, which end at the position.
+    /// Writes `bytes`, whose end is `self.position`.
     fn put(&mut self, bytes: &[u8], start: u64) -> Result<()> {
         let Some(current) = self.current.as_mut().filter(|_| !bytes.is_empty()) else { return Ok(()) };
         let mut at = start - current.base;
@@ -410,8 +412,8 @@ impl LogWriter {
     }
 }
 
-/// Splits the buffer into parts that are written at once. With `one_by_one` each part is a record. Otherwise the whole buffer
-/// is one part, because a system call copies bytes in order.
+/// Splits the buffer into parts. Each part is one write. With `one_by_one` each part is a record, otherwise the whole
+/// buffer is one part, because a system call copies bytes in order.
 fn records(mut rest: &[u8], one_by_one: bool) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let size = rest.first_chunk().map_or(0, |word| u32::from_be_bytes(*word) as usize);

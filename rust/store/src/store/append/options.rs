@@ -13,11 +13,11 @@ use std::time::Duration;
 /// The moment at which an append is flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flush {
-    /// By [`flush`](super::Appender::flush), a background thread or the operating system. The append survives the end of the
-    /// process.
+    /// A flush happens when [`flush`](super::Appender::flush) is called, in a background thread, or by the operating
+    /// system. The append survives the end of the process.
     #[default]
     Async,
-    /// Before the append returns.
+    /// A flush happens before the append returns.
     Sync,
 }
 
@@ -37,8 +37,8 @@ pub struct AppendOptions {
     pub max_message_size: usize,
     /// The store host of messages, and their default born host.
     pub store_host: Host,
-    /// Whether a retry topic of 128 to 255 bytes makes a V2 record (`autoMessageVersionOnTopicLen` of 5.x). A 4.9.4 broker
-    /// would cut the log at such a record.
+    /// Whether a retry topic of 128 to 255 bytes is stored in a V2 record (`autoMessageVersionOnTopicLen` of 5.x). A
+    /// 4.9.4 broker would cut the log at a V2 record.
     pub long_topics: bool,
     /// Whether properties end with a CRC of the record (`enabledAppendPropCRC` of 5.x).
     pub property_crc: bool,
@@ -59,8 +59,8 @@ pub struct AppendOptions {
     pub file_permission: u32,
     /// Options of retention. With `None`, no file is ever removed.
     pub retain: Option<RetainOptions>,
-    /// For a copy of a master's store: the offset at which a new copy begins, the start of a file of the master's log. A copy
-    /// receives [the master's log](super::Appender::copy_log) and refuses messages.
+    /// For a copy of a master's store: the offset at which a new copy begins, which is the start of a file of the
+    /// master's log. A copy receives [the master's log](super::Appender::copy_log) and refuses messages of producers.
     pub replica_from: Option<u64>,
 }
 

@@ -26,7 +26,8 @@ pub(super) struct OwnedStore {
     pub(super) work: BackgroundWork,
     pub(super) live: Live,
     opened: Instant,
-    /// Start of the append that holds the lock, as [`now_if_limited`](Self::now_if_limited) returns it; 0 if there is none.
+    /// Start of the append that holds the lock, as [`now_if_limited`](Self::now_if_limited) returns it; 0 if no
+    /// append holds the lock.
     held_since: AtomicU64,
     /// The append lock. The state is `None` after the store was closed.
     state: Mutex<Option<Open>>,
@@ -59,7 +60,7 @@ impl OwnedStore {
         })
     }
 
-    /// Takes the state, after which the store is closed.
+    /// Takes the state away, which closes the store.
     pub(super) fn take_open(&self) -> Option<Open> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -71,13 +72,14 @@ impl OwnedStore {
         })
     }
 
-    /// Runs [`with`](Self::with) even after a failed flush or write.
+    /// Runs `action` like [`with`](Self::with), even if a flush or write has failed before.
     pub(super) fn with_any<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         action(state.as_mut().ok_or_else(|| closed_error(&self.root))?)
     }
 
-    /// Records a failed write. If another process has changed a file, earlier writes are still flushed.
+    /// Records a failed write. If the cause is a file that another process has changed, earlier writes are still
+    /// flushed.
     pub(super) fn on_write_error(&self, error: &Error) {
         match error {
             Error::NotWritable { .. } => self.harm.note(error),
@@ -109,7 +111,7 @@ impl OwnedStore {
         })
     }
 
-    /// Fails if another append holds the lock for too long, as when the disk does not keep up
+    /// Fails if another append holds the lock for too long, for example because the disk does not keep up
     /// (`DefaultMessageStore.isOSPageCacheBusy`).
     fn check_busy(&self) -> Result<()> {
         let Some(limit) = self.options.busy_after else { return Ok(()) };
@@ -122,7 +124,8 @@ impl OwnedStore {
         Err(Error::Busy { path: self.root.clone(), reason })
     }
 
-    /// Returns the milliseconds since the store was opened, plus 1. Returns 0 without a limit, which saves reading the clock.
+    /// Returns the milliseconds since the store was opened, plus 1. Without a limit returns 0, to avoid reading the
+    /// clock.
     fn now_if_limited(&self) -> u64 {
         self.options.busy_after.map_or(0, |_| self.opened.elapsed().as_millis() as u64 + 1)
     }
@@ -148,7 +151,7 @@ impl OwnedStore {
         result
     }
 
-    /// Creates the log's next file without the lock.
+    /// Creates the log's next file. Does not hold the append lock while the file is created.
     pub(super) fn create_ahead(&self) -> Result<()> {
         let Some(next) = self.with(|open| Ok(open.writers.log.next_needed()))? else { return Ok(()) };
         let file = next.create(&self.root)?;

@@ -48,7 +48,7 @@ impl Pairs {
         }
     }
 
-    /// Returns the numbers of a row's [`pair`](Self::pair)s.
+    /// Returns the numbers of a row's pairs, for [`pair`](Self::pair).
     #[inline]
     pub fn of_row(&self, index: usize) -> Range<usize> {
         match &self.places {

@@ -19,7 +19,8 @@ use crate::format::properties::MAX_LEN;
 use crate::format::tag::tags_code;
 use crate::store::multi_dispatch::{self, LMQ};
 
-/// A checked row. The parts of the row in the plan's lists end at `..._end` and begin at the ends of the row before it.
+/// A checked row. Its parts in the lists of the plan end at the fields `..._end`, and begin at the ends of the row
+/// before it.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedRow {
     /// Bytes of the record.
@@ -36,7 +37,7 @@ pub struct PlannedRow {
     extra_end: usize,
 }
 
-/// A checked batch: everything to write, except for bodies and physical offsets.
+/// A checked batch. It contains everything to write, except for bodies and physical offsets.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub rows: Vec<PlannedRow>,
@@ -47,7 +48,7 @@ pub struct Plan {
     extra_queues: Vec<u32>,
 }
 
-/// The additional queues of a row, as its property names them.
+/// The additional queues that a property of a row names.
 struct ExtraQueues<'a> {
     names: &'a str,
     queue_id: i32,

@@ -14,7 +14,8 @@ const REAL_TOPIC: &str = "REAL_TOPIC";
 const REAL_QID: &str = "REAL_QID";
 const WAIT: &str = "WAIT";
 
-/// Appends the property string of `row` to `out`. Returns the properties that the store uses, and the number of all properties.
+/// Appends the property string of `row` to `out`. Returns the properties that the store itself needs, and the number
+/// of all properties.
 #[inline]
 pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (KnownProperties<'a>, usize) {
     let start = out.len();
@@ -60,7 +61,7 @@ fn rewrite(added: &[(&str, &[u8])], removed: Option<&str>, start: usize, out: &m
     }
 }
 
-/// Keeps a property if the store uses it. Returns `false` if a column of the row replaces the property.
+/// Notes a property if the store needs it. Returns `false` if a column of the row replaces the property.
 #[inline]
 fn note<'a>(known: &mut KnownProperties<'a>, row: &Row<'_>, name: &[u8], value: &'a [u8]) -> bool {
     match name {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 /// Maximum number of queues whose file is kept open.
 const MAX_OPEN: usize = 256;
-/// Queues with ids below this are found in an array, without hashing.
+/// Queues with an id below this number are found in an array, without hashing.
 const SMALL: usize = 1024;
 const NONE: u32 = u32::MAX;
 
@@ -27,9 +27,9 @@ pub struct QueueTable {
     topics: Vec<Topic>,
     queues: Vec<QueueWriter>,
     live: Arc<LiveQueues>,
-    /// The readers' side of each queue in `queues`.
+    /// For each queue in `queues`, the object that concurrent readers use.
     live_queues: Vec<Arc<LiveQueue>>,
-    /// Number of the topic that was found last.
+    /// Number of the topic that [`find`](Self::find) returned last.
     last: usize,
     lmq_count: usize,
     /// Queues with planned messages.
@@ -86,7 +86,7 @@ impl QueueTable {
         &self.live
     }
 
-    /// Returns the readers' side of a queue.
+    /// Returns the object through which concurrent readers see a queue.
     pub fn live_queue(&self, number: u32) -> &Arc<LiveQueue> {
         &self.live_queues[number as usize]
     }
@@ -140,7 +140,7 @@ impl QueueTable {
         &self.topics[self.queues[number as usize].topic]
     }
 
-    /// Returns topics and ids of the queues of selected topics, sorted.
+    /// Returns topic and id of each queue whose topic `select` accepts, sorted.
     pub fn names_where(&self, select: &dyn Fn(&str) -> bool) -> Vec<(String, i32)> {
         let all = self.queues.iter().map(|queue| (&*self.topics[queue.topic].name, queue.queue_id));
         let selected = all.filter(|(topic, _)| select(topic));
@@ -165,7 +165,7 @@ impl QueueTable {
         }
     }
 
-    /// Plans a message in a queue. Returns its offset.
+    /// Plans a message in a queue. Returns the queue offset of the message.
     #[inline]
     pub fn plan(&mut self, number: u32) -> i64 {
         let queue = &mut self.queues[number as usize];

@@ -10,12 +10,13 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 const UNIT: u64 = UNIT_SIZE as u64;
-/// The size in a unit. It is written last, because a unit without a size is not a message.
+/// The size in a consume-queue entry. It is written after the other bytes, because an entry without a size does not
+/// count as a message.
 const SIZE_WORD: Range<usize> = 8..12;
 /// Number of blank units written at a time.
 const BLANKS: i64 = 1 << 16;
-/// Maximum number of missing messages before a message. A larger gap means a damaged offset, because no checksum covers
-/// offsets.
+/// Maximum number of missing messages before a message. A larger gap counts as a damaged offset, because no checksum
+/// covers offsets.
 pub const MAX_GAP: i64 = 1 << 20;
 
 /// Tells whether a message with `offset` may follow in a queue that ends at `next`. Messages between them may be missing.
@@ -23,7 +24,7 @@ pub fn can_follow(next: i64, offset: i64) -> bool {
     (0..=i64::MAX >> 8).contains(&offset) && (next == 0 || offset.saturating_sub(next) <= MAX_GAP)
 }
 
-/// The end of one queue. Units are buffered until [`write`](Self::write).
+/// The end of one queue. Entries are buffered until [`write`](Self::write).
 #[derive(Debug)]
 pub struct QueueWriter {
     /// Number of the topic in the queue table.
@@ -34,9 +35,9 @@ pub struct QueueWriter {
     next_offset: i64,
     /// Position behind the allocated blocks, in bytes.
     allocated_to: u64,
-    /// Number of messages that are planned but not pushed.
+    /// Number of messages that are planned, but whose entries are not buffered yet.
     planned: u64,
-    /// Encoded units before `next_offset` that are not written yet.
+    /// Encoded entries that are not written yet. They end at `next_offset`.
     pending: Vec<u8>,
     open: Option<(u64, AppendFile)>,
     stays_open: bool,
@@ -75,7 +76,7 @@ impl QueueWriter {
         }
     }
 
-    /// Plans a message. Returns its offset.
+    /// Plans a message. Returns the queue offset of the message.
     #[inline]
     pub fn plan(&mut self) -> i64 {
         self.planned += 1;
@@ -126,7 +127,8 @@ impl QueueWriter {
         self.next_offset
     }
 
-    /// Buffers the unit of the next message. Returns whether it is the first unit since the last [`write`](Self::write).
+    /// Buffers the entry of the next message. Returns whether it is the first entry since the last
+    /// [`write`](Self::write).
     #[inline]
     pub fn push(&mut self, unit: Unit) -> bool {
         self.next_offset += 1;
@@ -165,12 +167,13 @@ impl QueueWriter {
         can_follow(self.next_planned(), offset)
     }
 
-    /// Skips missing messages up to `offset` with blank units. `log_file` is the base of the log file with the next message.
+    /// Skips missing messages up to `offset` with blank entries. `log_file` is the start of the log file that
+    /// contains the next message.
     pub fn fill(&mut self, offset: i64, log_file: i64) -> Result<()> {
         self.fill_up(offset, log_file, None)
     }
 
-    /// Skips lost messages at the end of the queue. `tail` is the last unit.
+    /// Skips lost messages at the end of the queue. `tail` becomes the last entry.
     pub fn leave_out(&mut self, offset: i64, log_file: i64, tail: Unit) -> Result<()> {
         self.fill_up(offset, log_file, Some(tail))
     }

@@ -1,4 +1,4 @@
-//! The appender of a copy. Copies a master's log, then lists the copied records.
+//! The appender of a copy. It copies a master's log, then adds the copied records to queues and index.
 //!
 //! Records keep their physical offsets, queue offsets and times, so that log, queues and index equal those of the master.
 //!
@@ -17,19 +17,20 @@ use crate::store::retain::clock::now_ms;
 use crate::{Error, Result};
 
 impl Appender {
-    /// Returns the offset of the master's log at which the copy ends.
+    /// Returns the end of the copy, as an offset of the master's log.
     pub fn log_end(&self) -> Result<u64> {
         self.store.with(|open| Ok(open.writers.log.position()))
     }
 
-    /// Returns the offset from which to compare the copy with the master's log up to `end`. A record begins there; its offset
-    /// differs if the logs differ before it. Compares at most `most` bytes, or one longer record.
+    /// Returns the offset from which to compare the copy with the master's log up to `end`. A record begins at this
+    /// offset. If the logs differ earlier, they also differ in the position of this record. At most `most` bytes are
+    /// compared, or one longer record.
     pub fn compare_from(&self, end: u64, most: u64) -> Result<u64> {
         let log = CommitLog::list(&self.store.root, &[self.store.root.join("commitlog")], Io::Pread)?;
         last_records(&log, end, most).map(|from| from.max(log.min_offset().min(end)))
     }
 
-    /// Returns the end of the copy's last record. A blank at the end of the file does not count.
+    /// Returns the end of the copy's last record, without the blank record at the end of the file.
     pub fn last_record_end(&self) -> Result<u64> {
         let (end, file_size) =
             self.store.with(|open| Ok((open.writers.log.position(), open.writers.log.file_size())))?;
@@ -46,9 +47,9 @@ impl Appender {
         self.store.options.delay_levels
     }
 
-    /// Appends complete records at `start` of the master's log, within one file. `last` is the offset of the last record. A
-    /// complete blank at the end of the file may follow. Does not list the records. Fails with [`Error::Invalid`] if the copy
-    /// does not end at `start`.
+    /// Appends complete records at `start` of the master's log, within one file. `last` is the offset of the last
+    /// record. A complete blank record at the end of the file may follow. Does not add the records to queues and
+    /// index. Fails with [`Error::Invalid`] if the copy does not end at `start`.
     pub fn copy_log(&self, start: u64, bytes: &[u8], last: Option<u64>) -> Result<()> {
         let store = &self.store;
         store.retention.check_writable()?;
@@ -67,16 +68,16 @@ impl Appender {
         Ok(())
     }
 
-    /// Lists the records that `dispatch` has parsed. Blocks must come in the order of the log. After an error nothing is
-    /// written any more.
+    /// Adds the records that `dispatch` has parsed to queues and index. Blocks must come in the order of the log.
+    /// After an error all later writes fail.
     pub fn list(&self, dispatch: &mut Dispatch) -> Result<()> {
         let store = &self.store;
         let local_ms = now_ms() + store.options.zone_offset_ms;
         store.with_log(|open| open.writers.list_all(dispatch, local_ms, |error| store.on_write_error(error)))
     }
 
-    /// Removes queues that the master no longer has, with their next offsets. A queue that has continued since stays. Returns
-    /// the removed queues.
+    /// Removes queues that the master no longer has, and forgets their next offsets. A queue that has got messages
+    /// since then stays. Returns the removed queues.
     pub fn remove_queues(&self, ends: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
         self.store.remove_queues(ends)
     }
@@ -100,11 +101,11 @@ impl Open {
 /// The reason that [`whole_records`] stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// The bytes, or the file, end here.
+    /// Reached the end of the bytes or of the file.
     Nothing,
-    /// An incomplete item that needs this many bytes.
+    /// Found an incomplete item. Holds the number of bytes that the whole item needs.
     Needs(usize),
-    /// An item that is not a sound record.
+    /// Found an item that is not a sound record. Holds the reason.
     Broken(String),
 }
 

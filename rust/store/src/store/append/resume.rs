@@ -1,4 +1,4 @@
-//! Opens an existing store for appends at its end. Requires that queues and index agree with the log.
+//! Opens an existing store, to continue at its end. Queues and index must agree with the log.
 //!
 //! This module repairs nothing. Like RocketMQ's own recovery, it reads only the last files.
 //!
@@ -29,7 +29,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub const DIRECTORIES: [&str; 3] = ["commitlog", "consumequeue", "index"];
-/// Files and directories of store types that appends do not support, because they would not be updated.
+/// Files and directories of kinds of stores that appends do not support. Appends would leave these files out of date.
 const OTHER_KINDS: [(&str, &str); 5] = [
     ("consumequeue_ext", "consume-queue extensions (enableConsumeQueueExt=true)"),
     ("timerwheel", TIMERS),
@@ -37,7 +37,8 @@ const OTHER_KINDS: [(&str, &str); 5] = [
     ("batchconsumequeue", "batch consume queues of RocketMQ 5.x"),
     ("rocksdbstore", "a RocksDB database of RocketMQ 5.x"),
 ];
-/// RocketMQ 5.x creates these files by default, even without a timed message.
+/// Names the timer files of RocketMQ 5.x in errors. By default 5.x creates these files, even if no message has a
+/// timer.
 const TIMERS: &str = "timers of RocketMQ 5.x (timerWheelEnable=true, its default; those that wait fire in no export)";
 
 type Offsets = HashMap<String, HashMap<i32, i64>>;
@@ -122,7 +123,7 @@ fn next_offsets(queues: &[ConsumeQueue]) -> Result<Offsets> {
     Ok(offsets)
 }
 
-/// Checks that no queue would assign the offset of a lost message again.
+/// Fails if a queue would assign the offset of a lost message again.
 fn check_lost(root: &Path, offsets: &Offsets) -> Result<()> {
     let removed = RemovedTopics::load(root)?;
     for (topic, queue, end) in LostMessages::load(root)?.ends(&removed) {
@@ -189,13 +190,14 @@ fn check_listed(store: &MessageStore, message: &Message<'_>, queues: &[ConsumeQu
     Err(corrupt(store.root(), message.physical_offset() as u64, reason))
 }
 
-/// Tells whether a queue lists records behind a message whose offset it has not reached. Then the queue was removed with its
-/// topic and restarted, or the offset of the message is damaged.
+/// Returns whether a queue that has not reached the offset of a message lists records behind this message. If so,
+/// either the queue was removed with its topic and started again, or the offset of the message is damaged.
 fn lists_behind(queue: &ConsumeQueue, message: &Message<'_>) -> Result<bool> {
     Ok(queue.last_message()?.is_some_and(|(_, last)| last.physical_offset > message.physical_offset()))
 }
 
-/// Checks that the last unit points to its message. Units behind a stale unit would be at wrong offsets.
+/// Fails if the last entry does not point to its message. Entries appended behind a wrong last entry would be at
+/// wrong offsets.
 fn check_last_unit(store: &MessageStore, queue: &ConsumeQueue, end: u64) -> Result<()> {
     let offset = queue.max_offset()? - 1;
     let unit = UnitReader::new(queue).unit(offset)?.filter(Unit::is_message);
@@ -274,7 +276,7 @@ fn queue_table(
     Ok(table)
 }
 
-/// Returns the size of all files. RocketMQ does not open a store with files of different sizes.
+/// Returns the size that all files have. Fails if sizes differ, since RocketMQ does not open such a store.
 fn one_size(segments: &Segments) -> Result<Option<u64>> {
     let size = segments.files().first().map(|file| file.len);
     match segments.files().iter().find(|file| Some(file.len) != size) {
@@ -306,8 +308,8 @@ fn index_writer(root: &Path, options: &AppendOptions, end: u64) -> Result<IndexW
     IndexWriter::new(directory, geometry, Some((name, file)))
 }
 
-/// Returns slots and entries of an index file; reads the file only if it has another size than the default. It is read, not
-/// mapped, because reading holes through a map would allocate memory in a tmpfs.
+/// Returns the number of slots and entries of an index file. Reads the file only if its size is not the default. Does
+/// not map the file, because reading holes through a map would allocate memory in a tmpfs.
 fn geometry_of(path: &Path, configured: Geometry) -> Result<Option<Geometry>> {
     let len = path.metadata().map_err(|e| Error::io(path, e))?.len();
     let guessed = match guess_geometry(len, &[]) {

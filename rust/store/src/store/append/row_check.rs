@@ -14,7 +14,7 @@ use crate::store::multi_dispatch;
 
 /// Maximum bytes of a retry topic in 5.x.
 const MAX_RETRY_TOPIC: usize = 255;
-/// Subject of the error for properties that have too many bytes but not too many characters.
+/// Used as a subject in errors about properties that have too many bytes, but not too many characters.
 pub const PROPERTIES_SIZE: &str = "properties size";
 /// Subject of the error for too many light message queues.
 pub const TOO_MANY_QUEUES: &str = "INNER_MULTI_DISPATCH";
@@ -31,7 +31,7 @@ pub fn fault(what: &'static str, expected: impl Into<String>, got: impl ToString
 }
 
 impl Fault {
-    /// Returns the fault as an error, with the number of the row unless it is the only row.
+    /// Converts the fault to an error, with the number of the row unless it is the only row.
     pub fn of_row(self, row: usize, is_only: bool) -> Error {
         let expected = if is_only { self.expected } else { format!("in row {row} {}", self.expected) };
         Error::Invalid { what: self.what, expected, got: self.got }
@@ -78,14 +78,15 @@ pub fn check_numbers(row: &Row<'_>) -> Result<(), Fault> {
     number_of("reconsume_times", row.reconsume_times, 0).map(drop)
 }
 
-/// Returns the value as the 32-bit number that a record stores.
+/// Converts a value to the 32-bit number that a record stores. Fails if the value is below `least` or does not fit.
 #[inline]
 pub fn number_of(what: &'static str, value: i64, least: i64) -> Result<i32, Fault> {
     let number = i32::try_from(value).ok().filter(|number| i64::from(*number) >= least);
     number.ok_or_else(|| fault(what, format!("{least} to {}", i32::MAX), value))
 }
 
-/// Checks all properties at once. They must be UTF-8, and `encoded` must contain exactly the separators of `count` properties.
+/// Checks that all properties are UTF-8, and that `encoded` contains no separators other than those of `count`
+/// properties.
 #[inline]
 pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count: usize) -> Result<(), Fault> {
     // One pass is enough for valid properties. The wrong property is only searched if there is one.

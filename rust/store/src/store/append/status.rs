@@ -1,4 +1,5 @@
-//! RocketMQ's `PutMessageStatus` for the errors of an append, without the values that only replicas give.
+//! Maps the errors of an append to RocketMQ's `PutMessageStatus`. Values that only brokers with slaves return are
+//! left out.
 //!
 //! Source: `PutMessageStatus`, `DefaultMessageStore.checkStoreStatus`, `checkMessage`, `checkMessages`.
 use super::row_check::{PROPERTIES_SIZE, TOO_MANY_QUEUES};

@@ -11,7 +11,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Interval of flushes of queues and index, which also write the checkpoint.
+/// Interval at which queues and index are flushed and the checkpoint is written.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
@@ -41,7 +41,7 @@ fn preparing(store: Arc<OwnedStore>, watch: Arc<Mutex<FileWatch>>) -> impl FnMut
     }
 }
 
-/// Returns the work of the flushing thread. Failures show at the next append.
+/// Returns the work of the flushing thread. After a failed flush the next append fails.
 fn flushing(store: Arc<OwnedStore>) -> impl FnMut(bool) + Send {
     let mut ticks = 0;
     move |is_time| {

@@ -1,4 +1,4 @@
-//! A background thread that runs a callback at an interval, or as soon as its signal is called.
+//! A background thread that runs a callback at an interval, and at once when another thread calls its signal.
 //!
 //! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -16,7 +16,7 @@ pub struct Timer {
     process: u32,
 }
 
-/// Wakes the thread of a timer. The signal may exist before the thread.
+/// Wakes the thread of a timer. A signal may be created before its thread.
 #[derive(Debug, Default)]
 pub struct Signal {
     state: Mutex<State>,
@@ -56,7 +56,8 @@ impl Signal {
         }
     }
 
-    /// Waits for a call. Returns whether the interval is over instead, or `None` after the timer was dropped.
+    /// Waits for a call of the signal. Returns true if the interval ended before a call, and `None` after the timer
+    /// was dropped.
     fn wait(&self, interval: Duration) -> Option<bool> {
         let idle = |state: &mut State| !state.is_called && !state.is_over;
         let result = self.changed.wait_timeout_while(self.lock(), interval, idle);

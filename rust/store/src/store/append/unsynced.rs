@@ -1,4 +1,5 @@
-//! Files that were written but may not be flushed. They are collected under the append lock and flushed without it.
+//! Files that were written and may not be flushed. The append lock is held to collect them, but not while they are
+//! flushed.
 use crate::file::disk::{sync_all, sync_directory};
 use crate::file::{AllocatedFile, AppendFile};
 use crate::{Error, Result};
@@ -8,10 +9,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Above this number of files and directories, whole file systems are flushed.
+/// Maximum number of files and directories to flush one by one. For more, whole file systems are flushed.
 const MANY: usize = 256;
 
-/// A file open for writing, and its expected length. Another length means that another process has changed the file.
+/// A file open for writing, and its expected length. Any other length means that another process has changed the
+/// file.
 #[derive(Clone, Debug)]
 pub struct OpenFile {
     pub file: Arc<AllocatedFile>,
@@ -32,7 +34,8 @@ impl SyncList {
         self.open.push(file);
     }
 
-    /// Adds a file that is not written any more. Its map is dropped with this list, because unmapping may take a while.
+    /// Adds a file that will not be written any more. Its map is dropped together with this list, because unmapping
+    /// may take a while.
     pub fn retire(&mut self, file: AppendFile) {
         self.open.push(file.file().clone());
         self.retired.push(file);
@@ -48,7 +51,7 @@ impl SyncList {
         self.directories.insert(directory);
     }
 
-    /// Flushes all files and directories of the list. After an error the state of the disk is unknown.
+    /// Flushes all files and directories of the list. After an error it is unknown which bytes are on the disk.
     pub fn sync(&self) -> Result<()> {
         if self.open.len() + self.closed.len() + self.directories.len() > MANY {
             match self.sync_file_systems() {
@@ -66,8 +69,8 @@ impl SyncList {
         })
     }
 
-    /// Flushes each file system once. This includes writes of other processes, but is a hundred times as fast as flushing
-    /// thousands of files.
+    /// Flushes each file system once. This flushes writes of other processes, too, but is a hundred times as fast as
+    /// flushing thousands of files.
     fn sync_file_systems(&self) -> Result<()> {
         let open = self.open.iter().map(|file| file.path());
         let paths = open.chain(self.closed.iter().map(PathBuf::as_path));

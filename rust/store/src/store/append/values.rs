@@ -113,7 +113,7 @@ fn try_convert<T: ArrowPrimitiveType>(
     numbers.try_unary(|v| to_i64(v).ok_or_else(|| Error::invalid(name, "integers of 64 bits", format!("{v:?}"))))
 }
 
-/// Returns a float as an integer; `None` with a fraction, and from 2^53 on, where floats are not exact.
+/// Converts a float to an integer. Returns `None` for a fraction, and from 2^53 on, where floats are not exact.
 fn whole(value: f64) -> Option<i64> {
     let fits = value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0;
     fits.then_some(value as i64)

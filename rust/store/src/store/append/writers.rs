@@ -32,7 +32,7 @@ pub struct Writers {
     pub log: LogWriter,
     pub queues: QueueTable,
     pub index: IndexWriter,
-    /// Store time of the last message, in milliseconds.
+    /// Checks a batch and creates the files for its records. After an error the writers are unchanged.
     pub last_store_ms: i64,
 }
 
@@ -109,7 +109,7 @@ impl Writers {
         Ok(Place { queue_id, queue_offset: planned.queue_offset, physical_offset })
     }
 
-    /// Buffers the index entries of a record, and its units in one or more queues.
+    /// Buffers the index entries of a record, and its consume-queue entry in each of its queues.
     #[inline]
     fn list(&mut self, planned: &PlannedRow, parts: Parts<'_>, unit: Unit) {
         parts.keys.iter().for_each(|hash| self.index.push(*hash, unit.physical_offset));
@@ -176,7 +176,7 @@ pub struct UnsyncedFiles {
     pub lists: SyncList,
     /// Offset up to which the log is written.
     pub position: u64,
-    /// The same offset for the checkpoint; `None` for a log without files.
+    /// The flushed end to save in the checkpoint; `None` for a log without files.
     pub end: Option<FlushedEnd>,
     /// Store time of the last message, in milliseconds.
     pub stored_until: i64,

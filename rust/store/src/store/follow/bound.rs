@@ -1,4 +1,4 @@
-//! The offset up to which consume queues confirm that the log is complete.
+//! The offset up to which the log is surely complete, because consume queues list a record that ends there.
 use crate::file::Io;
 use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
@@ -40,8 +40,8 @@ impl Bound {
         self.by_queues
     }
 
-    /// Raises the bound to the end of the last record in any queue. Without queues, a file is complete once the next file has
-    /// begun.
+    /// Raises the bound to the end of the last record that any queue lists. Without queues, a log file counts as
+    /// complete once the next file has begun.
     pub fn refresh(&mut self, store: &MessageStore) -> Result<()> {
         let store = store.reopen(Io::Pread)?;
         self.by_queues = store.queue_kind() == QueueKind::Files;
@@ -71,7 +71,8 @@ impl Bound {
         Ok(())
     }
 
-    /// Raises the bound to the last of `records` that its queue lists. The positions of `records` count from offset `start`.
+    /// Raises the bound to the end of the last of `records` that its queue lists. The positions of `records` count
+    /// from offset `start`.
     pub fn raise(&mut self, bytes: &[u8], records: &[RecordAt], start: u64) -> Result<()> {
         let end = |record: &RecordAt| start + u64::from(record.at) + u64::from(record.layout.total);
         let to = self.to;
@@ -119,7 +120,7 @@ impl Bound {
     }
 }
 
-/// Returns `None` if the file was just removed or is a dead link.
+/// Returns `None` if reading failed because the file was just removed or is a dead link.
 fn if_present<T>(read: Result<T>) -> Result<Option<T>> {
     match read {
         Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => Ok(None),

@@ -1,4 +1,5 @@
-//! Follows a log that another process writes. Reads the log block by block to its end, then new records as they come.
+//! Follows a log that another process writes. Reads the log block by block to its end, then the new records as they
+//! appear.
 use super::log_place::{LogPlace, RemovedRange, Waits};
 use super::settling::{SettlingBytes, may_be_unwritten};
 
@@ -9,7 +10,7 @@ use crate::store::damage::DamageLog;
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt, Stop, parse};
 use crate::store::message_store::MessageStore;
 
-/// The walk of a follower. Call [`advance`](Self::advance), then [`block`](Self::block).
+/// The state of a follower. Call [`advance`](Self::advance), then [`block`](Self::block).
 #[derive(Debug)]
 pub struct LogFollow {
     place: LogPlace,
@@ -18,10 +19,10 @@ pub struct LogFollow {
     /// Position in the file and length of the bytes that were read last.
     window: (u64, usize),
     records: Vec<RecordAt>,
-    /// Bytes of the first of two reads, which must be equal.
+    /// The bytes of a first read. The second read must give equal bytes.
     first_read: Vec<u8>,
     settling: SettlingBytes,
-    /// Whether the last step stopped at records that may still be written.
+    /// Whether the last step stopped at records that another process may still be writing.
     is_settling: bool,
     last_timestamp: i64,
 }
@@ -29,10 +30,10 @@ pub struct LogFollow {
 /// The content of the log at the position.
 enum ItemHere {
     Records,
-    /// Records that look complete, but may still be written.
+    /// Records that look complete, but that another process may still be writing.
     Settling,
     Blank(usize),
-    /// No record, for this reason.
+    /// No record. Holds the reason.
     Nothing(String),
 }
 
@@ -78,7 +79,7 @@ impl LogFollow {
         Ok(self)
     }
 
-    /// Sets the end of the walk. Records that start at or behind `end` are left out.
+    /// Sets the end. Records that start at or behind `end` are left out.
     #[must_use]
     pub fn until(mut self, end: u64) -> Self {
         self.end = end;
@@ -104,17 +105,17 @@ impl LogFollow {
         self.end
     }
 
-    /// Returns the log as of the last listing.
+    /// Returns the log with the files that existed at the last listing.
     pub fn log(&self) -> &CommitLog {
         &self.place.log
     }
 
-    /// Returns the ranges that retention removed before they were read.
+    /// Returns the ranges of the log that retention removed before they were read.
     pub fn removed_ranges(&self) -> &[RemovedRange] {
         &self.place.removed
     }
 
-    /// Reads the next block; returns `false` if there is nothing new.
+    /// Reads the next block. Returns `false` if there are no new records.
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         self.is_settling = false;
@@ -136,7 +137,7 @@ impl LogFollow {
         self.block_start
     }
 
-    /// Reads once. Returns whether the next step may succeed at once.
+    /// Reads once. Returns whether another step may find more without waiting.
     fn step(&mut self, damage: &mut DamageLog) -> Result<bool> {
         if self.place.pass_missing_file(damage) {
             return Ok(true);
@@ -182,7 +183,7 @@ impl LogFollow {
         }
     }
 
-    /// Keeps the leading records that are surely complete. `len` is the length of all records read.
+    /// Keeps the leading records that are surely complete. `len` is the length of all records that were read.
     fn settle(&mut self, mut len: usize) -> Result<ItemHere> {
         // Records before the bound are complete, so they need no second read.
         if self.place.position + len as u64 > self.place.bound.to() {
@@ -205,7 +206,8 @@ impl LogFollow {
         Ok(ItemHere::Records)
     }
 
-    /// Reads the records a second time, after the queues. Records that the queues list are complete in the second read.
+    /// Reads the records a second time, after the queues were read. Records that the queues list are complete in the
+    /// second read.
     fn read_again(&mut self, len: usize) -> Result<()> {
         let Some((_, segment)) = &mut self.place.open else { return Ok(()) };
         let bytes = segment.last_window(self.window.0, self.window.1);
@@ -236,9 +238,10 @@ impl LogFollow {
         block.records.iter().take_while(is_ripe).count()
     }
 
-    /// Tells whether a record that no queue lists is the same as in an earlier read. If the store has queues, the record gets
-    /// some time to be listed. Without queues it is complete once something follows. A store time that goes back marks an old
-    /// record behind a truncated log.
+    /// Returns whether a record that no queue lists is complete. Its bytes must be the same as in an earlier read. If
+    /// the store has queues, it must also have stayed unlisted for some time. Without queues another record or file
+    /// must follow it. A record whose store time is earlier than that of the record before it may be an old record
+    /// behind a truncated log.
     fn is_settled(&self, message: &Message<'_>, record: RecordAt, is_late: bool) -> bool {
         let (at, bytes) = (record.at as usize, message.record());
         if self.first_read.get(at..at + bytes.len()) != Some(bytes) || (is_late && self.place.bound.by_queues()) {
@@ -254,7 +257,7 @@ impl LogFollow {
         self.settling.age(self.place.position + record.at as u64, bytes).is_some_and(|age| age >= needed)
     }
 
-    /// Remembers the bytes of the first record that is not complete.
+    /// Keeps the bytes of the first record that is not complete, to compare them with the next read.
     fn keep_settling(&mut self, ripe: usize) {
         let Some((_, segment)) = &self.place.open else { return };
         let bytes = segment.last_window(self.window.0, self.window.1);

@@ -1,5 +1,5 @@
-//! The position of a follower in the log. If there is no record, the follower waits, goes to the next file, or skips damaged or
-//! removed bytes.
+//! The position of a follower in the log. If no record begins there, the follower waits, goes to the next file, or
+//! skips damaged or removed bytes.
 use super::bound::Bound;
 use crate::file::{Io, Segment};
 use crate::store::commit_log::CommitLog;
@@ -11,10 +11,10 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum time between two reads of all queues.
+/// Maximum time between two times that all queues are read.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
-/// A position at which no record came, and the time of the next read of all queues.
+/// A position at which no record was found, and the time at which to read all queues next.
 #[derive(Debug)]
 struct Standstill {
     position: u64,
@@ -34,8 +34,8 @@ pub struct RemovedRange {
 pub struct Waits {
     /// Time between two reads of the last record, if no queue lists it.
     pub settle: Duration,
-    /// Time after which invalid bytes count as damage, and after which a record with a possibly unwritten part counts as
-    /// complete.
+    /// Time after which invalid bytes count as damage. Also the time after which a record counts as complete although
+    /// its last bytes are zero.
     pub patience: Duration,
 }
 
@@ -50,9 +50,9 @@ pub struct LogPlace {
     store: MessageStore,
     pub(super) log: Arc<CommitLog>,
     pub(super) position: u64,
-    /// The file of the position, with its base offset.
+    /// The open file that contains the position, with its base offset.
     pub(super) open: Option<(u64, Segment)>,
-    /// Whether a file was read. Before that, a removed file does not count as a loss.
+    /// Whether any file was read. Before the first read, a removed file does not count as a loss.
     pub(super) has_read: bool,
     pub(super) bound: Bound,
     standstill: Option<Standstill>,
@@ -83,7 +83,8 @@ impl LogPlace {
         self.standstill = None;
     }
 
-    /// Opens the file of the position. Returns the position in the file, or `None` if there is no file.
+    /// Opens the file that contains the position. Returns the position within the file, or `None` if the file does
+    /// not exist.
     pub(super) fn open_file(&mut self) -> Result<Option<u64>> {
         if self.open.is_none() {
             let files = self.log.segments().files();
@@ -117,7 +118,7 @@ impl LogPlace {
         true
     }
 
-    /// Goes to the next file once it exists. Until then a restarted broker may overwrite the blank.
+    /// Goes to the next file once this file exists. Until then a restarted broker may overwrite the blank record.
     pub(super) fn roll(&mut self, at: u64, size: usize, damage: &mut DamageLog) -> Result<bool> {
         let Some((base, segment)) = &self.open else { return Ok(false) };
         let (base, len) = (*base, segment.file_len()?);
@@ -152,7 +153,7 @@ impl LogPlace {
         Ok(true)
     }
 
-    /// Reads the queues, if it is time to. Returns whether a queue lists a record behind the position.
+    /// Reads the queues, unless it is too early. Returns whether a queue lists a record behind the position.
     pub(super) fn ask_queues(&mut self) -> Result<bool> {
         if self.is_time_to_ask() {
             self.bound.refresh(&self.store)?;
@@ -161,7 +162,8 @@ impl LogPlace {
         Ok(false)
     }
 
-    /// Skips files that retention removed. Before the first read the log simply begins later.
+    /// Skips files that retention removed. If nothing was read before, this is not a loss; reading begins at the
+    /// first file that exists.
     pub(super) fn pass_removed(&mut self) -> Result<bool> {
         self.log = self.store.log_now()?;
         let first = match self.log.segments().files().first() {
@@ -182,7 +184,8 @@ impl LogPlace {
         self.standstill = None;
     }
 
-    /// Lists the directory again if the open file no longer holds the position. Returns whether another file may hold it.
+    /// Lists the directory again if the open file no longer contains the position. Returns whether another file may
+    /// contain it.
     fn find_file_again(&mut self) -> Result<bool> {
         let Some((base, segment)) = &self.open else { return Ok(false) };
         let is_replaced = segment.is_replaced();
@@ -199,8 +202,8 @@ impl LogPlace {
         Ok(true)
     }
 
-    /// Tells whether to read all queues. At a position below the bound this is so at once, at other positions after a while,
-    /// and then at growing intervals.
+    /// Returns whether to read all queues. At a position before the bound the answer is yes at once. At other
+    /// positions the follower waits a while, and then for growing intervals.
     fn is_time_to_ask(&mut self) -> bool {
         let (now, position) = (Instant::now(), self.position);
         let earlier = self.standstill.take().filter(|earlier| earlier.position == position);
@@ -218,8 +221,8 @@ impl LogPlace {
         is_time
     }
 
-    /// Tells whether the log surely continues behind the position. Without queues only a complete record behind the position
-    /// shows this, so the answer is true.
+    /// Returns whether the log surely continues behind the position. Without queues only a complete record behind the
+    /// position can show this, so the answer is always true.
     fn is_passed_by_bound(&mut self) -> Result<bool> {
         self.log = self.store.log_now()?;
         if self.position >= self.bound.to() {

@@ -1,4 +1,4 @@
-//! Remembers the bytes at the end of the log, to detect whether they still change.
+//! Keeps the bytes at the end of the log, to detect whether they still change.
 use crate::format::message::Message;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,8 @@ pub struct SettlingBytes {
 }
 
 impl SettlingBytes {
-    /// Returns the time since which `record` at `offset` is unchanged; `None` if the bytes were different or missing.
+    /// Returns how long `record` at `offset` has been unchanged; `None` if the bytes were different or not read
+    /// before.
     pub fn age(&self, offset: u64, record: &[u8]) -> Option<Duration> {
         let at = usize::try_from(offset.checked_sub(self.from)?).ok()?;
         let seen = self.bytes.get(at..at.checked_add(record.len())?)?;

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// The directory of new files until they replace the old files.
+/// Name of the directory that holds the new files until they replace the old files.
 const REBUILT: &str = "index.rebuilt";
 /// Maximum number of keys of one message that are counted.
 const MAX_KEYS: u32 = 1 << 14;
@@ -31,9 +31,9 @@ pub struct IndexRepair {
     rebuilt: PathBuf,
     /// Old files that the rebuilt files replace at the end.
     replaced: Vec<PathBuf>,
-    /// Offset of the first record whose entries may be missing.
+    /// Offset of the first record whose index entries may be missing.
     from: u64,
-    /// Number of keys of the record at `from` that a full file has already.
+    /// Number of keys of the record at `from` that are already in a full file.
     skip: usize,
     topic_hash: TopicHash,
     store_ms: i64,
@@ -43,8 +43,8 @@ pub struct IndexRepair {
 }
 
 impl IndexRepair {
-    /// Keeps the flushed files, unless everything is to be rebuilt. New files are named after `local_ms` and replace the other
-    /// files at the end.
+    /// Keeps the flushed files, unless everything must be rebuilt. New files are named after `local_ms`, and replace
+    /// the other files at the end.
     pub fn open(store: &MessageStore, options: &AppendOptions, extent: Extent, local_ms: i64) -> Result<Self> {
         let (directory, rebuilt) = (store.root().join("index"), store.root().join(REBUILT));
         let _ = fs::remove_dir_all(&rebuilt); // An interrupted recovery may have left files.
@@ -65,7 +65,7 @@ impl IndexRepair {
         Ok(Self { writer, directory, rebuilt, replaced, from, skip, topic_hash, store_ms: 0, local_ms, written: 0 })
     }
 
-    /// Returns the offset of the first record whose entries may be missing.
+    /// Returns the offset of the first record whose index entries may be missing.
     pub fn from(&self) -> u64 {
         self.from
     }
@@ -128,14 +128,14 @@ impl IndexRepair {
     }
 }
 
-/// Removes the files that will be rebuilt. Called when the disk has no room for both old and new files.
+/// Removes the files that will be rebuilt. Called when the disk has no room for the old and the new files together.
 pub fn remove_replaced(store: &MessageStore, extent: Extent) -> Result<()> {
     let _ = fs::remove_dir_all(store.root().join(REBUILT));
     let files = IndexFile::list(&store.root().join("index"))?;
     files[count_flushed(store, &files, extent)?..].iter().try_for_each(|file| disk::remove_file(&file.path))
 }
 
-/// Returns the slots and entries of most files, because a damaged file may have any length.
+/// Returns the slots and entries that most files have, because a damaged file may have any length.
 fn geometry_of(files: &[IndexFile], fallback: (u32, u32)) -> (u32, u32) {
     let mut counts = BTreeMap::new();
     for geometry in files.iter().filter_map(|file| file.geometry) {
@@ -164,7 +164,7 @@ fn count_flushed(store: &MessageStore, files: &[IndexFile], extent: Extent) -> R
     Ok(files.iter().take_while(is_kept).count())
 }
 
-/// Returns the number of entries at the end of a full file that belong to the same record.
+/// Returns the number of entries that a full file has of its last record.
 fn keys_of_last(file: &IndexFile) -> Result<usize> {
     let Some(mut reader) = file.open()? else { return Ok(0) };
     let mut count = 0;

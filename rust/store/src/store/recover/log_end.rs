@@ -32,8 +32,8 @@ pub fn damage_error(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Err
     Error::Corrupt { path: damage.file.clone(), offset: damage.offset - base, reason }
 }
 
-/// Returns the end of the last record that ends at or before `at`. If its file has no such record, returns the start of the
-/// file.
+/// Returns the end of the last record that ends at or before `at`. If the log file has no such record, returns the
+/// start of the file.
 pub fn record_end(log: &Arc<CommitLog>, at: u64) -> Result<u64> {
     let Some(index) = log.segments().find(at.min(log.segments().end().saturating_sub(1))) else { return Ok(at) };
     let base = log.segments().files()[index].base;
@@ -48,8 +48,9 @@ pub fn record_end(log: &Arc<CommitLog>, at: u64) -> Result<u64> {
     Ok(end)
 }
 
-/// Returns the start of the first record in the last `most` bytes before `end`, or of the last record if it is longer. If the
-/// file of `end` has no record there, or `most` reaches beyond the file, returns the start of a file.
+/// Returns an offset from which to read the last records before `end`. This is the first record in the last `most`
+/// bytes, or the last record if it is longer. Returns the start of a file if the file of `end` has no record there,
+/// or if `most` reaches beyond the file.
 pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
     let files = log.segments().files();
     let Some(index) = end.checked_sub(1).and_then(|last| log.segments().find(last)) else { return Ok(end) };
@@ -65,8 +66,9 @@ pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
     Ok(files[holder].base.min(base))
 }
 
-/// Continues a log that ends in its first file in a later file, with blank records between. Otherwise RocketMQ would expect
-/// lost messages in the first file, because their units point to its end. `size` is the size of log files. Returns the new end.
+/// Moves the end of a log that has only its first file to a later file, with blank records between. Otherwise
+/// RocketMQ would search the first file for lost messages, because their entries point to its end. `size` is the size
+/// of log files. Returns the new end.
 pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
     if end > size {
         return Ok(end);
@@ -113,7 +115,8 @@ pub fn remove_in_place_of_files(directory: &Path, end: u64) -> Result<()> {
     sync_directory(directory)
 }
 
-/// Cuts the log at `end`. Zeroes the rest of the file of `end` and removes later files. Returns the number of bytes cut.
+/// Cuts the log at `end`. Fills the rest of the file of `end` with zeroes, and removes later files. Returns the
+/// number of bytes cut.
 pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
     let files = log.segments().files();
     let mut cut = 0;

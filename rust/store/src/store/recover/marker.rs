@@ -1,5 +1,5 @@
-//! The file `recovery.begun`. It exists while a recovery of the whole store runs, and after an interrupted one. While it
-//! exists, queues may be shorter than the checkpoint claims.
+//! The file `recovery.begun`. The file exists while a recovery of the whole store runs, and after an interrupted
+//! recovery. While the file exists, queues may be shorter than the checkpoint claims.
 use crate::Result;
 use crate::file::disk::{self, Call};
 use crate::file::{permission, place};

@@ -25,14 +25,14 @@ const NO_FILE: &str = "no file";
 const UNWRITTEN: &str = "bytes that were never written";
 const BLANK: &str = "the blank that ends a file";
 
-/// A log that ends before its flushed end.
+/// A log that ends before the offset up to which it was flushed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MissingEnd {
     pub root: PathBuf,
     pub log_end: u64,
-    /// The least possible flushed end.
+    /// The lowest offset at which the log may have ended when it was flushed.
     pub expected: u64,
-    /// The source of the flushed end for error texts, such as the checkpoint.
+    /// Names the source of the flushed end in error texts, for example the checkpoint.
     pub witness: String,
     /// The log file that ends too early or is missing.
     pub file: PathBuf,
@@ -41,8 +41,8 @@ pub struct MissingEnd {
 }
 
 impl MissingEnd {
-    /// Checks a store that nobody has open. `queues` are all its queues. Fails with [`Error::Corrupt`] if the log continues
-    /// behind damage.
+    /// Checks a store that no process has open. `queues` are all its queues. Fails with [`Error::Corrupt`] if records
+    /// follow behind damage.
     pub fn find(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<Self>> {
         let log = store.log();
         if let Some(flushed) = store.flushed_end()?.map(|end| end.offset) {
@@ -88,7 +88,7 @@ impl MissingEnd {
         Ok(Self { root: store.root().to_path_buf(), log_end, expected, witness, file, position, got })
     }
 
-    /// Returns the error that refuses appends to a log with a missing end.
+    /// Returns the error with which appends to a log with a missing end are refused.
     pub fn to_error(&self) -> Error {
         let reason = format!(
             "{self}; nothing was changed. Bring the file back, or see what is lost, and how to go on without it: `rmqfast store repair {}`",
@@ -109,7 +109,7 @@ impl Display for MissingEnd {
 }
 
 impl MessageStore {
-    /// Checks once for a missing end, so that walks over the log report it.
+    /// Checks for a missing end, so that readers of the log report it. Only the first call checks.
     pub fn check_end(&self) -> Result<()> {
         if self.log().lost_end().is_some() {
             return Ok(());
@@ -123,8 +123,8 @@ impl MessageStore {
         Ok(())
     }
 
-    /// Restricts the store to its present content. Records appended later are not read, and the queues of a lost end are
-    /// included. Retention may remove messages nevertheless.
+    /// Restricts the store to its present content. Records that are appended later are not read. The entries of a
+    /// lost end are included. Retention may still remove messages.
     pub fn snapshot(self) -> Result<Self> {
         self.check_end()?;
         let lost_end = self.log().lost_end().flatten().map_or(0, |lost| lost.end);
@@ -132,7 +132,8 @@ impl MessageStore {
     }
 }
 
-/// Returns the flushed end of a log that ends before it, with the source of the end; `None` for a complete log.
+/// Returns the flushed end of a log that ends before it, and the name of its source. Returns `None` for a complete
+/// log.
 fn flushed_behind(store: &MessageStore) -> Result<Option<(u64, String)>> {
     let log = store.log();
     if let Some(flushed) = store.flushed_end()?.map(|end| end.offset) {
@@ -166,7 +167,7 @@ fn flushed_behind(store: &MessageStore) -> Result<Option<(u64, String)>> {
     }
 }
 
-/// The last messages in the queues, and the end of the log.
+/// The last messages in the queues, and the end of the log according to them.
 struct Lists {
     is_closed: bool,
     tails: Vec<QueueTail>,
@@ -200,7 +201,8 @@ impl Lists {
         Ok(Self { is_closed, tails, ending })
     }
 
-    /// Returns the end of the log by queues or index, with the name of the source; `None` if they list nothing behind `end`.
+    /// Returns the end of the log according to queues or index, and the name of the source. Returns `None` if they
+    /// list no record behind `end`.
     fn listed_behind(&self, store: &MessageStore, end: u64) -> Result<Option<(u64, String)>> {
         let ending = &self.ending;
         if let Some(tail) = self.tails.iter().filter(|tail| ending.misses(tail, end)).max_by_key(|tail| tail.end) {
@@ -218,7 +220,7 @@ impl Lists {
         Ok(None)
     }
 
-    /// Returns the end by the checkpoint, if its times are later than all messages before `end`.
+    /// Returns the end of the log according to the checkpoint, if its times are later than all messages before `end`.
     fn flushed_behind(&self, store: &MessageStore, end: u64) -> Result<Option<(u64, String)>> {
         let flushed_ms = store.checkpoint()?.map_or(0, |c| c.physic_msg_timestamp.min(c.logics_msg_timestamp));
         // A time in the future means that the checkpoint is damaged.
@@ -234,16 +236,17 @@ impl Lists {
 /// The end of the sound part of a log.
 struct Ending {
     end: u64,
-    /// The end of the walk, which continues behind damage.
+    /// Offset at which the walk over the log ended. The walk continues behind damage, so this may be greater than
+    /// `end`.
     position: u64,
     reason: String,
-    /// Start of the blank at the end of the newest file. The flushed end is never inside a blank.
+    /// Start of the blank record at the end of the newest file. The flushed end is never inside a blank record.
     blank: Option<u64>,
-    /// The error for damage that is followed by records.
+    /// The error for damage behind which records follow.
     continuation: Option<Error>,
     /// The greatest store time of the last records, in milliseconds.
     last_ms: i64,
-    /// The searched keys whose records were found.
+    /// Keys that were searched and whose records were found.
     records: HashSet<Key>,
 }
 
@@ -304,7 +307,7 @@ impl Ending {
         Ok(ending)
     }
 
-    /// Returns the end of a log that should reach `expected`, and the reason that the log ends there.
+    /// Returns the end of a log that should reach `expected`, and the reason why the log ends there.
     fn before(&self, expected: u64) -> (u64, &str) {
         match self.blank.filter(|_| expected < self.end) {
             Some(blank) => (blank, BLANK),
@@ -312,7 +315,8 @@ impl Ending {
         }
     }
 
-    /// Tells whether a log that ends at `end` lacks the record of a tail. If the log has the record, only the unit is damaged.
+    /// Returns whether a log that ends at `end` lacks the record of a tail. If the log has the record, only the
+    /// consume-queue entry is damaged.
     fn misses(&self, tail: &QueueTail, end: u64) -> bool {
         tail.end > self.blank.unwrap_or(end) && !self.records.contains(&tail.key())
     }
@@ -365,7 +369,7 @@ fn tails_of(queues: &[ConsumeQueue]) -> Result<Vec<QueueTail>> {
     Ok(tails)
 }
 
-/// Tells whether the log is sound up to `end`, where a record or the blank behind a record ends.
+/// Returns whether the log is sound up to `end`, and `end` is the end of a record or of the blank behind a record.
 fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let Some(last) = end.checked_sub(1) else { return Ok(true) };
     if log.segments().find(last).is_none() {

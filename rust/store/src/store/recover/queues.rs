@@ -26,7 +26,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Number of units read at a time.
+/// Number of consume-queue entries read at a time.
 const WINDOW: usize = 1024;
 /// Bytes before an offset that are searched for a record.
 const LOOK_BACK: u64 = 64 << 10;
@@ -39,35 +39,36 @@ pub struct QueueRepair {
     log: Arc<CommitLog>,
     table: QueueTable,
     states: Vec<State>,
-    /// If set, only these queues are listed, from the start of the log.
+    /// If set, these queues are listed from the start of the log, and all others are left alone.
     only: Option<HashSet<QueueName>>,
     delay_levels: DelayLevels,
     removed: Arc<RemovedTopics>,
     /// Number of units written.
     written: u64,
-    /// Number of records without a unit, because other records have their offsets.
+    /// Number of records without an entry, because other records have the same queue offsets.
     unlisted: u64,
-    /// Former ends of queues that may end earlier now.
+    /// Former ends of queues that may end earlier after the recovery.
     ends: Vec<(QueueName, i64)>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The files of the queue before the recovery.
+    /// The files of the queue as they were before the recovery.
     queue: Option<ConsumeQueue>,
-    /// Units that were read last, with the queue offset of the first.
+    /// The entries that were read last, with the queue offset of the first.
     window: (i64, Vec<u8>),
-    /// This recovery has written all units from this queue offset on.
+    /// Queue offset from which on this recovery has written all entries.
     written_from: Option<i64>,
     last: Option<Unit>,
-    /// Queue offset behind the last record whose unit this walk has found or written.
+    /// Queue offset behind the last record whose entry was found or written in this walk.
     matched_to: Option<i64>,
-    /// Whether the queue must be listed again from the start of the log.
+    /// Whether the queue lacks earlier entries, so that it must be listed again from the start of the log.
     lags: bool,
 }
 
 impl QueueRepair {
-    /// Repairs all `queues`, with an empty `table`. A queue with a file of another size than `file_size` lags.
+    /// Repairs all `queues`, with an empty `table`. A queue that has a file of another size than `file_size` is
+    /// listed again.
     pub fn new(log: Arc<CommitLog>, mut table: QueueTable, queues: Vec<ConsumeQueue>, file_size: u64) -> Result<Self> {
         let mut states = Vec::with_capacity(queues.len());
         for queue in queues {
@@ -125,12 +126,13 @@ impl QueueRepair {
         self.written
     }
 
-    /// Returns the number of records without a unit, because other records have their offsets.
+    /// Returns the number of records without an entry, because other records have the same queue offsets.
     pub fn unlisted_records(&self) -> u64 {
         self.unlisted
     }
 
-    /// Tells whether a record may belong to its queue: its unit points to it, or does not exist yet. True for half messages.
+    /// Returns whether a record may belong to its queue. Its entry points to the record or does not exist yet.
+    /// Returns true for half messages.
     pub fn has_place(&mut self, message: &Message<'_>) -> Result<bool> {
         if !message.layout().is_dispatched() {
             return Ok(true);
@@ -145,7 +147,7 @@ impl QueueRepair {
         Ok(!is_written && state.unit(offset)?.physical_offset == message.physical_offset())
     }
 
-    /// Compares the unit of a record with the unit on disk, and lists the record in its additional queues.
+    /// Compares the entry of a record with the entry on disk, and adds the record to its additional queues.
     pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
         let Some(topic) = topic_with_place(message) else {
             // One flipped bit makes a number negative, and no checksum covers these numbers.
@@ -171,7 +173,8 @@ impl QueueRepair {
         Ok(())
     }
 
-    /// Appends a unit to an additional queue. Existing units stay, because a 4.9.4 broker assigns offsets twice in such queues.
+    /// Appends an entry to an additional queue. Keeps an existing entry with the same offset, because a 4.9.4 broker
+    /// assigns offsets twice in such a queue.
     fn list_extra(&mut self, name: &str, queue_id: i32, offset: i64, unit: Unit) -> Result<()> {
         let name = Some(name).filter(|name| is_directory_name(name) && queue_id >= 0 && offset >= 0);
         let Some(number) = name.and_then(|name| self.number_to_repair(name, queue_id)) else { return Ok(()) };
@@ -227,8 +230,8 @@ impl QueueRepair {
         }
     }
 
-    /// Handles a record whose queue offset an earlier record has. At offset 0 the topic was created again, so the queue
-    /// restarts. Otherwise the record stays without a unit.
+    /// Handles a record whose queue offset an earlier record also has. Offset 0 means that the topic was created
+    /// again, so the queue starts again. At any other offset the record stays without an entry.
     fn restart(&mut self, number: u32, offset: i64, unit: Unit) -> Result<()> {
         if offset == 0 {
             return self.replace(number, offset, unit);
@@ -279,12 +282,14 @@ impl QueueRepair {
         self.table.append(number, unit)
     }
 
-    /// Returns queues that may end earlier than before, although their last offset was assigned, with their former ends.
+    /// Returns the queues that may end earlier than before, although their last offset was assigned, together with
+    /// their former ends.
     pub fn ends(&self) -> &[(QueueName, i64)] {
         &self.ends
     }
 
-    /// Records the former end of a queue that may end earlier from now on, if a message had the last offset.
+    /// Records the former end of a queue that may end earlier from now on. Does so only if a message had the last
+    /// offset.
     fn note_end(&mut self, number: u32, keep: i64, end: u64) -> Result<()> {
         let Some(queue) = &self.states[number as usize].queue else { return Ok(()) };
         if let Some((offset, unit)) =
@@ -296,7 +301,7 @@ impl QueueRepair {
         Ok(())
     }
 
-    /// Returns the end of a queue without the wrong or unwritten units before `next`.
+    /// Returns the end of a queue without wrong or unwritten entries directly before `next`.
     fn valid_end(&self, number: u32, first: i64, mut next: i64, end: u64) -> Result<i64> {
         let Some(queue) = &self.states[number as usize].queue else { return Ok(next) };
         let mut reader = UnitReader::new(queue);
@@ -311,7 +316,8 @@ impl QueueRepair {
         Ok(next)
     }
 
-    /// Tells whether a unit points to a wrong place. A unit that points before the log's start is not wrong.
+    /// Returns whether an entry points to a wrong place. An entry that points before the log's start is not wrong,
+    /// since retention has removed its record.
     fn is_astray(&self, queue: &ConsumeQueue, offset: i64, unit: Unit, end: u64) -> Result<bool> {
         let reaches_over = unit.physical_offset.saturating_add(unit.size.into()) as u64 > end;
         let is_gone = unit.physical_offset < self.log.min_offset() as i64;
@@ -322,7 +328,8 @@ impl QueueRepair {
         self.table.write()
     }
 
-    /// Cuts units that point behind `end` of the log, and flushes. Returns the queues that lag.
+    /// Removes entries that point behind `end` of the log, and flushes. Returns the queues that must be listed again
+    /// from the start of the log.
     pub fn finish(&mut self, end: u64) -> Result<HashSet<QueueName>> {
         self.table.write()?;
         let mut lagging = HashSet::new();
@@ -364,14 +371,15 @@ impl QueueRepair {
 }
 
 impl State {
-    /// Tells whether the unit before `offset` is unwritten. A reader would see the end of the queue there.
+    /// Returns whether the entry before `offset` is unwritten. If so, a reader would take it for the end of the
+    /// queue.
     fn is_hole_before(&mut self, offset: i64) -> Result<bool> {
         let is_first = self.queue.as_ref().is_none_or(|queue| offset <= queue.first_offset());
         let is_written = self.written_from.is_some_and(|from| offset > from);
         Ok(!is_first && !is_written && !self.unit(offset - 1)?.is_message())
     }
 
-    /// Tells whether the unit behind the last matched unit points to the same record as `unit`.
+    /// Returns whether the entry behind the last matched entry points to the same record as `unit`.
     fn lists_next(&mut self, unit: Unit) -> Result<bool> {
         let Some(next) = self.matched_to.filter(|next| self.written_from.is_none_or(|from| *next < from)) else {
             return Ok(false);
@@ -384,7 +392,7 @@ impl State {
         self.queue.as_ref().map_or(Ok(false), |queue| queue.is_own(log, offset, unit))
     }
 
-    /// Returns the unit on disk at `offset`, or a unit of zeroes.
+    /// Returns the entry on disk at `offset`, or an entry of zeroes.
     fn unit(&mut self, offset: i64) -> Result<Unit> {
         let Some(queue) = &self.queue else { return Ok(Unit::default()) };
         let (first, units) = &mut self.window;
@@ -397,8 +405,8 @@ impl State {
     }
 }
 
-/// Tells whether a message had the offset of a unit. This is so if the unit points to a complete record, to damage, or to a
-/// removed record.
+/// Returns whether a message had the queue offset of an entry. This is so if the entry points to a complete record,
+/// to damage, or to a removed record.
 fn was_assigned(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
     let Ok(at) = u64::try_from(unit.physical_offset) else { return Ok(false) };
     if unit.end() <= log.min_offset() {
@@ -415,7 +423,7 @@ fn was_assigned(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
     Ok(damage.entries().iter().any(|damage| (damage.offset..damage.offset.saturating_add(damage.length)).contains(&at)))
 }
 
-/// Returns the end of the units that point to records before `end`, in a queue without appended units.
+/// Returns the end of the entries that point to records before `end`, in a queue without appended entries.
 fn end_before(log: &CommitLog, queue: &ConsumeQueue, next: i64, end: u64) -> Result<i64> {
     let bound = queue.lower_bound(end, next)?;
     let last = UnitReader::new(queue).unit(bound - 1)?.filter(Unit::is_message);

@@ -1,4 +1,5 @@
-//! Recovers a store in one walk over the log. The walk starts where the checkpoint claims that everything before is flushed.
+//! Recovers a store in one walk over the log. The walk starts at the offset up to which, according to the checkpoint,
+//! everything is flushed.
 use super::extent::Extent;
 use super::index::{self, IndexRepair};
 use super::log_end;
@@ -40,17 +41,18 @@ pub struct RecoveryReport {
     pub cut_bytes: u64,
     pub records: u64,
     pub units: u64,
-    /// Records without a unit, because other records have their offsets.
+    /// Number of records without an entry, because other records have the same queue offsets.
     pub unlisted: u64,
     pub index_entries: u64,
-    /// Number of queue offsets of lost messages, which are not assigned again.
+    /// Number of queue offsets that belonged to lost messages. They are not assigned again.
     pub left_out: u64,
 }
 
 /// Recovers a store that this process has locked. An interrupted recovery can be repeated.
 ///
-/// A log that ends before its flushed end is cut there only if `cut_at` is its end. Its queues then continue behind the lost
-/// messages. The log of a copy is always cut, because its master has the rest.
+/// A log that ends before its flushed end has lost messages, so it is cut only if `cut_at` confirms its present end.
+/// Its queues then continue behind the lost messages. The log of a copy is always cut, because its master has the
+/// rest.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a log that is damaged before flushed messages, or ends before its flushed end; nothing is changed
@@ -76,8 +78,8 @@ pub fn recover(
     }
 }
 
-/// Refuses a log that ends before its flushed end, unless `cut_at` is its end. The log of a copy is accepted, and its flushed
-/// end is returned. Saves the lost messages of the queues before anything is cut.
+/// Refuses a log that ends before its flushed end, unless `cut_at` is its present end. Accepts the log of a copy, and
+/// returns its flushed end. Saves the lost messages of the queues before anything is cut.
 fn accept_missing_end(root: &Path, options: &AppendOptions, cut_at: Option<u64>) -> Result<Option<u64>> {
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
@@ -102,7 +104,7 @@ fn accept_missing_end(root: &Path, options: &AppendOptions, cut_at: Option<u64>)
     }
 }
 
-/// Saves the messages of each queue that are lost with the log from `log_end` on.
+/// Saves the lost messages of each queue, when the log is lost from `log_end` on.
 fn save_losses(store: &MessageStore, queues: &[ConsumeQueue], log_end: u64) -> Result<()> {
     let mut losses = LostMessages::load(store.root())?;
     let at_ms = now_ms();
@@ -157,20 +159,20 @@ struct Recovery<'a> {
     removed: Arc<RemovedTopics>,
     queues: QueueRepair,
     index: IndexRepair,
-    /// All records before this offset are flushed and listed.
+    /// Offset before which all records are flushed and listed.
     checked_from: u64,
-    /// Messages with a store time before this are flushed.
+    /// Store time before which all messages are flushed.
     flushed_until: i64,
     /// The flushed end of the log, or 0 if it is unknown.
     flushed_end: u64,
-    /// The flushed end of a copy that ends before it.
+    /// The flushed end of a copy that now ends before this offset.
     copy_flushed: Option<u64>,
     last_store_ms: i64,
-    /// Store times of the last two records. There are two, because no checksum covers a time.
+    /// Store times of the last two records. A single time could be damaged, because no checksum covers it.
     recent_ms: [Option<i64>; 2],
-    /// Offset behind the last record that counts.
+    /// Offset behind the last record that is certain.
     end: u64,
-    /// A record that may be torn. It counts once another record follows.
+    /// A record that may be incomplete. It becomes certain once another record follows.
     pending: Option<Vec<u8>>,
     report: RecoveryReport,
 }
@@ -244,8 +246,8 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Dispatches a record. A record whose topic or properties end in zero may be torn: no checksum covers them, and a whole
-    /// one never ends so. Such a record counts only when another record follows.
+    /// Dispatches a record. A record may be torn if its topic or properties end in zero bytes, since no checksum
+    /// covers them, and a complete record never ends in this way. It counts only once another record follows.
     fn read(&mut self, message: &Message<'_>) -> Result<()> {
         if let Some(pending) = self.pending.take() {
             Message::decode(&pending).map_or(Ok(()), |pending| self.dispatch(&pending))?;
@@ -272,7 +274,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Walks on behind damage. Returns an error if a record there was flushed before the crash.
+    /// Reads on behind damage. Returns an error if a record there was flushed before the crash.
     fn flushed_behind(&mut self, walk: &mut LogWalk, damage: &Damage, watch: Watch<'_>) -> Result<Option<Error>> {
         let log = self.store.log();
         loop {
@@ -291,8 +293,8 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Tells whether a record behind damage was flushed before the crash. An old record whose place was used again does not
-    /// count.
+    /// Returns whether a record behind damage was flushed before the crash. A record does not count if it is the old
+    /// content of a place that was used again.
     fn was_flushed(&mut self, next: &Message<'_>) -> Result<bool> {
         let end = next.physical_offset().cast_unsigned() + u64::from(next.layout().total);
         let since = self.recent_ms.into_iter().flatten().min().unwrap_or(0);
@@ -305,7 +307,7 @@ impl<'a> Recovery<'a> {
         Ok(self.store.checkpoint()?.is_some_and(|checkpoint| checkpoint.min_timestamp() > self.last_store_ms))
     }
 
-    /// Finishes the queues, and lists lagging queues again from the start of the log.
+    /// Finishes the queues. Queues that lack earlier entries are listed again from the start of the log.
     fn list_lagging(&mut self, end: u64, watch: Watch<'_>) -> Result<()> {
         let lagging = self.queues.finish(end)?;
         (self.report.units, self.report.unlisted) = (self.queues.units_written(), self.queues.unlisted_records());
@@ -366,8 +368,9 @@ impl<'a> Recovery<'a> {
         unsynced.sync().map(|()| end)
     }
 
-    /// Returns the losses saved before, the losses at the ends of queues in this recovery, and the ends of queues that have
-    /// lost their files. For a copy returns only the saved losses, which come from its master.
+    /// Returns the losses that were saved earlier, the losses that this recovery found at the ends of queues, and the
+    /// ends of queues that have lost their files. For a copy returns only the saved losses, which come from its
+    /// master.
     fn find_losses(&self) -> Result<LostMessages> {
         let mut losses = LostMessages::load(self.store.root())?;
         for ((topic, queue_id), end) in self.queues.ends().iter().filter(|_| !self.is_copy) {
@@ -410,8 +413,8 @@ impl<'a> Recovery<'a> {
         Ok(self.report)
     }
 
-    /// Flushes the files, including data that the last owner wrote but did not flush. The checkpoint will claim that everything
-    /// is flushed.
+    /// Flushes all files, including data that the last owner wrote but did not flush. Must come before the checkpoint
+    /// is written, which claims that everything is flushed.
     fn sync_all(&self) -> Result<()> {
         let mut unsynced = SyncList::default();
         let log = Segments::list(&[self.store.root().join("commitlog")])?;
@@ -427,7 +430,7 @@ impl<'a> Recovery<'a> {
     }
 }
 
-/// Returns the store time before which messages were flushed when the last owner left.
+/// Returns the store time before which all messages were flushed when the last owner of the store ended.
 fn flushed_until(store: &MessageStore) -> Result<i64> {
     if !store.has_abort()? {
         return Ok(i64::MAX);
@@ -436,7 +439,7 @@ fn flushed_until(store: &MessageStore) -> Result<i64> {
     Ok(store.checkpoint()?.map_or(0, |checkpoint| checkpoint.physic_msg_timestamp))
 }
 
-/// Refuses more lost offsets than a loss can have. Such a number means that somebody has changed the file.
+/// Refuses more lost offsets than a loss can have. A larger number means that the file was edited.
 fn check_left_out(root: &Path, (topic, queue_id): (&str, i32), present_end: i64, next: i64) -> Result<()> {
     if can_follow(0, next) && (present_end == 0 || next - present_end <= MAX_LEFT_OUT) {
         return Ok(());

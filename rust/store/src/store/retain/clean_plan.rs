@@ -1,4 +1,5 @@
-//! Plans the files to remove: log files by the decision, then queue and index files that list only removed messages.
+//! Plans the files to remove: first the log files that [`decision`](super::decision) selects, then queue and index
+//! files that list only removed messages.
 //!
 //! Source: `MappedFileQueue.deleteExpiredFileByTime`, `MappedFileQueue.deleteExpiredFileByOffset`, `IndexService.deleteExpiredFile`.
 use super::decision::{self, Situation};
@@ -32,18 +33,18 @@ pub struct CleanPlan {
     pub min_offset: u64,
 }
 
-/// The files that are being written, which must stay.
+/// The files that are being written. Retention must not remove them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct InUse {
-    /// Offset of the next record. The file of the byte before this offset stays, and so do all later files.
+    /// Offset of the next record. The file with the byte before this offset stays, like all later files.
     pub position: u64,
     /// Name of the index file that is being written.
     pub index_file: Option<String>,
 }
 
 impl CleanPlan {
-    /// Plans a run. `count` gets the modification times of the removable log files, and returns the number of files to remove.
-    /// Queues and index are examined only if the log then begins behind `cleaned_to`.
+    /// Plans a run. `count` receives the modification times of the removable log files and returns the number of
+    /// files to remove. Queues and index are examined only if the log then begins behind `cleaned_to`.
     pub fn new(root: &Path, in_use: &InUse, cleaned_to: u64, mut count: impl FnMut(&[i64]) -> usize) -> Result<Self> {
         let segments = Segments::list(&[root.join("commitlog")])?;
         let written_files = segments.files().partition_point(|file| file.base < in_use.position);
@@ -66,14 +67,14 @@ impl CleanPlan {
         self.log.is_empty() && self.queues.is_empty() && self.index.is_empty()
     }
 
-    /// Returns all files in the order of removal. The log comes first, so that an interrupted run leaves queues that list too
-    /// much, but never too little.
+    /// Returns all files in the order of removal, the log first. An interrupted run then leaves queues with entries
+    /// of removed messages, but never messages without entries.
     pub fn files(&self) -> impl Iterator<Item = &Removable> {
         self.log.iter().chain(&self.queues).chain(&self.index)
     }
 }
 
-/// Returns the files that manual runs would remove. Changes nothing, and does not need to own the store.
+/// Returns the files that a manual run would remove. Changes nothing, and works without the lock of the store.
 pub fn preview(root: &Path, options: &RetainOptions, now_ms: i64) -> Result<CleanPlan> {
     let options = options.check()?;
     place::require_directory(root)?;
@@ -87,7 +88,7 @@ pub fn preview(root: &Path, options: &RetainOptions, now_ms: i64) -> Result<Clea
     CleanPlan::new(root, &in_use, 0, |modified| decision.count_expired(modified, now_ms, options.reserved_ms()))
 }
 
-/// Returns the last file with data. Later files were created ahead.
+/// Returns the last file with data. Later files were created ahead of use.
 fn last_written(segments: &Segments) -> Result<Option<&SegmentFile>> {
     for file in segments.files().iter().rev() {
         if Segment::open(&file.path, Io::Pread)?.window(0, 8)?.iter().any(|byte| *byte != 0) {

@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const HOUR_MS: i64 = 3_600_000;
 const TRUSTED_MS: i64 = 24 * HOUR_MS;
-/// Maximum difference of runs that agree on a new time.
+/// Maximum difference between the times of runs that agree on a new time.
 const AGREED_MS: i64 = HOUR_MS;
 /// Duration for which runs must agree.
 const AGREED_FOR_MS: i64 = 24 * HOUR_MS;
@@ -46,7 +46,7 @@ fn wall_ms() -> i64 {
 pub struct ClockWatch {
     /// Difference of the two clocks that is trusted.
     trusted: Option<i64>,
-    /// A new difference, and the steady time since which runs have agreed on it.
+    /// A new difference, and the steady time since which all runs have found it.
     candidate: Option<(i64, i64)>,
 }
 

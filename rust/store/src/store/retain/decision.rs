@@ -35,7 +35,7 @@ pub fn decide(options: &RetainOptions, situation: &Situation, zone_offset_ms: i6
     Decision { by_age: is_run && is_time_trusted, forced: is_run && is_forced && options.clean_forcibly }
 }
 
-/// Tells whether messages can be appended to a disk with this usage.
+/// Returns whether appends are allowed on a disk with this usage.
 pub fn is_writable(options: &RetainOptions, used_percent: Option<u8>) -> bool {
     used_percent.is_none_or(|used| used <= options.warning_percent)
 }

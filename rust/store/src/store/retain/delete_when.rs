@@ -27,7 +27,7 @@ impl DeleteWhen {
         Ok(Self(all.into_iter().fold(0, |set, bit| set | bit)))
     }
 
-    /// Tells whether the local time is in one of the hours.
+    /// Returns whether the local hour is in the set.
     pub fn contains(self, now_ms: i64, zone_offset_ms: i64) -> bool {
         let hour = now_ms.saturating_add(zone_offset_ms).div_euclid(HOUR_MS).rem_euclid(i64::from(HOURS));
         self.0 & (1 << hour) != 0

@@ -1,5 +1,5 @@
-//! Retention: removes the oldest files of the log by age or when the disk fills up, then queue and index files that list only
-//! removed messages.
+//! Retention: removes the oldest files of the log when they expire or the disk fills up, then queue and index files
+//! that list only removed messages.
 //!
 //! ```text
 //! options        limits of age and disk usage

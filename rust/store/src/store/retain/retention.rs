@@ -50,19 +50,19 @@ pub struct Retention {
 #[derive(Debug, Default)]
 pub struct Runner {
     watch: ClockWatch,
-    /// No removable file of queues or index lists a message before this offset.
+    /// Physical offset before which queues and index have no removable files any more.
     cleaned_to: u64,
     last: Option<CleanReport>,
     next_look_ms: i64,
     next_run_ms: i64,
 }
 
-/// The owner of the store, as a run of retention needs it.
+/// The owner of a store. Retention calls it to find the files in use, and before it removes a file.
 pub trait Owner {
     /// Returns the files that are being written. Fails if the store is closed or must not be written any more.
     fn in_use(&self) -> Result<InUse>;
     fn flush(&self) -> Result<()>;
-    /// Called before each removal. From then on readers must not find the file.
+    /// Called before each removal. After this call readers must not find the file any more.
     fn before_removal(&self, _path: &Path) {}
     /// Called between two removals.
     fn pause(&self) {}
@@ -111,8 +111,8 @@ impl Retention {
         Error::NotWritable { path: self.root.clone(), reason }
     }
 
-    /// Returns a counter that changes with each run that removes files. A reader that was opened at another count may know
-    /// removed files.
+    /// Returns a counter that grows with each run that removes files. If the counter has grown since a reader was
+    /// opened, the reader may list removed files.
     pub fn runs(&self) -> u64 {
         self.runs.load(Ordering::Acquire)
     }
@@ -142,13 +142,13 @@ impl Retention {
         disk_usage::used_percent(&[&self.root.join("commitlog"), &self.root.join("consumequeue")])
     }
 
-    /// Removes files. After an error a later run continues. Fails with [`Error::Invalid`] if the store was opened without
-    /// retention.
+    /// Removes files. After an error the next run continues. Fails with [`Error::Invalid`] if the store was opened
+    /// without retention.
     pub fn run(&self, owner: &dyn Owner, situation: Situation) -> Result<CleanReport> {
         self.run_alone(&mut self.runner(), owner, situation)
     }
 
-    /// Checks the disk and runs, if each is due at `clock` and no other run is in progress.
+    /// Checks the disk if a check is due at `clock`, and starts a run if a run is due and none is in progress.
     pub fn tick(&self, owner: &dyn Owner, clock: Clock) -> Result<()> {
         let Some(options) = &self.options else { return Ok(()) };
         let Ok(mut runner) = self.runner.try_lock() else { return Ok(()) };
@@ -221,7 +221,8 @@ impl Retention {
     }
 }
 
-/// Removes a file and flushes its directory. If the next removal reached the disk first, a power loss could leave a hole.
+/// Removes a file and flushes its directory before the next removal. If a later removal reached the disk first, a
+/// power loss could leave a gap in the files.
 fn remove(file: &Removable) -> Result<()> {
     disk::remove_file(&file.path)?;
     file.path.parent().map_or(Ok(()), sync_directory)

@@ -1,5 +1,5 @@
-//! Removes whole queues for an administrator. Their next offsets are forgotten: a later message gets offset 0, even if another
-//! message with that offset was acknowledged before.
+//! Removes whole queues for an administrator. Their next offsets are forgotten. A later message gets offset 0, even
+//! if an earlier message with offset 0 was acknowledged.
 //!
 //! Source: `DefaultMessageStore.cleanExpiredConsumerQueue`, `DefaultMessageStore.cleanUnusedTopic`.
 use crate::Result;
@@ -32,13 +32,14 @@ pub fn is_unused(topic: &str, configured: &BTreeSet<String>) -> bool {
     !configured.contains(topic) && topic != DELAY_TOPIC && topic != OPERATION_TOPIC && !topic.starts_with(LMQ)
 }
 
-/// Removes the files of a queue. The last file goes last, because it shows the next offset, so after an error the queue
-/// continues.
+/// Removes the files of a queue. The last file is removed last, because it shows the next offset. So after an error
+/// the queue continues.
 pub fn remove_files(queue: &ConsumeQueue) -> Result<()> {
     queue.segments().files().iter().try_for_each(|file| disk::remove_file(&file.path))
 }
 
-/// Removes the directory of a queue without files. Removes the directory of its topic, too, if no other queue is in it.
+/// Removes the directory of a queue without files. Also removes the directory of its topic if the topic has no other
+/// queue.
 pub fn remove_directory(queue: &ConsumeQueue) -> Result<()> {
     for directory in queue.directory().ancestors().take(2) {
         // A directory with a stray file stays.

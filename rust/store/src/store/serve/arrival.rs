@@ -9,8 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 /// A listener for new messages. It is called on the appending thread, while no lock of the store is held.
 pub trait ArrivalListener: Send + Sync {
-    /// Tells whether anybody waits for messages. Called once per append, after its messages became readable. A waiter registers
-    /// first and then reads the queue again, so that it misses no message.
+    /// Returns whether any reader waits for messages. Called once per append, after its messages became readable. A
+    /// reader first registers and then reads the queue again, so it misses no message.
     fn is_waiting(&self) -> bool {
         true
     }
@@ -23,11 +23,11 @@ pub trait ArrivalListener: Send + Sync {
 pub struct Arrival<'a> {
     pub topic: &'a str,
     pub queue_id: i32,
-    /// Offset behind the message, or behind a later message.
+    /// End of the queue when the listener is called. It is behind the message, and may be behind later messages.
     pub max_offset: i64,
     pub tags_code: i64,
     pub store_timestamp: i64,
-    /// Property string of the message: see [`properties`](crate::format::properties).
+    /// Property string of the message, in the format of [`properties`](crate::format::properties).
     pub properties: &'a [u8],
 }
 
@@ -51,7 +51,7 @@ impl Arrivals {
         *self.listener.write().unwrap_or_else(PoisonError::into_inner) = listener;
     }
 
-    /// Returns the listener if somebody waits for messages that were published before this call.
+    /// Returns the listener if a reader waits for messages that were published before this call.
     #[inline]
     pub fn waiting(&self) -> Option<Arc<dyn ArrivalListener>> {
         if self.is_listening.load(Ordering::Relaxed) { self.ask() } else { None }
@@ -70,7 +70,7 @@ impl Arrivals {
 pub struct ArrivalBatch {
     store_timestamp: i64,
     properties: Vec<u8>,
-    /// Queue, max offset, tags code, and range of the property string in `properties`.
+    /// For each message: queue, max offset, tag hash, and range of the property string in `properties`.
     entries: Vec<(Arc<LiveQueue>, i64, i64, Range<usize>)>,
 }
 

@@ -1,4 +1,4 @@
-//! Remembers the records of a file whose body CRC was checked, so that each body is checked once and not at every pull.
+//! Notes the records of a file whose body CRC was checked, so that each body is checked once, not at every pull.
 use crate::format::message::{MIN_LEN, Message};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,15 +7,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SLOT: u64 = 64;
 const _: () = assert!(MIN_LEN as u64 >= SLOT);
 
-/// One bit for each slot: 2 MiB for a file of 1 GiB, allocated on first use.
+/// One bit for each slot. These are 2 MiB for a file of 1 GiB, allocated on first use.
 #[derive(Debug, Default)]
 pub struct CheckedBodies {
     bits: OnceLock<Box<[AtomicU64]>>,
 }
 
 impl CheckedBodies {
-    /// Tells whether the body of the record at `position` has the right CRC, or had it at an earlier check. `len` is the length
-    /// of the file.
+    /// Returns whether the body of the record at `position` has the right CRC. A body that was found right before is
+    /// not checked again. `len` is the length of the file.
     pub fn is_sound(&self, position: u64, len: u64, record: &[u8]) -> bool {
         let words = len.div_ceil(SLOT * u64::BITS as u64);
         let bits = self.bits.get_or_init(|| (0..words).map(|_| AtomicU64::new(0)).collect());

@@ -1,4 +1,5 @@
-//! A pull from a live queue. Units and records come from maps, and records go straight to the caller.
+//! A pull from a live queue. Consume-queue entries and records are read through maps, and records go to the caller
+//! without a copy in between.
 //!
 //! Source: `DefaultMessageStore.getMessage`.
 use super::live_log::{LiveLog, PROOF_LEN, record_in};
@@ -44,10 +45,11 @@ pub fn get_message<F: PullFilter + ?Sized>(
     Pull { max_messages, limits, log_end }.run(&mut source, offset)
 }
 
-/// Maximum cost of a filter in one pull: about 25 ms of a processor, or 800 messages with a filter of 300 parts.
+/// Maximum cost of a filter in one pull. It is about 25 ms of a processor, or 800 messages with a filter of 300
+/// parts.
 const MAX_FILTER_COST: usize = 1 << 18;
 
-/// Number of units by which prefetching of records is ahead.
+/// Number of entries by which prefetching of records is ahead.
 const AHEAD: i64 = 16;
 
 struct Source<'a, F: ?Sized, R> {
@@ -61,7 +63,7 @@ struct Source<'a, F: ?Sized, R> {
     units: Option<Arc<FileMap>>,
     /// The map of the log file that was read last.
     records: Option<Arc<FileMap>>,
-    /// The file of `records` surely has its bytes up to this offset. The check is made once per page.
+    /// Offset before which all bytes of the file in `records` are known to exist. Checked once per page.
     present_to: u64,
     checks_bodies: bool,
     filter_cost: usize,

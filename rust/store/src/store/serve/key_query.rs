@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// Maximum number of messages in one answer (`maxMsgsNumBatch`).
 const MAX_MESSAGES: usize = 64;
-/// Number of searches. A broker searches for earlier messages if it could read none of those found.
+/// Maximum number of searches. If no message that a search found can be read, a broker searches for earlier messages.
 const ROUNDS: usize = 3;
 
 #[derive(Debug, Default)]

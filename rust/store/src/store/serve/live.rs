@@ -17,7 +17,8 @@ use crate::store::get_limits::GetLimits;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A store to read. Clones share the store. A clone may outlive its appender, and then shows the last state of the appender.
+/// A store for reading. Clones share the store. If a clone outlives the appender, it shows the last state of the
+/// appender.
 #[derive(Clone, Debug)]
 pub struct Live {
     parts: Arc<Parts>,
@@ -38,7 +39,8 @@ impl Live {
         Self { parts: Arc::new(Parts { log, queues, index, arrivals, growth }) }
     }
 
-    /// Returns a queue that has or had messages. The handle is valid until the queue [is removed](LiveQueue::is_removed).
+    /// Returns a queue that has or had messages. The handle is valid until the queue is
+    /// [removed](LiveQueue::is_removed).
     pub fn queue(&self, topic: &str, queue_id: i32) -> Option<Arc<LiveQueue>> {
         self.parts.queues.get(topic, queue_id)
     }
@@ -101,14 +103,15 @@ impl Live {
         self.store_time(queue, queue.min_offset())
     }
 
-    /// Returns the least store time at the min offsets of a topic's queues, in milliseconds; -1 without messages.
+    /// Returns the least store time of the messages at the min offsets of a topic's queues, in milliseconds; -1
+    /// without messages.
     pub fn earliest_in_topic(&self, topic: &str) -> Result<i64> {
         let times =
             self.queues_of(topic).iter().map(|queue| self.earliest_in_queue(queue)).collect::<Result<Vec<_>>>()?;
         Ok(times.into_iter().filter(|time| *time >= 0).min().unwrap_or(-1))
     }
 
-    /// Returns the offset in a queue for a store time in milliseconds, by the rule of 4.9.4.
+    /// Returns the offset in a queue for a store time in milliseconds, by the rule of RocketMQ 4.9.4.
     pub fn offset_for_time(&self, queue: &LiveQueue, when: i64) -> Result<i64> {
         time::offset_for_time(&self.parts.log, queue, when)
     }
@@ -154,7 +157,7 @@ impl Live {
         self.queue(&name(directory?.parent())?, queue_id)
     }
 
-    /// Moves the min offsets of all queues to the start of the log.
+    /// Moves the min offset of each queue to its first message that is still in the log.
     pub(crate) fn correct_min_offsets(&self) -> Result<()> {
         let log_start = self.parts.log.min_offset();
         self.parts.queues.all().iter().try_for_each(|queue| queue.begin_at(log_start))

@@ -10,7 +10,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Bytes of a record up to the end of its physical offset. These fields identify the record.
+/// Bytes of a record up to the end of its physical offset. Comparing these fields shows whether the record is at this
+/// place.
 pub(super) const PROOF_LEN: usize = 36;
 
 /// The live log. One thread writes, and readers see everything before the published end.
@@ -61,7 +62,7 @@ impl LiveLog {
         self.files.directory()
     }
 
-    /// Publishes everything written before `end`.
+    /// Makes everything before `end` visible to readers.
     #[inline]
     pub fn publish(&self, end: u64) {
         self.end.store(end, Ordering::Release);

@@ -49,7 +49,8 @@ impl LiveQueue {
         self.queue_id
     }
 
-    /// Returns the offset of the first unit whose record is still in the log; the max offset if there is none.
+    /// Returns the offset of the first entry whose record is still in the log. If there is none, returns the max
+    /// offset.
     #[inline]
     pub fn min_offset(&self) -> i64 {
         self.min_offset.load(Ordering::Acquire)
@@ -60,7 +61,7 @@ impl LiveQueue {
         self.max_offset.load(Ordering::Acquire)
     }
 
-    /// Returns consistent min and max offsets; both are 0 after a removal.
+    /// Returns min and max offset, as they were at the same moment. Both are 0 after a removal.
     #[inline]
     pub fn bounds(&self) -> (i64, i64) {
         // The min offset is read first, because a removal sets the max offset to 0 before the min offset.
@@ -80,7 +81,7 @@ impl LiveQueue {
         (self.files.file_size() / UNIT) as i64
     }
 
-    /// Returns `None` outside of the queue and in a hole.
+    /// Returns the entry at a queue offset, or `None` outside of the queue and in a hole.
     pub fn unit(&self, offset: i64) -> Result<Option<Unit>> {
         let (min, max) = self.bounds();
         if !(min..max).contains(&offset) {
@@ -101,7 +102,7 @@ impl LiveQueue {
         self.files.forget_before(base + self.files.file_size());
     }
 
-    /// Tells whether retention has removed the file of a queue offset.
+    /// Returns whether retention has removed the queue file that contained `offset`.
     pub fn has_let_go(&self, offset: i64) -> bool {
         (offset as u64) * UNIT < self.files.first()
     }
@@ -110,7 +111,8 @@ impl LiveQueue {
         ConsumeQueue::list(&self.topic, self.queue_id, self.files.directory())
     }
 
-    /// Publishes the units before `max_offset`. Returns whether these are the first units of the queue.
+    /// Makes the entries before `max_offset` visible to readers. Returns whether these are the first entries of the
+    /// queue.
     #[inline]
     pub fn publish(&self, max_offset: i64) -> bool {
         // Relaxed is enough, because there is only one writer.
@@ -124,7 +126,7 @@ impl LiveQueue {
         self.begin_in(&self.list_files()?, log_start)
     }
 
-    /// Runs [`begin_at`](Self::begin_at) with an existing listing of the files.
+    /// Moves the min offset as [`begin_at`](Self::begin_at) does, with an existing listing of the files.
     pub fn begin_in(&self, files: &ConsumeQueue, log_start: u64) -> Result<()> {
         let max_offset = self.max_offset();
         let first = files.lower_bound(log_start, max_offset)?;

@@ -33,7 +33,7 @@ impl LiveQueues {
         queue
     }
 
-    /// Publishes the units of a queue before `max_offset`.
+    /// Makes the entries of a queue before `max_offset` visible to readers.
     #[inline]
     pub fn publish(&self, queue: &Arc<LiveQueue>, max_offset: i64) {
         // An empty queue is not visible, so the first publication adds it.

@@ -13,7 +13,7 @@ pub struct LogGrowth {
 }
 
 impl LogGrowth {
-    /// Wakes waiting threads to check the log again.
+    /// Wakes all waiting threads, which then check the log again.
     #[inline]
     pub fn notify(&self) {
         // Published bytes must be visible before the number of waiters is read.

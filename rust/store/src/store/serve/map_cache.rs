@@ -40,7 +40,7 @@ pub struct FileMap {
     base: u64,
     map: ReadMap,
     checked: CheckedBodies,
-    /// The counter of cached maps; `None` for a map that is not cached.
+    /// The counter of cached maps; `None` if this map is not cached.
     count: Option<Arc<MapCount>>,
 }
 
@@ -96,7 +96,7 @@ impl MapCache {
         Ok(Some(map))
     }
 
-    /// Returns the offset from which on files are not removed.
+    /// Returns the offset before which all files are removed.
     pub fn first(&self) -> u64 {
         self.read().first
     }
@@ -123,7 +123,7 @@ impl MapCache {
 }
 
 impl MapCount {
-    /// Counts one more cached map; returns `None` if the limit is reached.
+    /// Counts a further cached map. Returns `None` if the limit is reached.
     fn reserve(self: &Arc<Self>) -> Option<Arc<Self>> {
         let increment = |count| (count < MAX_MAPS).then_some(count + 1);
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, increment).is_ok().then(|| self.clone())
@@ -135,18 +135,20 @@ impl FileMap {
         self.base
     }
 
-    /// Tells whether the body of the record at `offset` has the right CRC. A sound body is checked once.
+    /// Returns whether the body of the record at `offset` has the right CRC. A body that was found right before is
+    /// not checked again.
     pub fn has_sound_body(&self, offset: u64, record: &[u8]) -> bool {
         self.checked.is_sound(offset.saturating_sub(self.base), self.map.bytes().len() as u64, record)
     }
 
-    /// Tells whether the file still has all bytes before `offset`, which is not so if another process has truncated it.
+    /// Returns whether the file still has all bytes before `offset`. If not, another process has truncated the file.
     #[inline]
     pub fn has(&self, offset: u64) -> bool {
         self.has_to(offset) >= offset
     }
 
-    /// Returns the offset up to which the file has its bytes, but at most the end of the page of `offset`.
+    /// Returns the offset up to which the file surely has its bytes. It is at most the end of the page that contains
+    /// `offset`.
     #[inline]
     pub fn has_to(&self, offset: u64) -> u64 {
         let position = offset.saturating_sub(self.base);
@@ -156,20 +158,21 @@ impl FileMap {
         }
     }
 
-    /// Returns the end of a truncated file, which may be inside a page.
+    /// Returns the present end of a truncated file, which may be inside a page.
     #[cold]
     fn end_now(&self) -> u64 {
         let len = std::fs::metadata(&self.path).map_or(0, |meta| meta.len());
         self.lost_from().min(self.base + len)
     }
 
-    /// Returns the offset of the first byte that was found lost; `u64::MAX` if no byte was.
+    /// Returns the offset of the first byte that was found missing; `u64::MAX` if all bytes were found.
     #[inline]
     pub fn lost_from(&self) -> u64 {
         self.map.lost_from().saturating_add(self.base)
     }
 
-    /// Returns the bytes from `offset`, all of which must be published; `None` if some of them are not in this file.
+    /// Returns the bytes from `offset` on, all of which must be published. Returns `None` if some of them are not in
+    /// this file.
     #[inline]
     pub fn slice(&self, offset: u64, len: usize) -> Option<&[u8]> {
         self.map.slice(offset.checked_sub(self.base)?, len)

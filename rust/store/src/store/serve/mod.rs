@@ -1,7 +1,7 @@
 //! Reads a store that this process appends to. Readers do not wait for the appender and do not open the store again.
 //!
-//! The appender publishes the log's end when the records before it are written, then each queue's end when its units are
-//! written. A reader reads a queue's end first. It then finds all records of the queue through cached maps.
+//! The appender publishes the log's end when the records before it are written, then each queue's end when its units
+//! are written. A reader reads a queue's end first, so all records of the queue before this end are in the log.
 //!
 //! ```text
 //! map_cache    files of one sequence, mapped once

@@ -4,8 +4,8 @@ use super::skipped::SkippedRange;
 use crate::file::mmap::prefetch;
 use std::sync::Arc;
 
-/// Number of pieces by which prefetching is ahead. The first bytes of a piece are prefetched; the processor itself prefetches
-/// the bytes behind.
+/// Number of pieces by which prefetching is ahead. Only the first bytes of a piece are prefetched; the processor
+/// prefetches the rest by itself.
 const AHEAD: usize = 2;
 const FETCHED: usize = 512;
 const CACHE_LINE: usize = 64;
@@ -15,7 +15,7 @@ pub trait Records {
     /// Adds the record at `offset` of the log, in `file`.
     fn take(&mut self, file: &Arc<FileMap>, offset: u64, record: &[u8]);
 
-    /// Called for listed messages that a pull cannot return.
+    /// Called for listed messages that the pull cannot return.
     fn skip(&mut self, _range: SkippedRange) {}
 }
 
@@ -26,7 +26,7 @@ impl Records for Vec<u8> {
     }
 }
 
-/// The places of the records of a pull. Their files stay mapped while this object exists.
+/// The places of the records that a pull returns. Their files stay mapped while this object exists.
 #[derive(Debug, Default)]
 pub struct Places {
     files: Vec<Arc<FileMap>>,
@@ -55,7 +55,7 @@ impl Places {
         self.bytes
     }
 
-    /// Returns a piece by number: contiguous records of one file. Returns `None` behind the last piece.
+    /// Returns the piece with this number: contiguous records of one file. Returns `None` behind the last piece.
     #[inline]
     pub fn piece(&self, number: usize) -> Option<&[u8]> {
         // Copying this piece hides the latency of loading the later piece.
@@ -78,8 +78,8 @@ impl Places {
         (0..).map_while(|number| self.piece(number)).for_each(|piece| out.extend_from_slice(piece));
     }
 
-    /// Tells whether all records are complete. If another process has truncated a file, there are zeroes in the place of
-    /// records.
+    /// Returns whether all records are complete. If another process has truncated a file, zeroes stand in the place
+    /// of records.
     pub fn are_complete(&self) -> bool {
         let ends = self.places.iter().map(|place| (place.file, place.offset + place.len as u64));
         let mut is_complete = true;

@@ -6,7 +6,7 @@ use crate::filter::sql92::Sql92;
 use crate::format::message::Message;
 
 pub trait PullFilter {
-    /// Tells whether a message with this tags code may match.
+    /// Returns whether a message with this tag hash may match.
     #[inline]
     fn matches_code(&self, _tags_code: i64) -> bool {
         true
@@ -22,8 +22,8 @@ pub trait PullFilter {
         true
     }
 
-    /// Returns the cost of [`matches_message`](Self::matches_message) for a message with `properties` bytes of properties. One
-    /// unit of cost is the evaluation of one part of an expression on a short message.
+    /// Returns the cost of [`matches_message`](Self::matches_message) for a message with `properties` bytes of
+    /// properties. A cost of 1 is the evaluation of one part of an expression on a short message.
     fn cost(&self, _properties: usize) -> usize {
         0
     }
@@ -65,7 +65,7 @@ impl PullFilter for TagExpression {
     }
 }
 
-/// Bytes of properties that a part of an expression searches at no extra cost.
+/// Bytes of properties that a part of an expression can search at a cost of 1.
 const SHORT: usize = 256;
 
 impl PullFilter for Sql92 {

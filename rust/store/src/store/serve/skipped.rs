@@ -1,19 +1,19 @@
-//! Messages that a queue lists but a pull cannot return, with their unit and the fault.
+//! Messages that a queue lists but a pull cannot return, with their consume-queue entry and the fault.
 use crate::format::consume_queue::Unit;
 use std::fmt;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
     NoUnit,
-    /// The queue file is missing, and all units in it.
+    /// The queue file is missing, with all its entries.
     NoQueueFile,
-    /// The unit points behind the end of the log.
+    /// The entry points behind the end of the log.
     BehindLog,
     /// The log file is missing.
     NoFile,
     /// The log file was truncated and has lost bytes of the record.
     CutOff,
-    /// The bytes at the offset are not the record.
+    /// The bytes at the offset are not the record that the entry describes.
     NoRecord,
     /// The body does not match the CRC in the record.
     Body,

@@ -15,10 +15,10 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The content of the checkpoint file, or its fault; `None` without a file.
+/// The checkpoint, or a description of its fault; `None` if the file does not exist.
 pub(super) type Content = Option<Result<Checkpoint, String>>;
 
-/// Reads the checkpoint. This must come before the log is read, because a running broker continues to write both.
+/// Reads the checkpoint. Called before the log is read, because a running broker continues to write both.
 pub(super) fn read(store: &MessageStore) -> Result<Content> {
     match place::read(&store.root().join(NAME), FILE_SIZE as u64) {
         Ok(page) => Ok(page.map(|page| Checkpoint::decode(&page).map_err(|malformed| malformed.to_string()))),
@@ -27,7 +27,7 @@ pub(super) fn read(store: &MessageStore) -> Result<Content> {
     }
 }
 
-/// Checks the checkpoint. `last_time` is the greatest store timestamp in the log; `None` if it is unknown.
+/// Checks the checkpoint. `last_time` is the greatest store timestamp in the log, or `None` if it is unknown.
 pub(super) fn verify(
     store: &MessageStore,
     content: Content,

@@ -159,7 +159,8 @@ fn verify_group(
     }
 }
 
-/// Compares offsets of delay levels with their queues. A broker moves wrong offsets into the queue's range, so they are a note.
+/// Compares offsets of delay levels with their queues. A broker corrects wrong offsets, so they are reported as notes
+/// and not as damage.
 fn verify_delays((file, offsets): Table<'_>, queues: &Topics, report: &mut VerifyReport) {
     let mut astray = Vec::new();
     for (level, offset) in offsets {

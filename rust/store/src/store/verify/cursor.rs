@@ -1,4 +1,4 @@
-//! Reads one consume queue in step with the log.
+//! Reads one consume queue in parallel to the log.
 use super::report::{VerifyReport, is_known};
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
@@ -10,17 +10,17 @@ use crate::store::damage::Damage;
 use crate::store::delay_levels::DelayLevels;
 use crate::store::unlisted::{DELAY_TOPIC, code_of};
 
-/// Number of units read at a time. The number is small, because there may be ten thousand queues with a buffer each.
+/// Number of entries read at a time. The number is small, because ten thousand queues may have a buffer each.
 const UNITS: usize = 256;
-/// Smaller codes are addresses in `consumequeue_ext` (`ConsumeQueueExt.MAX_ADDR`).
+/// The smallest tag hash. Smaller values are addresses in `consumequeue_ext` (`ConsumeQueueExt.MAX_ADDR`).
 const SMALLEST_HASH: i64 = i32::MIN as i64;
 
 /// The result of comparing a record with its queue.
 pub(super) enum Outcome {
-    /// The unit of the record points to the record.
+    /// The entry of the record points to the record.
     Listed,
     Misled(Damage),
-    /// The record has no unit, for this reason.
+    /// The record has no entry. Holds the reason.
     Unlisted(String),
     /// The record belongs to a deleted topic.
     Forgotten,
@@ -31,15 +31,15 @@ pub(super) struct Cursor {
     log_start: u64,
     next: i64,
     max: i64,
-    /// Queue offset and physical offset of the first unit, if the unit is valid. Earlier records are of an earlier generation
-    /// of the topic.
+    /// Queue offset and physical offset of the first entry, if the entry is valid. Records before it belong to an
+    /// earlier generation of the topic.
     first: Option<(i64, i64)>,
     buffer: Vec<u8>,
     buffer_at: i64,
 }
 
 impl Cursor {
-    /// Starts at the first unit whose record is still in the log.
+    /// Starts at the first entry whose record is still in the log.
     pub(super) fn new(queue: ConsumeQueue, log_start: u64, log: &mut RecordReader<'_>) -> Result<Self> {
         let max = queue.max_offset()?;
         let next = queue.lower_bound(log_start, max)?;
@@ -72,7 +72,7 @@ impl Cursor {
         Ok(at(self).and_then(|at| self.buffer.get(at..)).and_then(Unit::decode))
     }
 
-    /// Compares a record of this queue with its unit. Records must come in the order of the log.
+    /// Compares a record of this queue with its entry. Records must come in the order of the log.
     pub(super) fn meet(&mut self, message: &Message<'_>, topic: &str, report: &mut VerifyReport) -> Result<Outcome> {
         let (number, offset) = (message.queue_offset(), message.physical_offset());
         // The topic was deleted and created again, so the unit with this offset belongs to a later message.
@@ -118,7 +118,7 @@ impl Cursor {
         Outcome::Listed
     }
 
-    /// Skips the units before `end`, whose records were not in the log.
+    /// Skips the entries before `end`, whose records were not found in the log.
     pub(super) fn pass(&mut self, end: i64, report: &mut VerifyReport) -> Result<()> {
         while self.next < end.min(self.max) {
             let (at, unit) = (self.next, self.unit(self.next)?);
@@ -140,7 +140,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Skips units whose file is missing.
+    /// Skips entries whose file is missing.
     fn pass_gap(&mut self, at: i64, report: &mut VerifyReport) {
         let unit = UNIT_SIZE as u64;
         let behind = self.queue.segments().files().iter().map(|f| (f.base / unit) as i64).find(|base| *base > at);
@@ -149,7 +149,8 @@ impl Cursor {
         report.damage.push(gap);
     }
 
-    /// Checks a queue whose records belong to other topics. Each unit must point to a record of its size.
+    /// Checks a queue that lists records of other topics, so that the records cannot be compared with it. Each entry
+    /// must point to a record of its size.
     pub(super) fn follow(&mut self, log: &mut RecordReader<'_>, report: &mut VerifyReport) -> Result<()> {
         while self.next < self.max {
             let unit = self.unit(self.next)?.unwrap_or_default();

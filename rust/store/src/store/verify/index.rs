@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 /// Number of entries or slots read at a time.
 const STEP: u32 = 4096;
-/// Minimum number of entries with which a sound file fits only one geometry.
+/// Minimum number of entries from which on a sound file fits only one number of slots.
 const TELLING: u32 = 100;
 /// 5.4 also indexes the tag, as a key with this prefix (`MessageConst.INDEX_TAG_TYPE`).
 const TAG_PREFIX: &str = "T#";
@@ -59,9 +59,9 @@ struct Check<'a> {
     reader: IndexReader<'a>,
     log: RecordReader<'a>,
     log_start: u64,
-    /// For each slot, the number of the last entry read.
+    /// For each slot, the number of the last entry that was read.
     newest: Vec<u32>,
-    /// Offset of the last record, and the hashes of its keys.
+    /// Offset of the last record that was read, and the hashes of its keys.
     hashes: (i64, Vec<i32>),
 }
 
@@ -116,7 +116,8 @@ impl Check<'_> {
         Ok(keys.split(' ').chain([unique.as_ref(), &tag]).map(|key| index_hash(&topic, key)).collect())
     }
 
-    /// Checks that each slot has the number of the last entry of its chain, and the header the number of used slots.
+    /// Checks that each slot has the number of the last entry of its chain, and that the header has the number of
+    /// used slots.
     fn slots(&mut self, report: &mut VerifyReport) -> Result<()> {
         let count = self.reader.slot_count();
         for start in (0..count).step_by(STEP as usize) {

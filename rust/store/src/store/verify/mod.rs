@@ -45,7 +45,7 @@ impl MessageStore {
         Ok(report)
     }
 
-    /// Walks the log and the queues in step. Returns the greatest store timestamp, or `None` if it is unknown.
+    /// Reads the log and the queues in parallel. Returns the greatest store timestamp, or `None` if it is unknown.
     fn verify_log(&self, crc: bool, total: u64, report: &mut VerifyReport, watch: Watch<'_>) -> Result<Option<i64>> {
         self.check_end()?;
         let start = self.log().min_offset();

@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub(super) struct Queues<'a> {
     store: &'a MessageStore,
     cursors: HashMap<String, BTreeMap<i32, Cursor>>,
-    /// Queues with a missing file, which are not compared.
+    /// Queues that have a missing file. They are not compared.
     unknown: BTreeSet<(String, i32)>,
-    /// Records at or behind this log offset may be unlisted, because a broker lists these records at its next start.
+    /// Log offset from which on records may be unlisted, because a broker lists these records at its next start.
     listed_to: u64,
-    /// Topics whose records are in the log, although the topic was deleted.
+    /// Topics that were deleted, but whose records are still in the log.
     forgotten: BTreeSet<String>,
     removed: RemovedTopics,
 }
@@ -75,7 +75,7 @@ impl<'a> Queues<'a> {
         Ok(())
     }
 
-    /// Checks the units that no record matched.
+    /// Reports the entries that matched no record.
     pub(super) fn finish(&mut self, report: &mut VerifyReport) -> Result<()> {
         let mut log = RecordReader::new(self.store.log());
         for (topic, queues) in &mut self.cursors {
@@ -90,8 +90,8 @@ impl<'a> Queues<'a> {
         Ok(())
     }
 
-    /// Judges a record of a topic without queues. The topic was deleted if there is a configuration without the topic. Topics
-    /// with batch queues do not count.
+    /// Judges a record of a topic without queues. If there is a configuration and the topic is not in it, the topic
+    /// was deleted. Topics with batch queues are ignored.
     fn without_queues(&mut self, topic: &str) -> Result<Outcome> {
         let config = self.store.topics_config();
         let is_configured = config.is_missing() || config.topics().any(|name| name == topic);

@@ -6,14 +6,14 @@ pub struct VerifyReport {
     pub messages: u64,
     pub log_bytes: u64,
     pub queues: u64,
-    /// Units that point to their record.
+    /// Number of entries that point to their record.
     pub units: u64,
-    /// Records at the end of the log that are not listed yet. A broker lists them when it starts.
+    /// Number of records at the end of the log that are not listed yet. A broker lists them when it starts.
     pub unlisted: u64,
-    /// Records of a deleted topic or of an earlier generation of a topic, which are no longer listed.
+    /// Number of records that are no longer listed, because their topic was deleted, or created again.
     pub forgotten: u64,
     pub index_files: u64,
-    /// Index entries that point to a message with their key.
+    /// Number of index entries that point to a message with their key.
     pub index_entries: u64,
     pub config_files: u64,
     pub aborted: bool,
@@ -22,13 +22,14 @@ pub struct VerifyReport {
 }
 
 impl VerifyReport {
-    /// Tells whether there is no damage. A store with `abort` can be sound, because a recovery lists the rest.
+    /// Returns whether there is no damage. A store with the file `abort` may be without damage, because a recovery
+    /// lists the remaining records.
     pub fn is_ok(&self) -> bool {
         self.damage.is_empty()
     }
 }
 
-/// Tells whether damage found earlier covers `offset`. Entries that point there are not reported again.
+/// Returns whether an earlier damage covers `offset`. Entries that point there are not reported again.
 pub(super) fn is_known(damage: &DamageLog, offset: i64) -> bool {
     let covers = |d: &Damage| (d.offset..d.offset + d.length).contains(&(offset as u64));
     damage.entries().iter().rev().any(covers)
