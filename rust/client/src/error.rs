@@ -1,4 +1,4 @@
-//! Errors of this crate, and their texts with a next step.
+//! The errors of this crate. Their texts end with the next step for the user.
 use crate::remark::{plain_remark, step_after};
 use rmqfast_store::format::malformed::Malformed;
 
@@ -28,10 +28,10 @@ pub enum Error {
     /// A name server or a broker answered with an error.
     #[error("{}{}{}", answer(code, &plain_remark(remark)), by(address), step(step_after(remark).unwrap_or_default()))]
     Response { code: i32, remark: String, address: String },
-    /// The name servers do not know the topic.
+    /// No name server knows the topic.
     #[error("{0}")]
     UnknownTopic(String),
-    /// Messages of a range are lost.
+    /// Messages of a requested range do not exist any more.
     #[error("{text}\n{next_step}")]
     DataLoss { text: String, next_step: &'static str },
     /// A request to the cluster failed.
@@ -62,7 +62,7 @@ fn step(next_step: &str) -> String {
 }
 
 impl Error {
-    /// Returns the class of `rmqfast.errors` for this error, in Python and the JVM.
+    /// Returns the name of the class in `rmqfast.errors` that Python and the JVM raise for this error.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Body { .. } => "RemotingProtocolError",
@@ -82,7 +82,7 @@ impl Error {
         Self::Client { text, remark: remark.to_string(), code: -1, next_step }
     }
 
-    /// Returns the remark for a caller that adds the broker and the next step itself.
+    /// Returns the error without the broker's address and the next step, for a caller that adds both itself.
     pub(crate) fn remark(&self) -> String {
         match self {
             Self::Response { code, remark, .. } => answer(code, remark),

@@ -7,7 +7,7 @@ use rmqfast_store::scan::batch::BatchBuilder;
 use rmqfast_store::scan::row::Row;
 use rmqfast_store::store::Damage;
 
-/// Rows of one body.
+/// Some messages of the body of one pull.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     pub body: &'a [u8],
@@ -32,7 +32,7 @@ pub fn batches<'a>(
     build.finish()
 }
 
-/// Converts rows whose properties were parsed to record batches.
+/// Converts messages to record batches. The properties of the messages must have been parsed.
 ///
 /// # Errors
 /// Fails like [`batches`].

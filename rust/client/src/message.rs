@@ -1,4 +1,4 @@
-//! A message of a pull's answer. Each value is parsed when it is read.
+//! A message in the answer to a pull. Each value is parsed only when it is read.
 //!
 //! Source: `MessageExt`, `MessageDecoder.decode`.
 use rmqfast_store::format::compression::{Compression, decompress_into};
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 // Property of messages that are, or were, part of a transaction.
 const TRANSACTION_PREPARED: &str = "TRAN_MSG";
 
-/// A record of a body, with the positions of its parts.
+/// A record in the body of an answer, with the positions of its parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
     body: &'a [u8],
@@ -27,7 +27,7 @@ impl<'a> Message<'a> {
         Some(Self { body, row, record: row.message(body)? })
     }
 
-    /// Returns the record, for its numbers and its bytes.
+    /// Returns the underlying record, which has the numeric fields.
     pub fn record(&self) -> message::Message<'a> {
         self.record
     }
@@ -37,12 +37,12 @@ impl<'a> Message<'a> {
         String::from_utf8_lossy(self.record.topic())
     }
 
-    /// Returns the id that the producer set, or [`offset_msg_id`](Self::offset_msg_id).
+    /// Returns the message id that the producer set, or the broker's id if there is none.
     pub fn msg_id(&self) -> Cow<'a, str> {
         self.text(self.row.uniq_key).unwrap_or_else(|| self.offset_msg_id().into())
     }
 
-    /// Returns the id of the broker: its host and the physical offset in hex.
+    /// Returns the message id that the broker gives: its address and the physical offset, in hex.
     pub fn offset_msg_id(&self) -> String {
         let mut id = Vec::with_capacity(56);
         let host = store_host(self.body, self.row);
@@ -81,12 +81,12 @@ impl<'a> Message<'a> {
         decompress_into(kind, stored, cap, &mut body).ok().map(|()| body.into())
     }
 
-    /// Returns the value of a property, the last if the name is repeated.
+    /// Returns the value of a property. If the name is repeated, the last value counts.
     pub fn property(&self, name: &str) -> Option<Cow<'a, str>> {
         properties::get(self.record.properties(), name).map(String::from_utf8_lossy)
     }
 
-    /// Returns all properties in stored order. Of a repeated name only the last value is returned.
+    /// Returns all properties in stored order. If a name is repeated, only its last value is returned.
     pub fn properties(&self) -> Vec<(Cow<'a, str>, Cow<'a, str>)> {
         let mut pairs = Vec::new();
         distinct(self.body, self.row, None, &mut pairs);

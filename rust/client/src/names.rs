@@ -71,7 +71,8 @@ pub fn check_sendable_topic(topic: &str) -> Result<(), String> {
     check_sent_topic(topic)
 }
 
-/// Adds the namespace to the name of a topic or group, unless it is empty or already there.
+/// Adds the namespace to the name of a topic or group. Changes nothing if the namespace is empty or the name already
+/// has it.
 ///
 /// Source: `NamespaceUtil.wrapNamespace`.
 pub fn wrap(namespace: &str, resource: &str) -> String {
@@ -103,7 +104,7 @@ pub fn without_namespace(resource: &str) -> String {
     format!("{prefix}{}", bare.unwrap_or(name))
 }
 
-/// Splits off the prefix of a retry or dead-letter topic, which stands before the namespace.
+/// Splits a name into the prefix of a retry or dead-letter topic and the rest, since the namespace stands between both.
 fn cut(resource: &str) -> (&'static str, &str) {
     let mut prefixes = [RETRY_PREFIX, DLQ_PREFIX].into_iter();
     prefixes.find_map(|prefix| Some((prefix, resource.strip_prefix(prefix)?))).unwrap_or(("", resource))

@@ -34,8 +34,7 @@ pub fn rows_with_wrong_crc(body: &[u8]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Returns the rows that `look` accepts. `look` is called right after a row is parsed, while its bytes are in the CPU
-/// cache.
+/// Returns the rows that `look` accepts. Calls `look` right after parsing a row, while its bytes are in the CPU cache.
 fn each_row(body: &[u8], mut look: impl FnMut(&mut Row) -> bool) -> Result<Vec<Row>> {
     if body.len() > MAX_LEN {
         return Err(Error::body(0, format!("expected at most {MAX_LEN} bytes, got {}", body.len())));

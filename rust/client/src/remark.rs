@@ -31,7 +31,7 @@ pub fn step_after(remark: &str) -> Option<&'static str> {
     STEPS.iter().find(|(part, _)| remark.contains(part)).map(|(_, step)| *step)
 }
 
-/// Removes Java's stack frames, exceptions and packages, and the dead link, from a remark.
+/// Removes Java's stack frames, exception classes and packages from a remark, and the dead link to RocketMQ's FAQ.
 pub fn plain_remark(remark: &str) -> Cow<'_, str> {
     if remark.chars().nth(LONG).is_some() {
         return Cow::Borrowed(remark);
@@ -41,7 +41,7 @@ pub fn plain_remark(remark: &str) -> Cow<'_, str> {
     Cow::Owned(remark.trim().to_owned())
 }
 
-/// Removes every range that `find` returns. `find` gets the text and a start position.
+/// Removes every range that `find` returns. `find` gets the text and the position at which to search.
 fn without(text: String, find: impl Fn(&str, usize) -> Option<(usize, usize)>) -> String {
     let mut text_left = String::new();
     let mut at = 0;
@@ -102,12 +102,12 @@ fn java_exception(text: &str, from: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// Finds the package of any class.
+/// Finds the package before the name of a Java class.
 fn java_class(text: &str, from: usize) -> Option<(usize, usize)> {
     packages(text, from).next()
 }
 
-/// Finds packages of two or more words. Returns the start of each, and the start of its class.
+/// Finds package names of two or more words. Returns where each package and the class behind it start.
 fn packages(text: &str, from: usize) -> impl Iterator<Item = (usize, usize)> {
     text[from..].match_indices(|c: char| c.is_ascii_lowercase()).filter_map(move |(at, _)| {
         let start = from + at;
@@ -123,7 +123,7 @@ fn packages(text: &str, from: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Returns the end of the leading characters that `is_one` allows, or `None` if there are no such characters.
+/// Returns the length of the leading characters that `is_one` accepts, or `None` if there are none.
 fn word_end(text: &str, is_one: impl Fn(char) -> bool) -> Option<usize> {
     let end = text.find(|c| !is_one(c)).unwrap_or(text.len());
     (end > 0).then_some(end)

@@ -1,4 +1,4 @@
-//! Calls to one broker: offsets, times and messages of queues, configuration.
+//! Requests to one broker: for the offsets, times and messages of queues, and for its configuration.
 //!
 //! Source: `MQAdminImpl`, `DefaultMQAdminExtImpl.examineTopicStats`.
 use super::parallel::all;
@@ -11,25 +11,25 @@ use rmqfast_remoting::{Ask, Interrupt, Json, Key, OwnedCommand, Value};
 use rmqfast_store::format::message::INNER_BATCH;
 use std::collections::HashMap;
 
-/// Factor for the timeout of topic statistics: the broker goes through all queues for them.
+/// Factor by which the timeout of topic statistics is longer: the broker goes through all queues for them.
 const SLOW: u32 = 5;
 
-/// Upper limit of queue offsets: a unit of a consume queue has 20 bytes, and the size of a queue is a signed 64-bit
+/// Upper limit of queue offsets. A consume queue has 20 bytes per message, and its size must fit a signed 64-bit
 /// number.
 ///
 /// Source: `ConsumeQueue.CQ_STORE_UNIT_SIZE`.
 const MOST_OFFSETS: i64 = i64::MAX / 20;
 
-/// First offset of a queue, and its end (exclusive).
+/// The first offset of a queue, and the offset after its last message.
 pub type Bounds = (i64, i64);
 
-/// State of a queue, from its broker's topic statistics.
+/// The state of a queue, as its broker's topic statistics report it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueState {
     pub bounds: Bounds,
     /// Store time of the last message in milliseconds; `None` for an empty queue, or if the broker does not report it.
     pub last_stored: Option<i64>,
-    /// Whether a master answered. A slave may lack the last messages.
+    /// Whether a master answered. A slave may not have the last messages yet.
     pub is_of_master: bool,
 }
 
@@ -43,11 +43,12 @@ pub struct FoundMessage {
     /// Bytes of the record.
     pub len: u32,
     pub body_crc: i32,
-    /// Whether the record carries the requested queue and offset, and is not an inner batch.
+    /// Whether the record itself carries the requested queue and offset. False for a message of a light queue or of an
+    /// inner batch.
     pub is_own: bool,
 }
 
-/// Sends requests to one broker. The interrupt ends the wait for an answer.
+/// Sends requests to one broker. `interrupt` can end the wait for an answer, for example after Ctrl-C.
 #[derive(Clone, Copy)]
 pub struct BrokerCall<'a> {
     pub cluster: &'a Cluster,
@@ -82,7 +83,8 @@ impl BrokerCall<'_> {
         Ok((first, self.offset(request::GET_MAX_OFFSET, &queue_fields(queue))?))
     }
 
-    /// Returns the first offset whose message was stored at `when` (milliseconds) or later, else the queue's end.
+    /// Returns the offset of the first message that was stored at `when` (milliseconds) or later. Returns the queue's
+    /// end if all messages are older.
     pub fn offset_at(&self, queue: &Queue, when: i64, bounds: Bounds, group: &str) -> Result<i64> {
         // an empty queue: its next message gets the offset of its end
         if bounds.0 >= bounds.1 {
@@ -152,7 +154,8 @@ impl BrokerCall<'_> {
         end.ok_or_else(|| self.malformed("table: expected a commitLogMaxOffset".to_owned()))
     }
 
-    /// Returns the answer for one topic, see `TopicCluster::are_listed_otherwise`.
+    /// Returns whether the topic's messages cannot be read from the commit log by queue offset; see
+    /// `TopicCluster::are_listed_otherwise`.
     pub fn is_listed_otherwise(&self, topic: &str) -> Result<bool> {
         let answer = self.answer(request::GET_TOPIC_CONFIG, &[("topic", Value::Text(topic))])?;
         match answer.code {
@@ -209,10 +212,10 @@ pub fn queue_fields(queue: &Queue) -> [(&str, Value<'_>); 2] {
     [("topic", Value::Text(&queue.topic)), ("queueId", Value::Number(queue.queue_id.into()))]
 }
 
-/// Bounds of a queue, and the store time of its last message.
+/// The bounds of a queue, and the store time of its last message.
 type Listed = (Bounds, Option<i64>);
 
-/// Parses a `TopicStatsTable`, by broker name and queue id.
+/// Parses a `TopicStatsTable` into a map with broker name and queue id as key.
 fn listed_queues(stats: &Json) -> Result<HashMap<(&str, i64), Listed>, String> {
     let Some(Json::Object(table)) = stats.member("offsetTable") else { return Ok(HashMap::new()) };
     let mut queues = HashMap::new();
@@ -233,7 +236,7 @@ fn listed_queues(stats: &Json) -> Result<HashMap<(&str, i64), Listed>, String> {
     Ok(queues)
 }
 
-/// Refuses impossible bounds, since plans of reads compute with them.
+/// Returns an error for bounds that no queue can have, so that later arithmetic with them cannot overflow.
 fn check_bounds(queue: &Queue, (first, last): Bounds) -> Result<(), String> {
     if 0 <= first && first <= last && last <= MOST_OFFSETS {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Heartbeats of a producer. Brokers list their senders in `mqadmin producerConnection`.
+//! Heartbeats of a producer. They make brokers list the producer in `mqadmin producerConnection`.
 //!
 //! Source: `MQClientInstance.sendHeartbeatToAllBrokerWithLock`, `HeartbeatData`.
 use super::requests::Cluster;
@@ -27,7 +27,7 @@ impl Heartbeats {
         Self { body: data.to_string().into_bytes(), sent: Mutex::default() }
     }
 
-    /// Sends a heartbeat to a broker unless the last was sent less than 30 s ago.
+    /// Sends a heartbeat to a broker, unless one was sent less than 30 seconds ago.
     ///
     /// # Errors
     /// Fails like [`Cluster::ask`].
@@ -39,8 +39,8 @@ impl Heartbeats {
         Ok(())
     }
 
-    /// Returns whether a heartbeat is due, and records it as sent. A failed heartbeat is not repeated before the next
-    /// is due.
+    /// Returns whether a heartbeat is due, and counts it as sent. A heartbeat that then fails is not repeated before
+    /// the next one is due.
     fn is_due(&self, address: &str) -> bool {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = sent.get(address).is_none_or(|at| at.elapsed() >= INTERVAL);

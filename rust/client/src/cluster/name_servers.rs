@@ -1,4 +1,5 @@
-//! Name servers of a client. One is used until it does not answer, then the next.
+//! The name servers of a client. Requests go to the chosen name server; if it does not answer, the next name server is
+//! chosen.
 //!
 //! Source: `NettyRemotingClient.getAndCreateNameserverChannel`, `ClientErrorCode`.
 use crate::error::Error;
@@ -8,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 // `ClientErrorCode.NO_NAME_SERVER_EXCEPTION`
 const NO_NAME_SERVER: i32 = 10004;
 
-/// Addresses of name servers, and the index of the chosen server.
+/// Addresses of name servers, and the index of the name server that is asked first.
 #[derive(Debug)]
 pub struct NameServers {
     addresses: Vec<String>,
@@ -20,7 +21,7 @@ pub struct NameServers {
 pub enum AskError<E> {
     /// The connection failed with this reason. The next name server is asked.
     NoAnswer(String),
-    /// An error that another name server would not solve.
+    /// An error that asking another name server would not solve.
     Other(E),
 }
 
@@ -55,7 +56,8 @@ impl NameServers {
         })
     }
 
-    /// Asks the name servers in turn until one answers. `warn` gets a message for each that does not.
+    /// Asks the name servers in turn until one answers. `warn` is called with a message for each name server that does
+    /// not answer.
     ///
     /// # Errors
     /// The outer error is that of [`AskError::Other`]. The inner error lists all failures, if no name server answers.
@@ -83,7 +85,8 @@ impl NameServers {
         Ok(Err(failures))
     }
 
-    /// Chooses the name server after the failed one, unless another thread did. Returns the text of the warning.
+    /// Chooses the next name server, unless another thread has already done so. Returns a warning if this thread chose
+    /// another name server.
     fn choose_after(&self, failed: usize) -> Option<String> {
         let servers = &self.addresses;
         let next = (failed + 1) % servers.len();
@@ -93,7 +96,7 @@ impl NameServers {
     }
 }
 
-/// Adds the address to a failure, unless its text already begins with it.
+/// Puts the address before the text of a connection error, unless the text already begins with the address.
 fn failure(address: &str, text: String) -> String {
     let is_named = text.starts_with(&format!("connect to <{address}>"));
     if is_named { text } else { format!("connect to <{address}> failed: {text}") }

@@ -1,4 +1,4 @@
-//! Parallel requests with one thread that checks for interrupts.
+//! Sends requests in parallel, while the calling thread checks for interrupts.
 use crate::error::{Error, Result};
 use rmqfast_remoting::{self as remoting, Interrupt};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 
 // Maximum parallel requests.
 const THREADS: usize = 16;
-/// Interval between two checks for an interrupt.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Calls `ask` for each item in parallel. Returns the answers in the order of `items`. `interrupt` is called by this
-/// thread only, as it may need the lock of a Python interpreter.
+/// Calls `ask` for each item in parallel. Returns the answers in the order of `items`. Only the calling thread calls
+/// `interrupt`, which may need the lock of a Python interpreter.
 ///
 /// # Errors
 /// The error of `interrupt`. Errors of `ask` are items of the result.
@@ -65,8 +64,8 @@ pub fn each<I: Sync, T: Send>(
     Ok(by_place.into_iter().flatten().collect())
 }
 
-/// Calls `ask` for each item in parallel, and stops at the first error. No further items are asked then, so a broker
-/// that does not answer costs only one timeout.
+/// Calls `ask` for each item in parallel. After the first error, no further items are asked, so a broker that does not
+/// answer costs only one timeout.
 ///
 /// # Errors
 /// The error of `interrupt`, or the first error of `ask`.

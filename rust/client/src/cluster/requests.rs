@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Maps a broker's address in a route to an address that this machine can reach.
 pub type Translate = dyn Fn(&str) -> Result<String> + Send + Sync;
 
-/// Checked while waiting for answers. An error ends the wait, for example after Ctrl-C.
+/// Called regularly while a request waits for its answer. An error ends the wait, for example after Ctrl-C.
 pub type CheckInterrupt = dyn Fn() -> rmqfast_remoting::Result<()> + Send + Sync;
 
 // `ClientErrorCode.CONNECT_BROKER_EXCEPTION`
@@ -52,7 +52,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Creates the cluster without any connection.
+    /// Creates the client of a cluster; opens no connection yet.
     ///
     /// # Errors
     /// [`Error::Client`] if there is no name server.
@@ -70,7 +70,6 @@ impl Cluster {
         &self.options
     }
 
-    /// Returns the interrupt of the options.
     pub fn interrupt(&self) -> Interrupt<'_> {
         &*self.options.interrupt
     }
@@ -80,7 +79,7 @@ impl Cluster {
         Ask { interrupt: self.interrupt(), ..Ask::new(code, fields, b"", self.options.timeout) }
     }
 
-    /// Sends a request to a broker and returns its answer if that is a success.
+    /// Sends a request to a broker and returns its answer. Any response code but SUCCESS is an error.
     ///
     /// # Errors
     /// [`Error::Response`] for an error code; [`Error::Remoting`] if there is no answer.
@@ -93,7 +92,7 @@ impl Cluster {
         Err(Error::Response { code, remark, address })
     }
 
-    /// Sends a request to a broker and returns its answer, whatever the response code.
+    /// Sends a request to a broker and returns its answer, with any response code.
     ///
     /// # Errors
     /// [`Error::Remoting`] if there is no answer.
@@ -139,7 +138,7 @@ impl Cluster {
         })
     }
 
-    /// Returns the warnings since the last call.
+    /// Returns the warnings that were added since the last call.
     pub fn take_warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -148,7 +147,7 @@ impl Cluster {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text);
     }
 
-    /// Closes the connections. Pending requests fail.
+    /// Closes all connections. Requests in flight fail.
     pub fn close(&self) {
         self.connections.close();
     }
@@ -173,7 +172,7 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// Ignores requests of brokers, which they only send after a heartbeat.
+/// Ignores requests from brokers, which only send them to clients that have sent heartbeats.
 struct NoHandler;
 
 impl Handler for NoHandler {

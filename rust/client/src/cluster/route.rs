@@ -10,9 +10,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicRoute {
     pub queues: Vec<Queue>,
-    /// Address to read from, by broker name: the master's, or else a slave's.
+    /// Address to read from, by broker name: the master's address, or a slave's if there is no master.
     pub addresses: BTreeMap<String, String>,
-    /// Names of brokers whose address is the master's.
+    /// Names of the brokers for which `addresses` has the master's address.
     pub masters: BTreeSet<String>,
     /// Addresses of the slaves by broker name, sorted by their ids.
     pub slaves: BTreeMap<String, Vec<String>>,
@@ -46,8 +46,8 @@ impl TopicRoute {
     }
 }
 
-/// Returns the queues that consumers may read, sorted. As in Java, they need neither a master nor the permission to
-/// write.
+/// Returns the queues that consumers may read, sorted. As in Java, a queue counts even if its broker has no master or
+/// accepts no sends.
 ///
 /// Source: `MQClientInstance.topicRouteData2TopicSubscribeInfo`.
 pub fn readable_queues(topic: &str, route: &RouteData) -> Vec<Queue> {

@@ -35,9 +35,9 @@ pub struct QueueData {
 pub struct BrokerData {
     pub cluster: String,
     pub broker_name: Arc<str>,
-    /// Addresses by id, in the order of the answer.
+    /// Addresses by broker id, in the order of the name server's answer.
     pub addresses: Vec<(i64, Arc<str>)>,
-    /// Whether a slave may act under the master's id while the master is away, for reads only.
+    /// Whether a slave may serve reads under the master's id while the master is down (`enableActingMaster` of 5.x).
     pub may_act_as_master: bool,
 }
 
@@ -120,7 +120,7 @@ impl RouteData {
         Some(known.map(|(broker, count)| (broker, count as i32)).collect())
     }
 
-    /// Returns whether two routes are equal, in any order.
+    /// Returns whether two routes are equal, regardless of the order of their queues and brokers.
     ///
     /// Source: `MQClientInstance.topicRouteDataIsChange`.
     pub fn says_as(&self, other: &Self) -> bool {
@@ -135,8 +135,8 @@ impl RouteData {
         sorted
     }
 
-    /// Turns the route of the default topic into the route of a topic that does not exist yet. Its broker creates at
-    /// most `queues` queues with the first message.
+    /// Turns the route of the default topic into the route of a topic that does not exist yet. Brokers create the
+    /// topic, with at most `queues` queues, when its first message arrives.
     ///
     /// Source: `MQClientInstance.updateTopicRouteInfoFromNameServer` with `isDefault`.
     #[must_use]

@@ -1,4 +1,4 @@
-//! Routes of topics and addresses of brokers, as last fetched by a client.
+//! The routes of topics and the addresses of brokers that a client fetched last.
 //!
 //! Source: `MQClientInstance.topicRouteTable`, `brokerAddrTable`, `brokerVersionTable`, `findBrokerAddressIn*`.
 use super::route_data::{MASTER_ID, RouteData};
@@ -23,19 +23,20 @@ struct Tables {
     releases: HashMap<(Arc<str>, Arc<str>), i32>,
 }
 
-/// A route, and the addresses of its brokers after translation.
+/// A route, and the addresses of its brokers as this machine can reach them.
 #[derive(Debug)]
 struct Route {
     data: Arc<RouteData>,
     addresses: HashSet<Arc<str>>,
 }
 
-/// A broker to read from.
+/// The address of a broker from which a queue can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundBroker {
     pub address: Arc<str>,
     pub is_slave: bool,
-    /// Ordinal of the broker's release; 0 until it answered a heartbeat.
+    /// RocketMQ version of the broker, as its number in Java's `MQVersion`; 0 until the broker has answered a
+    /// heartbeat.
     pub release: i32,
 }
 
@@ -83,15 +84,15 @@ impl RouteTable {
         self.lock().brokers.iter().map(|(name, addresses)| (name.clone(), addresses.clone())).collect()
     }
 
-    /// Returns the address of a broker's master.
+    /// Returns the address of a broker's master, to which messages are sent.
     ///
     /// Source: `MQClientInstance.findBrokerAddressInPublish`.
     pub fn publish_address(&self, broker_name: &str) -> Option<Arc<str>> {
         address_of(self.lock().brokers.get(broker_name)?, MASTER_ID)
     }
 
-    /// Returns the address with `broker_id` to read from, or else another of the broker. With `only_this` only the next
-    /// id is tried instead.
+    /// Returns the address to read from: that of `broker_id`, or else of the next id, or else of any id of the broker.
+    /// With `only_this` the last choice is left out.
     ///
     /// Source: `MQClientInstance.findBrokerAddressInSubscribe`.
     pub fn subscribe_address(&self, broker_name: &str, broker_id: i64, only_this: bool) -> Option<FoundBroker> {
@@ -106,8 +107,8 @@ impl RouteTable {
         Some(FoundBroker { address, is_slave: id != MASTER_ID, release })
     }
 
-    /// Returns an address of one of a topic's brokers: its master, or else any slave. `choose` gets a count and returns
-    /// an index.
+    /// Returns an address of one of a topic's brokers: its master's address, or a slave's if there is no master.
+    /// `choose` gets the number of candidates and returns the index of one.
     ///
     /// Source: `MQClientInstance.findBrokerAddrByTopic`, `TopicRouteData.BrokerData.selectBrokerAddr`.
     pub fn any_address(&self, topic: &str, mut choose: impl FnMut(usize) -> usize) -> Option<Arc<str>> {
@@ -121,12 +122,12 @@ impl RouteTable {
         address_of(addresses, MASTER_ID).or_else(any)
     }
 
-    /// Stores the release of a broker, from its answer to a heartbeat.
+    /// Stores the RocketMQ version of a broker, which its answer to a heartbeat contains.
     pub fn set_release(&self, broker_name: &str, address: &str, release: i32) {
         self.lock().releases.insert((broker_name.into(), address.into()), release);
     }
 
-    /// Returns the ordinal of a broker's release, or 0 if it is not known.
+    /// Returns the RocketMQ version of a broker as a number, or 0 if it is not known.
     ///
     /// Source: `MQClientInstance.findBrokerVersion`.
     pub fn release(&self, broker_name: &str, address: &str) -> i32 {

@@ -1,11 +1,12 @@
-//! Searches the first offset of a queue that was stored at a time or later.
+//! Finds the first message of a queue that was stored at a given time or later, by binary search.
 //!
 //! Brokers of 4.9 return the message nearest to the time, any of several of the same millisecond, and possibly an
 //! offset in the wrong file if files were copied. So their answer is only a hint where the search begins.
 //!
 //! Source: `ConsumeQueue.getOffsetInQueueByTime`, `MappedFileQueue.getMappedFileByTime`.
 
-/// Returns the first offset whose message was stored at `when` or later, else the queue's end.
+/// Returns the offset of the first message that was stored at `when` or later, or the queue's end if all messages are
+/// older.
 ///
 /// # Arguments
 /// * `bounds` - first offset of the queue, and its end (exclusive).

@@ -1,4 +1,5 @@
-//! Requests about topics. All brokers are asked in parallel, each for all queues of a topic in one request.
+//! Requests about topics. The brokers of a topic are asked in parallel, and each broker is asked for all queues in one
+//! request.
 //!
 //! Source: `DefaultMQAdminExtImpl.examineTopicStats`, `MQAdminImpl`, `MQClientInstance.checkClientInBroker`.
 use super::broker::{Bounds, BrokerCall, FoundMessage, QueueState, malformed, queue_fields};
@@ -14,21 +15,21 @@ use rmqfast_remoting::{self as remoting, Ask, Interrupt, Json, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Response codes of a broker that starts, stops, or is overloaded.
+/// Response codes of a broker that is starting, stopping or overloaded.
 const BUSY: [i32; 3] = [response::SYSTEM_BUSY, response::SERVICE_NOT_AVAILABLE, response::TOPIC_NOT_EXIST];
 /// Suffix of the topic for replies, after the cluster's name.
 const REPLIES: &str = "_REPLY_TOPIC";
 const CLIENT_ID: &str = "rmqfast-spark";
-/// Brokers of topics, for planning reads.
+/// Requests about topics to the brokers of a cluster, mainly to plan reads.
 #[derive(Debug)]
 pub struct TopicCluster {
     cluster: Cluster,
-    /// Last fetched routes by topic.
+    /// The last fetched route of each topic.
     routes: Mutex<BTreeMap<String, TopicRoute>>,
 }
 
 impl TopicCluster {
-    /// Creates the cluster without any connection.
+    /// Creates the client of a cluster; opens no connection yet.
     ///
     /// # Errors
     /// Fails like [`Cluster::new`].
@@ -157,15 +158,15 @@ impl TopicCluster {
         self.lock().get(&queue.topic).is_some_and(|route| route.addresses.contains_key(&*queue.broker_name))
     }
 
-    /// Adds one warning per broker that does not answer, whatever the number of its queues.
+    /// Adds a warning for a broker that does not answer, but only one warning for all its queues.
     fn warn_of_silence<'a>(&self, silent: &mut BTreeSet<&'a str>, broker: &'a str, error: &Error) {
         if silent.insert(broker) {
             self.cluster.warn(format!("broker {broker} does not answer, its queues stay where they are: {error}"));
         }
     }
 
-    /// Returns, for each queue, the first offset stored at `when` (milliseconds) or later. Messages are pulled in the
-    /// name of `group`.
+    /// Returns the first offset of each queue whose message was stored at `when` (milliseconds) or later. Messages are
+    /// pulled in the name of `group`.
     ///
     /// # Errors
     /// Fails like [`bounds`](Self::bounds).
@@ -177,8 +178,8 @@ impl TopicCluster {
         )
     }
 
-    /// Returns, for each queue, the first offset whose record is at position `place` of the commit log or later. The
-    /// third part of an item is the offset at which the search begins.
+    /// Returns the first offset of each queue whose record is at position `place` of the commit log or later. The
+    /// search in a queue begins at the offset in the third part of its item.
     ///
     /// # Errors
     /// Fails like [`bounds`](Self::bounds).
@@ -229,8 +230,8 @@ impl TopicCluster {
         Ok(slaves)
     }
 
-    /// Returns, for each queue, whether its messages cannot be read from the commit log by queue offset. In 5.x that
-    /// holds for compacted topics, batch consume queues and static topics. Older brokers do not know the request and
+    /// Returns for each queue whether its messages cannot be read from the commit log by queue offset. This is the case
+    /// for 5.x topics with compaction, batch consume queues or static queues. Older brokers do not know the request and
     /// have no such topics.
     ///
     /// # Errors
@@ -255,8 +256,8 @@ impl TopicCluster {
         })
     }
 
-    /// Lets each broker of `queues` compile an SQL92 expression. A broker treats an expression that it cannot compile
-    /// as "all messages". With `is_patient`, brokers that do not answer are skipped.
+    /// Asks each broker of `queues` to compile an SQL92 expression, since a broker delivers all messages for an
+    /// expression that it cannot compile. With `is_patient`, brokers that do not answer are skipped.
     ///
     /// # Errors
     /// [`Error::Client`] if a broker refuses the expression.
@@ -310,7 +311,8 @@ impl TopicCluster {
         Ok(())
     }
 
-    /// Stores offsets of a group at the brokers, so that tools show the group's progress. Failures are warnings.
+    /// Stores offsets of a group at the brokers, so that tools show the group's progress. A failure only adds a
+    /// warning.
     ///
     /// # Errors
     /// An interrupt, or no name server answers.
@@ -353,17 +355,17 @@ impl TopicCluster {
         address_of(&routes, topic, broker_name).map(str::to_owned)
     }
 
-    /// Returns the warnings since the last call.
+    /// Returns the warnings that were added since the last call.
     pub fn take_warnings(&self) -> Vec<String> {
         self.cluster.take_warnings()
     }
 
-    /// Closes the connections. Pending requests fail.
+    /// Closes all connections. Requests in flight fail.
     pub fn close(&self) {
         self.cluster.close();
     }
 
-    /// Returns the last routes of the queues' topics, and fetches those that are missing.
+    /// Returns the known routes of the queues' topics, and fetches the missing routes.
     fn last_routes<'a>(&self, queues: impl IntoIterator<Item = &'a Queue>) -> Result<BTreeMap<String, TopicRoute>> {
         let topics: BTreeSet<&str> = queues.into_iter().map(|queue| queue.topic.as_str()).collect();
         let mut routes = self.lock().clone();
@@ -379,8 +381,8 @@ impl TopicCluster {
         self.routes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `ask` for each item in parallel. Returns the answers in order. After a timeout a broker is not asked
-    /// again, since each further queue would wait for the timeout too.
+    /// Calls `ask` for each item in parallel, and returns the answers in order. A broker is not asked again after a
+    /// timeout, since each further request would wait for the timeout, too.
     fn each_heard<I: Sync, T: Send>(
         &self,
         routes: &BTreeMap<String, TopicRoute>,
@@ -404,7 +406,7 @@ impl TopicCluster {
         })
     }
 
-    /// Returns a caller for the broker at an address.
+    /// Returns an object that sends requests to the broker at this address.
     pub fn broker<'a>(&'a self, address: &'a str) -> BrokerCall<'a> {
         self.call(address, self.interrupt())
     }
@@ -445,7 +447,7 @@ fn address_of<'a>(routes: &'a BTreeMap<String, TopicRoute>, topic: &str, broker_
     })
 }
 
-/// Returns whether the failure may be temporary.
+/// Returns whether the failure may be temporary, so that a retry may succeed.
 fn is_passing(error: &Error) -> bool {
     match error {
         Error::Response { code, .. } => BUSY.contains(code),

@@ -5,8 +5,7 @@ use crate::error::Error;
 use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Error as RemotingError, OwnedCommand};
 
-/// Outcome of a send that stored the message. With the other statuses it is stored too, but the flush or the slave was
-/// late.
+/// The status of a stored message. Except for `SEND_OK`, the message was not flushed or copied to a slave in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendStatus {
     SendOk,
@@ -42,7 +41,7 @@ pub struct StoredMessage<'a> {
     pub is_traced: bool,
 }
 
-/// An answer without a stored message.
+/// The reason why an answer does not confirm that the message is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     Code(i32),

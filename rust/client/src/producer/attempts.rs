@@ -1,4 +1,4 @@
-//! The attempts of one send: the queue of each, the failures that are retried, and the timeout.
+//! The attempts of one send: chooses the queue of each attempt, and decides whether a failure is retried.
 //!
 //! Source: `DefaultMQProducerImpl.sendDefaultImpl`, `MQClientAPIImpl.sendMessageAsync`, `onExceptionImpl`.
 use super::fault_strategy::FaultStrategy;
@@ -20,10 +20,10 @@ pub struct RetryRules {
     pub response_codes: HashSet<i32>,
     /// Whether a message is sent to another broker after a status other than SEND_OK.
     pub retry_another_broker: bool,
-    /// Whether a retry goes to another queue. False if the application chose the queue.
+    /// Whether a retry may go to another queue. False if the application chose the queue.
     pub moves: bool,
-    /// Rules of Java's asynchronous sends: a retry keeps the queue id at the next broker, and the send fails with its
-    /// last error.
+    /// Whether the rules of Java's asynchronous sends apply: a retry keeps the queue id at the next broker, and the
+    /// send fails with its last error.
     pub is_async: bool,
 }
 
@@ -34,7 +34,7 @@ impl RetryRules {
         Self { retries: 0, response_codes, retry_another_broker: false, moves: false, is_async: false }
     }
 
-    /// Returns the same rules, but with retries on other queues.
+    /// Returns the same rules, except that a retry may go to another queue.
     #[must_use]
     pub fn moving(self) -> Self {
         Self { moves: true, ..self }
@@ -59,16 +59,16 @@ pub enum AttemptEnd {
     Remoting,
     /// The client could not send the request, for example to an unknown broker.
     Client,
-    /// An error that another broker would not solve, for example after a fork.
+    /// An error that no other broker would avoid, such as a call in a forked process.
     Other,
 }
 
-/// The timeout was over before an attempt began.
+/// The send's timeout was over before an attempt began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimeOver(pub &'static str);
 
-/// The attempts of one send. The caller repeats [`begin`](Self::begin), the request, and [`record`](Self::record),
-/// until `record` returns false.
+/// The attempts of one send. The caller repeats three steps until `record` returns false: [`begin`](Self::begin), the
+/// request itself, and [`record`](Self::record).
 #[derive(Debug)]
 pub struct Attempts {
     rules: Arc<RetryRules>,
@@ -143,8 +143,8 @@ impl Attempts {
         Ok(choice)
     }
 
-    /// Records the outcome of an attempt. Returns whether another attempt follows. The strategy gets `latency`, by
-    /// default the duration of the attempt.
+    /// Records the outcome of an attempt. Returns whether another attempt follows. `latency` is what the fault strategy
+    /// learns of the broker; by default it is the duration of the attempt.
     pub fn record(
         &mut self,
         end: AttemptEnd,

@@ -1,4 +1,4 @@
-//! Errors of sends that no broker has reported.
+//! Errors that the client finds itself before it sends a message.
 use crate::error::Error;
 use crate::remark::{plain_remark, step_after};
 use rmqfast_remoting::code::response;
@@ -6,7 +6,8 @@ use rmqfast_remoting::code::response;
 // `ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION`
 pub const NO_ROUTE: i32 = 10005;
 
-/// Returns the error for a topic without a route. `answer` is the name server's code and remark, if it refused.
+/// Returns the error for a topic without a route. `answer` is the code and remark of the name server, if it answered
+/// with an error.
 ///
 /// Source: `DefaultMQProducerImpl.sendDefaultImpl`.
 pub fn no_route(topic: &str, answer: Option<(i32, String)>) -> Error {

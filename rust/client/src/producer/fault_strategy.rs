@@ -1,4 +1,4 @@
-//! Avoids brokers for a while that were recently slow.
+//! Makes a producer avoid brokers that were slow recently.
 //!
 //! Source: `MQFaultStrategy`, `LatencyFaultToleranceImpl`.
 use super::publish_queues::{Choice, PublishQueues};
@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Pairs of a latency in milliseconds, and the seconds for which a broker with at least that latency is avoided.
+/// Latencies in milliseconds, each with the number of seconds for which a broker with this or a higher latency is
+/// avoided.
 const PENALTIES: [(u64, u64); 5] = [(550, 30), (1000, 60), (2000, 120), (3000, 180), (15_000, 600)];
 /// Latency assumed for a failed call, in milliseconds.
 const ISOLATION_LATENCY: u64 = 30_000;
 
-/// Chooses queues of brokers that recently answered fast.
+/// Chooses queues, and avoids brokers that were slow recently.
 #[derive(Debug, Default)]
 pub struct FaultStrategy {
     items: Mutex<HashMap<Arc<str>, FaultItem>>,
@@ -23,7 +24,7 @@ pub struct FaultStrategy {
 #[derive(Clone, Copy, Debug)]
 struct FaultItem {
     latency_ms: u64,
-    /// The broker is avoided until then.
+    /// Time until which the broker is avoided.
     start: Instant,
 }
 
@@ -43,7 +44,7 @@ impl FaultStrategy {
         self.best_of_slow(queues, now).or_else(|| queues.select(None).map(Choice::Listed))
     }
 
-    /// Records the latency of a call. With `isolates` the call failed and counts as very slow.
+    /// Records the latency of a call. With `isolates` the call has failed, and the broker counts as very slow.
     ///
     /// Source: `MQFaultStrategy.updateFaultItem`.
     pub fn update(&self, broker_name: &Arc<str>, latency_ms: u64, isolates: bool, now: Instant) {
@@ -68,7 +69,7 @@ impl FaultStrategy {
         Some(Choice::Named(broker_name, (queues.next_index() % count as usize) as i32))
     }
 
-    /// Returns a broker of the faster half of the known brokers.
+    /// Returns a broker from the faster half of the known brokers. Called when every broker is being avoided.
     ///
     /// Source: `LatencyFaultToleranceImpl.pickOneAtLeast`.
     fn pick_one_at_least(&self, now: Instant) -> Option<Arc<str>> {

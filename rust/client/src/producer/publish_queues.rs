@@ -1,4 +1,4 @@
-//! Queues of a topic for a producer, and the round robin of each thread over them.
+//! The queues to which a producer may send, and a round-robin position for each thread.
 //!
 //! Source: `TopicPublishInfo`, `ThreadLocalIndex`, `MQClientInstance.topicRouteData2TopicPublishInfo`.
 use crate::cluster::RouteData;
@@ -28,7 +28,7 @@ thread_local! {
 #[derive(Debug)]
 pub struct PublishQueues {
     pub queues: Vec<Queue>,
-    /// Writable queues by broker.
+    /// Numbers of writable queues by broker.
     write_queues: Vec<(Arc<str>, i32)>,
     walk: u64,
 }

@@ -59,8 +59,8 @@ const QUEUE_OFFSET_AT: usize = 20;
 // Source: `PullMessageProcessor.rewriteResponseForStaticTopic`.
 const OFFSET_DELTA: &str = "offsetDelta";
 
-/// Returns the queue offset of the row `index`: `counted_from + index` if that is given, otherwise the offset in the
-/// record.
+/// Returns the queue offset of the row `index`: `counted_from + index` if `counted_from` is given, otherwise the offset
+/// in the record.
 pub fn queue_offset(body: &[u8], rows: &[Row], counted_from: Option<i64>, index: usize) -> Option<i64> {
     match counted_from {
         Some(first) => Some(first + index as i64),
@@ -68,7 +68,7 @@ pub fn queue_offset(body: &[u8], rows: &[Row], counted_from: Option<i64>, index:
     }
 }
 
-/// Returns whether the message is also indexed in the light message queue `name`.
+/// Returns whether the light queue `name` also lists the message.
 ///
 /// Source: `MultiDispatch`.
 fn is_dispatched_to(message: &Message<'_>, name: &str) -> bool {
@@ -80,7 +80,7 @@ fn is_dispatched_to(message: &Message<'_>, name: &str) -> bool {
 #[derive(Debug)]
 pub struct Answer {
     pub status: PullStatus,
-    /// The response code, or -1 if no usable answer came.
+    /// The response code, or -1 if no valid answer came.
     pub code: i32,
     pub remark: String,
     /// Offset of the next pull.
@@ -97,7 +97,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Returns the answer that represents a failure: none came, or it cannot be used.
+    /// Returns the answer that stands for a failed pull: no answer came, or the answer was invalid.
     pub fn failure(code: i32, remark: impl Into<String>) -> Self {
         let (status, remark) = (PullStatus::Failed, remark.into());
         let (body, rows) = (Body::default(), Vec::new());
@@ -149,8 +149,8 @@ impl Answer {
         read().unwrap_or_else(|reason: String| Self::failure(-1, reason))
     }
 
-    /// Checks that the messages belong to the queue, are ordered, and lie between the offsets. In a static topic they
-    /// may carry another queue id.
+    /// Checks that the messages belong to the queue, and that their offsets ascend from `asked` to below the next
+    /// pull's offset. In a static topic, messages may carry another queue id.
     fn check(mut self, queue: &Queue, asked: i64, is_static: bool) -> Result<Self, String> {
         if self.status != PullStatus::Found {
             return Ok(self);

@@ -1,4 +1,5 @@
-//! Bodies of answers and the pool that reuses their buffers. Allocating fresh memory costs more than copying into it.
+//! The bodies of answers, and a pool of their buffers. Buffers are reused, since fresh memory costs more than copying
+//! into it.
 use std::collections::VecDeque;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +21,7 @@ pub struct Body {
     pool: Option<Arc<Pool>>,
 }
 
-/// Free buffers, shared by the connections of a puller.
+/// A pool of free buffers, which the connections of a puller share.
 #[derive(Debug, Default)]
 pub struct Pool {
     /// Sorted by the time of their return, oldest first.
@@ -42,7 +43,7 @@ impl Body {
         Self { buffer, range, pool: pool.cloned() }
     }
 
-    /// Returns a body within `buffer`, without a copy. The buffer returns to the pool on drop.
+    /// Returns a body that is a range of `buffer`, without a copy. On drop, the buffer returns to the pool.
     pub fn within(buffer: Vec<u8>, range: Range<usize>, pool: &Arc<Pool>) -> Self {
         Self { buffer, range, pool: Some(pool.clone()) }
     }
@@ -84,7 +85,8 @@ impl Pool {
         free.remove(place)
     }
 
-    /// Adds a free buffer. The oldest buffers are dropped for it, as their size may no longer be in use.
+    /// Adds a free buffer. The oldest buffers are dropped to make room, as buffers of their sizes may no longer be
+    /// needed.
     pub fn give_back(&self, buffer: Vec<u8>) {
         if !(SMALLEST..=BYTES).contains(&buffer.len()) {
             return;

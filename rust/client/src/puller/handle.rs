@@ -1,4 +1,4 @@
-//! The handle of a puller, for any thread.
+//! The handle of a puller, which any thread may use.
 use super::options::Queue;
 use super::options::{Assignment, Broker, PullerOptions, Subscription, Threshold};
 use super::pull_queue::Volume;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Pulls many queues of many brokers. Each broker has one connection and one thread; any thread may take the answers.
+/// Pulls many queues of many brokers. Each broker has one connection and one thread. Any thread may take the answers.
 pub struct Puller {
     shared: Arc<Shared>,
     /// Indexed by the broker's number.
@@ -65,7 +65,7 @@ impl Puller {
         Ok(was_pulled)
     }
 
-    /// Continues a queue with messages that were read ahead. See [`State::resume`].
+    /// Extends the range of a queue whose messages were read ahead. See [`State::resume`].
     ///
     /// # Errors
     /// Fails like [`assign`](Self::assign).
@@ -126,7 +126,8 @@ impl Puller {
         self.shared.notify();
     }
 
-    /// Takes at most `max` items. Waits for the first item until `until`, then for the volume that `gather` sets.
+    /// Takes at most `max` items. Waits for the first item until `until`, and then until the volume in `gather` is
+    /// there.
     ///
     /// # Errors
     /// [`Error::Closed`] after [`close`](Self::close).
@@ -173,7 +174,8 @@ impl Puller {
         Ok(items)
     }
 
-    /// Returns two volumes over all queues: ready or waiting behind a gap, and taken but not acknowledged.
+    /// Returns two totals over all queues: messages that were received but not taken, and messages that were taken but
+    /// not acknowledged.
     pub fn backlog(&self) -> (Volume, Volume) {
         let state = self.shared.lock();
         (state.ready_or_waiting(), state.in_hand())
@@ -187,7 +189,7 @@ impl Puller {
         self.shared.lock().full_times()
     }
 
-    /// Ends the threads and connections, and waits for them. That takes at most the connect timeout.
+    /// Closes the connections and waits for the threads to end, at most for the connect timeout.
     pub fn close(&self) {
         self.end();
         // joined without the lock: other callers must get `Error::Closed` at once
@@ -213,7 +215,7 @@ impl Puller {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of the broker, and starts its thread if it has none yet.
+    /// Returns the number of the broker. Starts the broker's thread if it is not running yet.
     fn thread_of(&self, broker: Broker) -> Result<(MutexGuard<'_, Vec<BrokerThread>>, usize)> {
         let mut threads = self.threads();
         if self.shared.is_closed() {

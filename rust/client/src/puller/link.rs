@@ -1,4 +1,4 @@
-//! The connection of a puller. Writes wait for the peer; reads return at once.
+//! The connection of a puller to one broker. A write blocks while the broker does not read; a read returns at once.
 use super::body::{Body, Pool};
 use crate::error::Result;
 use rmqfast_remoting::{Client, ClientTls, Command, Error, Frame, Limits, Transport, frame, is_pause};
@@ -65,7 +65,7 @@ impl Link {
         Ok(())
     }
 
-    /// Calls `each` with every command that arrived and its body. Returns whether there may be more.
+    /// Calls `each` with every command that arrived and its body. Returns whether more commands may be waiting.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Malformed`], [`Error::TooLarge`], [`Error::Tls`].
@@ -93,8 +93,8 @@ impl Link {
         Ok(true)
     }
 
-    /// Returns the body at this range of the inbox and moves `start` past it. A large body keeps the inbox's buffer,
-    /// without a copy.
+    /// Returns the body at a range of the inbox, and marks it as read. A large body takes over the inbox's buffer,
+    /// which saves a copy.
     fn take(&mut self, body: Range<usize>) -> Body {
         // a small body must not keep a large buffer alive as long as its messages are in use
         if body.len() < LARGE || body.len() < self.inbox.len() / 2 {
@@ -143,7 +143,7 @@ impl Link {
         self.inbox.len()
     }
 
-    /// Returns `Ok` if an incomplete write may be repeated, up to `until`.
+    /// Returns `Ok` if the error only means that the socket cannot take more bytes yet, and `until` has not passed.
     fn pause(&self, error: &std::io::Error, until: Instant, timeout: Duration) -> Result<()> {
         if is_pause(error) && Instant::now() < until { Ok(()) } else { Err(self.io_error(error, timeout)) }
     }

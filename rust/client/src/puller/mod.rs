@@ -1,4 +1,4 @@
-//! Pulls many queues, over one connection per broker, with several requests in flight. Every consumer uses this.
+//! Pulls many queues over one connection per broker, with several requests in flight. All consumers use this puller.
 //!
 //! [`State`] decides which pulls are sent and in which order answers are returned. It does no I/O.
 //! A thread per broker moves requests and answers through a socket. A [`Puller`] is the handle of both.

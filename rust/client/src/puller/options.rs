@@ -28,10 +28,10 @@ pub struct PullerOptions {
     pub consumer_group: String,
     /// Maximum requests in flight per broker. Pulls at the end of a queue, which the broker holds, do not count.
     pub depth: usize,
-    /// Number of the `depth` requests that must be answered before new requests are sent, in one write. The broker then
-    /// reads several requests at a time, too. At most `depth`.
+    /// New requests are only sent after this many answers have come, in one write, so that the broker also reads
+    /// several requests at once. At most `depth`.
     pub burst: usize,
-    /// The volume that `take` waits for.
+    /// The volume of messages for which `take` waits.
     pub gather: Gather,
     /// Maximum messages per pull.
     pub batch: i64,
@@ -43,11 +43,12 @@ pub struct PullerOptions {
     pub retry: Duration,
     /// Pause of a queue after an answer with messages; if not zero, at most one request of a queue is in flight.
     pub interval: Duration,
-    /// `sysFlag` of a pull; the bits for "suspend" and "commit" follow from the rest.
+    /// The field `sysFlag` of a pull. The bits for long polling and for committing an offset are added from other
+    /// options.
     pub sys_flag: i32,
-    /// Limit of a queue's messages in flight, ready or in hand.
+    /// Limit for the messages of one queue that are in flight, ready or in hand.
     pub of_queue: Threshold,
-    /// Limit of the messages of all queues together.
+    /// Limit for the messages of all queues together that are in flight, ready or in hand.
     pub in_all: Threshold,
     /// Maximum difference between the last offset received and the first offset not acknowledged, per queue.
     pub max_span: i64,
@@ -62,17 +63,17 @@ pub struct PullerOptions {
     pub sign: Option<Arc<Sign>>,
 }
 
-/// The volume that `take` waits for while more requests are in flight.
+/// The volume of messages for which `take` waits while more requests are in flight.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gather {
-    /// Bytes; zero returns at the first item.
+    /// Number of bytes; with zero, `take` returns at the first item.
     pub bytes: i64,
-    /// Maximum time to wait for `bytes` after the first item.
+    /// Maximum time to wait for `bytes`, counted from the first item.
     pub pause: Duration,
 }
 
-/// Limit at which pulling stops. Requests in flight count with the most that they can return, so at most this limit
-/// plus one answer is held. For filtered queues that is only an estimate.
+/// Limit at which pulling stops. A request in flight counts as the largest answer that it can get, so the limit is
+/// exceeded by at most one answer. For filtered queues the count is only an estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
     pub messages: i64,
@@ -84,8 +85,8 @@ impl PullerOptions {
     pub const COMMIT_OFFSET: i32 = 1;
     /// Bit of `sysFlag`: the broker may hold the request.
     pub const SUSPEND: i32 = 2;
-    /// Bit of `sysFlag`: the request carries its own expression. Otherwise the expression of the group's heartbeat
-    /// counts.
+    /// Bit of `sysFlag`: the request carries its own filter expression. Without this bit, the broker uses the
+    /// expression of the group's heartbeat.
     pub const SUBSCRIPTION: i32 = 4;
     /// `sysFlag` of a lite pull consumer.
     // 16 marks a lite pull; brokers ignore it
@@ -157,11 +158,12 @@ pub struct Assignment {
     /// End offset (exclusive); `None` pulls for ever.
     pub end: Option<i64>,
     pub subscription: Arc<Subscription>,
-    /// Whether the queue is not pulled before it is resumed.
+    /// Whether the queue starts paused, so that it is not pulled until it is resumed.
     pub is_paused: bool,
-    /// Whether tags, keys and ids are not needed. Parsing properties takes longer than the rest of an answer.
+    /// Whether the application needs no tags, keys and ids. Parsing properties takes longer than parsing the rest of an
+    /// answer.
     pub without_properties: bool,
-    /// Offset of the group that pulls carry; 0 if unknown.
+    /// Offset that the broker shall store for the group, sent with each pull; 0 if unknown.
     pub commit_offset: i64,
     /// Whether messages behind `end` are pulled in advance, once all messages before it were taken. They can be taken
     /// after the queue is [resumed](super::State::resume).
@@ -198,7 +200,7 @@ impl Subscription {
         Ok(Self { expression, expression_type, version, tags: None })
     }
 
-    /// Returns whether both select the same messages. Versions are not compared.
+    /// Returns whether both subscriptions select the same messages, regardless of their versions.
     pub fn is_same(&self, other: &Self) -> bool {
         let Self { expression, expression_type, version: _, tags } = self;
         (expression, expression_type, tags) == (&other.expression, &other.expression_type, &other.tags)

@@ -1,4 +1,4 @@
-//! One queue that is pulled. It is divided into stretches of offsets, and each stretch has at most one request in
+//! One queue that is pulled. Its offsets are divided into ranges ("stretches"), each with at most one request in
 //! flight.
 //!
 //! ```text
@@ -33,14 +33,14 @@ const MAX_STRIDE: i64 = 16_000;
 const FLOW_CONTROL: i32 = 215;
 const FLOW_CONTROL_RETRY: Duration = Duration::from_millis(20);
 
-/// A pulled queue: its assignment, its stretches, and its volumes for flow control.
+/// A pulled queue: its assignment, its requests, and the number and size of its messages for flow control.
 #[derive(Debug)]
 pub struct PullQueue {
     pub queue: Arc<Queue>,
     pub assignment: Assignment,
     /// Number of the assignment or seek. Answers to older epochs are dropped.
     pub epoch: u64,
-    /// Index of the broker that is pulled from.
+    /// Number of the broker from which the queue is pulled.
     pub broker: usize,
     /// Whether the application paused the queue.
     pub is_paused: bool,
@@ -48,16 +48,17 @@ pub struct PullQueue {
     pub is_full: bool,
     /// Earliest time of the next pull.
     pub not_before: Option<Instant>,
-    /// Volume that can be taken.
+    /// Messages that can be taken.
     pub ready: Volume,
-    /// Volume that was taken but not acknowledged.
+    /// Messages that were taken but not acknowledged.
     pub in_hand: Volume,
-    /// The first offset not acknowledged, and the last offset received. `None` if no message is held.
+    /// The first offset that is not acknowledged, and the last offset that was received. `None` if there are no such
+    /// messages.
     span: Option<(i64, i64)>,
     /// Offset after the last message taken.
     position: i64,
     stretches: VecDeque<Stretch>,
-    /// Volume that arrived behind a gap.
+    /// Messages that arrived too early, and wait for the messages before them.
     waiting: Volume,
     next_stretch: u64,
     frontier: i64,
@@ -66,7 +67,7 @@ pub struct PullQueue {
     whole: u32,
     /// Mean size of a message, in bytes.
     mean: i64,
-    /// Whether the broker does not have the offset. No further pulls are planned before a seek.
+    /// Whether the broker answered OFFSET_ILLEGAL. The queue is then not pulled until a seek.
     is_illegal: bool,
     was_told_end: bool,
     options: Arc<PullerOptions>,
@@ -105,7 +106,7 @@ struct Stretch {
     id: u64,
     next: i64,
     end: i64,
-    /// Whether the length is unknown. The stretch then ends where its answer ends.
+    /// Whether the range has no end yet. It then ends where its answer ends.
     is_open: bool,
     is_asked: bool,
     is_done: bool,
@@ -118,12 +119,12 @@ pub struct Pull {
     pub stretch: u64,
     pub offset: i64,
     pub max_messages: i64,
-    /// Whether the pull starts at the queue's end, so that the broker may hold it.
+    /// Whether the pull starts at the queue's end, so that the broker may hold it until a message arrives.
     pub at_end: bool,
 }
 
 impl PullQueue {
-    /// Creates a queue without stretches. Nothing is in flight yet.
+    /// Creates a queue from which nothing was requested yet.
     pub fn new(
         queue: Arc<Queue>,
         assignment: Assignment,
@@ -159,8 +160,8 @@ impl PullQueue {
         }
     }
 
-    /// Returns the volume that is ready, waiting, in hand, or expected from requests in flight. A pull at the queue's
-    /// end counts as zero.
+    /// Returns the number and size of the messages that are ready, waiting or in hand, plus an estimate for the
+    /// requests in flight. A pull at the queue's end counts as zero.
     pub fn expected_volume(&self) -> Volume {
         // a held pull usually returns nothing; but before the queue's end is known it may return a full batch
         let counts = |stretch: &&Stretch| !stretch.is_done && (!stretch.is_open || self.max_offset.is_none());
@@ -179,18 +180,19 @@ impl PullQueue {
         volume
     }
 
-    /// Returns the last offset received minus the first offset not acknowledged, or 0 if no message is held.
+    /// Returns the last offset received minus the first offset not acknowledged, or 0 without messages.
     pub fn span(&self) -> i64 {
         self.span.map_or(0, |(first, last)| last - first)
     }
 
-    /// Returns the flow-control event with the queue's volume. `times` counts such events over all queues.
+    /// Returns the event that reports a reached threshold. `times` is the number of these events so far, over all
+    /// queues.
     pub fn flow_control(&self, times: u64) -> FlowControl {
         let Volume { messages, bytes } = self.expected_volume();
         FlowControl { queue: self.queue.clone(), messages, bytes, span: self.span(), times }
     }
 
-    /// Called when an answer was taken. Its volume is in hand until it is acknowledged.
+    /// Called when an answer was taken. Its messages count as in hand until they are acknowledged.
     pub fn on_taken(&mut self, fetched: &PulledAnswer) {
         if fetched.is_sound() {
             self.position = self.position.max(fetched.next_begin_offset);
@@ -217,7 +219,7 @@ impl PullQueue {
         self.position
     }
 
-    /// Returns whether all messages up to the assignment's end were handed out.
+    /// Returns whether all messages up to the assignment's end were returned to the caller.
     pub fn is_at_end(&self) -> bool {
         let next = match self.stretches.front() {
             Some(first) => first.there.front().map_or(first.next, |fetched| fetched.begin_offset),
@@ -226,19 +228,20 @@ impl PullQueue {
         self.assignment.end.is_some_and(|end| next >= end)
     }
 
-    /// Returns whether `assignment` continues this queue: it starts at the position, with the same filter.
+    /// Returns whether `assignment` continues this queue: it starts at the queue's position and has the same filter.
     pub fn leads_to(&self, assignment: &Assignment) -> bool {
         let is_same = self.assignment.subscription.is_same(&assignment.subscription)
             && self.assignment.without_properties == assignment.without_properties;
         self.position == assignment.start && is_same && !self.is_illegal
     }
 
-    /// Returns whether the queue reads ahead and everything up to the assignment's end was taken.
+    /// Returns whether the queue may read ahead: it is configured to, and all messages before the assignment's end were
+    /// taken.
     pub fn may_read_ahead(&self) -> bool {
         self.assignment.reads_ahead && self.assignment.end.is_some_and(|end| self.position >= end)
     }
 
-    /// Extends the queue to the end of `assignment`. Returns the answers read ahead that can now be taken.
+    /// Extends the queue to the end of `assignment`. Returns the answers that were read ahead and can now be taken.
     pub fn resume(&mut self, assignment: &Assignment) -> Vec<PulledAnswer> {
         let Assignment { end, reads_ahead, is_paused, .. } = *assignment;
         (self.assignment.end, self.assignment.reads_ahead, self.is_paused) = (end, reads_ahead, is_paused);
@@ -259,7 +262,7 @@ impl PullQueue {
         };
     }
 
-    /// Extends the span by the offsets of an answer.
+    /// Extends the span of unacknowledged offsets by those of an answer.
     fn reach(&mut self, fetched: &PulledAnswer) {
         if let Some((first, last)) = fetched.offsets() {
             let (least, most) = self.span.unwrap_or((first, last));
@@ -267,8 +270,8 @@ impl PullQueue {
         }
     }
 
-    /// Returns the pull for the rest of a planned stretch that is not in flight, if any. Without `has_room` that is
-    /// only a pull at the queue's end.
+    /// Returns a pull for the rest of a planned range that has no request in flight. Without `has_room`, only a pull at
+    /// the queue's end is allowed, since a held pull does not count against `depth`.
     pub fn rest(&mut self, now: Instant, has_room: bool) -> Option<Pull> {
         if !self.may_ask(now) {
             return None;
@@ -282,12 +285,12 @@ impl PullQueue {
         stretch.is_asked.then_some(pull)
     }
 
-    /// Returns whether the next stretch would begin at the queue's known end.
+    /// Returns whether the next range would begin at the queue's known end.
     pub fn plans_end(&self) -> bool {
         self.max_offset.is_some_and(|max| self.frontier >= max)
     }
 
-    /// Plans the next stretch and returns its pull. Returns `None` if no stretch may be planned now.
+    /// Plans the next range of offsets and returns its pull, or `None` if the queue must not be pulled now.
     pub fn plan(&mut self, now: Instant) -> Option<Pull> {
         if !self.may_plan(now) {
             return None;
@@ -305,7 +308,7 @@ impl PullQueue {
         Some(pull)
     }
 
-    /// Returns the maximum end of a stretch that begins at `offset`.
+    /// Returns the highest end that a range may have if it begins at `offset`.
     fn limit(&self, offset: i64) -> i64 {
         let end = self.assignment.end.unwrap_or(i64::MAX);
         // read ahead only after everything was taken: pulls for later must not compete for the core and the connection
@@ -333,7 +336,7 @@ impl PullQueue {
             && (may_pipeline || self.stretches.is_empty())
     }
 
-    /// Returns the answer that reports the end of an empty assignment. Returned once, `None` later.
+    /// Returns the answer that reports the end of an assignment without messages; `None` after the first call.
     pub fn empty_end(&mut self) -> Option<PulledAnswer> {
         let end = self.assignment.end.filter(|end| self.assignment.start >= *end && !self.was_told_end)?;
         self.was_told_end = true;
@@ -342,7 +345,7 @@ impl PullQueue {
         Some(PulledAnswer { is_end: start >= end, ..self.pulled_answer(answer, start) })
     }
 
-    /// Takes the answer to `pull`. Returns the answers that can now be handed out, in offset order.
+    /// Processes the answer to `pull`. Returns the answers that can now be taken, in offset order.
     pub fn take(&mut self, pull: Pull, answer: Answer, at: &Times) -> Vec<PulledAnswer> {
         // an illegal offset removed the stretch meanwhile
         let Some(index) = self.stretches.iter().position(|stretch| stretch.id == pull.stretch) else {
@@ -357,13 +360,13 @@ impl PullQueue {
         self.hand_out()
     }
 
-    /// Forgets the requests in flight, so that they are planned again. Called when a connection was lost.
+    /// Marks the requests in flight as not sent, so that they are sent again. Called when a connection was lost.
     pub fn forget_in_flight(&mut self) {
         self.stretches.iter_mut().for_each(|stretch| stretch.is_asked = false);
     }
 
-    /// Pauses the queue after a refusal. The refusal is returned once for all stretches refused during the pause, out
-    /// of order.
+    /// Pauses the queue after the broker refused a pull. Returns the refusal at once, before answers to earlier
+    /// offsets, and only the first refusal of a pause.
     fn on_refused(&mut self, answer: Answer, pull: Pull, at: &Times) -> Vec<PulledAnswer> {
         if self.not_before.is_some_and(|until| until > at.now) {
             return Vec::new();
@@ -426,8 +429,8 @@ impl PullQueue {
         }
     }
 
-    /// Handles an answer without progress. Either the queue's end has nothing new, or the broker announces messages but
-    /// does not return them.
+    /// Handles an answer that does not advance the offset. Either there are no new messages, or the broker does not
+    /// return the messages that it announces.
     fn stand_still(&mut self, index: usize, answer: Answer, at: &Times) {
         let begin = self.stretches[index].next;
         if answer.status == PullStatus::NoNewMsg {
@@ -446,7 +449,7 @@ impl PullQueue {
         }
     }
 
-    /// Adapts the length of further stretches to the lengths of answers.
+    /// Adapts the number of offsets per request to the lengths of the answers.
     fn learn(&mut self, pull: Pull, answer: &Answer, end: i64) {
         let reached = answer.next - pull.offset;
         if self.assignment.subscription.is_filtered() {
@@ -463,7 +466,7 @@ impl PullQueue {
         }
     }
 
-    /// Removes and returns the answers before the first gap and before the assignment's end.
+    /// Removes and returns the answers that can be taken: all before the first gap and before the assignment's end.
     fn hand_out(&mut self) -> Vec<PulledAnswer> {
         let end = self.assignment.end.unwrap_or(i64::MAX);
         let mut out = Vec::new();
@@ -497,8 +500,8 @@ impl PullQueue {
 }
 
 impl Stretch {
-    /// Returns the pull for the rest of the stretch. With a filter it asks for a full batch, as the broker scans until
-    /// it found that many matches.
+    /// Returns a pull for the rest of the range. With a filter, the pull asks for a full batch, since the broker then
+    /// searches until it has found that many matching messages.
     fn request_for(&self, max_offset: Option<i64>, batch: i64, is_filtered: bool) -> Pull {
         let rest = self.end.saturating_sub(self.next);
         Pull {

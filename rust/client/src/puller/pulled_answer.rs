@@ -1,4 +1,4 @@
-//! Items that a puller returns: answers in offset order, and events of connections.
+//! The items that a puller returns: answers in offset order, and events of its connections.
 use super::answer::PullStatus;
 use super::answer::{Answer, queue_offset};
 use super::body::Body;
@@ -17,9 +17,9 @@ pub struct PulledAnswer {
     /// Number of the assignment or seek that the answer belongs to.
     pub epoch: u64,
     pub status: PullStatus,
-    /// Offset of the pull.
+    /// The offset at which the pull began.
     pub begin_offset: i64,
-    /// Offset of the next pull.
+    /// The offset at which the next pull begins.
     pub next_begin_offset: i64,
     /// First offset of the queue.
     pub min_offset: i64,
@@ -55,7 +55,7 @@ pub struct FlowControl {
     pub bytes: i64,
     /// Last offset received minus first offset not acknowledged.
     pub span: i64,
-    /// Number of such events so far, over all queues.
+    /// Number of flow-control events so far, over all queues.
     pub times: u64,
 }
 
@@ -63,9 +63,10 @@ pub struct FlowControl {
 #[derive(Clone, Debug)]
 pub enum Item {
     Answer(Box<PulledAnswer>),
-    /// The connection to this address is open, for the first time or again.
+    /// The connection to this address was opened, for the first time or again.
     Connected(Arc<str>),
-    /// The connection to this address ended or could not be opened, with the reason. It is retried.
+    /// The connection to this address was lost or could not be opened. The second value is the reason. The puller tries
+    /// again.
     Disconnected(Arc<str>, String),
     /// Flow control stopped a queue until there is room.
     FlowControl(Box<FlowControl>),
@@ -140,7 +141,7 @@ impl PulledAnswer {
         !matches!(self.status, PullStatus::Failed | PullStatus::OffsetIllegal)
     }
 
-    /// Splits off the messages at `offset` and later. Returns `None` if the answer ends before.
+    /// Splits off the messages at `offset` and later. Returns `None` if there are none.
     pub fn split_off(&mut self, offset: i64) -> Option<Self> {
         if !self.is_sound() || self.next_begin_offset <= offset {
             return None;
@@ -178,12 +179,13 @@ impl PulledAnswer {
         self.size
     }
 
-    /// Returns whether the answer has no messages and only moves the offset on.
+    /// Returns whether the answer has no messages and only moves to a later offset.
     pub fn is_empty(&self) -> bool {
         matches!(self.status, PullStatus::NoNewMsg | PullStatus::NoMatchedMsg)
     }
 
-    /// Merges the next answer into this one if neither has messages, or both failed. Otherwise returns it unchanged.
+    /// Merges the next answer into this one if both have no messages, or both failed. Otherwise returns `next`
+    /// unchanged.
     pub fn join(&mut self, next: Self) -> Option<Self> {
         let follows = self.epoch == next.epoch && self.next_begin_offset == next.begin_offset;
         // otherwise the failures of a broker that is down would fill the list

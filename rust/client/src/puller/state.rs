@@ -1,5 +1,5 @@
-//! State of all queues of a puller: requests to send, answers received, and items to take. It does no I/O and gets the
-//! time from its callers.
+//! The state of all queues of a puller: requests to send, answers received, and items to take. Does no I/O, and gets
+//! the time from its callers.
 //!
 //! Flow control of every consumer is here: the only count of what is in flight, ready or in hand, per queue and in
 //! total.
@@ -26,15 +26,15 @@ pub struct State {
     /// Queues by epoch. Each assignment and each seek gets a new epoch.
     queues: BTreeMap<u64, PullQueue>,
     epochs: HashMap<Queue, u64>,
-    /// Requests by opaque, hence sorted by age.
+    /// Requests by their `opaque` number, which grows, so the oldest come first.
     in_flight: BTreeMap<i32, InFlight>,
     ready: VecDeque<Item>,
-    /// Volume that is ready, or waits behind a gap.
+    /// Messages that are ready, or arrived too early and wait for the messages before them.
     held: Volume,
     in_hand: Volume,
     last_epoch: u64,
     last_opaque: i32,
-    /// Whether the total of all queues reached `in_all`, so that all queues wait.
+    /// Whether flow control stops all queues, because their total reached `in_all`.
     is_full: bool,
     full_times: u64,
     /// Number of threads that wait in `take`.
@@ -45,10 +45,10 @@ pub struct State {
 struct BrokerState {
     broker: Broker,
     address: Arc<str>,
-    /// Requests in flight that count against `depth`.
+    /// Number of requests in flight that count against `depth`.
     bulk: usize,
     last_served: u64,
-    /// Whether no request is in flight, because none could be planned.
+    /// Whether nothing is in flight because no queue may be pulled now.
     is_idle: bool,
 }
 
@@ -105,7 +105,7 @@ impl State {
         self.brokers[broker].address.clone()
     }
 
-    /// Starts pulling a queue from its assignment's start, and returns the new epoch. Messages held of the queue are
+    /// Starts to pull a queue at its assignment's start, and returns the new epoch. Buffered messages of the queue are
     /// dropped.
     pub fn assign(&mut self, broker: usize, queue: Queue, assignment: Assignment) -> u64 {
         self.remove(&queue);
@@ -120,8 +120,8 @@ impl State {
         epoch
     }
 
-    /// Continues a queue that was taken up to the assignment's start, in the same epoch, so that messages read ahead
-    /// can be taken. Returns the epoch, or `None` if the queue is not pulled there or was not taken up to there.
+    /// Extends the range of a queue that was read up to the start of `assignment`, so that messages read ahead can be
+    /// taken. Returns the unchanged epoch, or `None` if the queue is at another broker or another position.
     pub fn resume(&mut self, broker: usize, queue: &Queue, assignment: &Assignment) -> Option<u64> {
         let pulled = self.queue_mut(queue).filter(|pulled| pulled.broker == broker && pulled.leads_to(assignment))?;
         let epoch = pulled.epoch;
@@ -146,12 +146,13 @@ impl State {
         !self.epochs.is_empty()
     }
 
-    /// Returns whether a connection loss waits to be taken. Messages read before it may not be on the broker any more.
+    /// Returns whether an item reports a lost connection and was not taken yet. Messages read before it may no longer
+    /// be on the broker.
     pub fn was_lost(&self) -> bool {
         self.ready.iter().any(|item| matches!(item, Item::Disconnected(..)))
     }
 
-    /// Stops pulling a queue. Messages held of it are dropped, and those in hand no longer count.
+    /// Stops pulling a queue. Its buffered messages are dropped, and messages in hand no longer count.
     pub fn remove(&mut self, queue: &Queue) -> Option<PullQueue> {
         let epoch = self.epochs.remove(queue)?;
         // answers to requests still in flight must be ignored
@@ -172,7 +173,7 @@ impl State {
         Some(self.assign(broker, queue.clone(), assignment))
     }
 
-    /// Pulls a queue from another broker. Messages held of it stay. Returns false if the queue is not pulled.
+    /// Pulls a queue from another broker and keeps its buffered messages. Returns false if the queue is not pulled.
     pub fn move_to(&mut self, broker: usize, queue: &Queue) -> bool {
         let Some(epoch) = self.queue_mut(queue).map(|queue| queue.epoch) else { return false };
         // late answers of the old broker must not fill stretches requested from the new one
@@ -181,13 +182,12 @@ impl State {
         true
     }
 
-    /// Pauses or resumes the pulls of a queue. Messages held of it can still be taken. Returns false if the queue is
-    /// not pulled.
+    /// Pauses or resumes a queue. Its buffered messages can still be taken. Returns false if the queue is not pulled.
     pub fn pause(&mut self, queue: &Queue, is_paused: bool) -> bool {
         self.queue_mut(queue).map(|queue| queue.is_paused = is_paused).is_some()
     }
 
-    /// Changes the filter of a topic. Messages held of its queues stay.
+    /// Changes the filter of a topic's queues. Buffered messages stay.
     pub fn subscribe(&mut self, topic: &str, subscription: &Arc<Subscription>) {
         let mut others = Vec::new();
         for queue in self.queues.values_mut().filter(|queue| queue.queue.topic == topic) {
@@ -206,7 +206,7 @@ impl State {
         self.queues.values_mut().for_each(|queue| queue.is_full = false);
     }
 
-    /// Acknowledges messages that were taken. Returns the brokers that can be asked again because of it.
+    /// Acknowledges messages that were taken. Returns the brokers that may be asked again because there is room now.
     ///
     /// # Arguments
     /// * `epoch` - epoch of the answer that had the messages. Messages of older epochs no longer count.
@@ -218,7 +218,7 @@ impl State {
         self.with_room([epoch])
     }
 
-    /// Plans the requests to send to a broker now. They count as in flight from here on.
+    /// Returns the requests to send to a broker now, and counts them as in flight.
     pub fn requests(&mut self, broker: usize, now: Instant) -> Vec<Request> {
         let is_time = self.brokers[broker].bulk <= self.options.depth.saturating_sub(self.options.burst);
         let requests = if is_time { self.plan_requests(broker, now) } else { Vec::new() };
@@ -283,7 +283,7 @@ impl State {
         Some(Request { opaque: self.last_opaque, queue, pull, subscription, commit_offset })
     }
 
-    /// Returns queue, offset, and whether properties are needed, for a request; `None` if its answer is no longer
+    /// Returns the queue of a request, its offset, and whether properties are needed; `None` if its answer is no longer
     /// expected.
     pub fn pull_of(&self, opaque: i32) -> Option<(Arc<Queue>, i64, bool)> {
         let request = self.in_flight.get(&opaque)?;
@@ -291,7 +291,7 @@ impl State {
         Some((queue.queue.clone(), request.pull.offset, !queue.assignment.without_properties))
     }
 
-    /// Takes the answer to a request. Late answers are ignored.
+    /// Processes the answer to a request. An answer that is no longer expected is ignored.
     pub fn answer(&mut self, opaque: i32, answer: Answer, now: Instant) {
         let Some(request) = self.in_flight.remove(&opaque) else { return };
         self.brokers[request.broker].bulk -= usize::from(!request.pull.at_end);
@@ -303,7 +303,7 @@ impl State {
         out.into_iter().for_each(|fetched| self.push(fetched));
     }
 
-    /// Fails the requests to a broker that timed out. Returns when the latest of them was sent.
+    /// Fails the requests that a broker did not answer in time. Returns the time at which the latest of them was sent.
     pub fn expire(&mut self, broker: usize, now: Instant) -> Option<Instant> {
         let timeout = self.options.timeout;
         let is_over = |request: &InFlight| request.broker == broker && request.sent + timeout <= now;
@@ -334,7 +334,7 @@ impl State {
         self.ready.push_back(Item::Connected(self.brokers[broker].address.clone()));
     }
 
-    /// Returns the time until the next retry or timeout of a broker; `None` if only events can cause work.
+    /// Returns the time until the next retry or timeout of a broker; `None` if the thread only has to wait for events.
     pub fn deadline(&self, broker: usize, now: Instant) -> Option<Duration> {
         let oldest =
             self.in_flight.values().filter(|request| request.broker == broker).map(|request| request.sent).min();
@@ -344,7 +344,8 @@ impl State {
         retries.chain(expires).min().map(|at| at.saturating_duration_since(now))
     }
 
-    /// Removes up to `max` ready items in order. Also returns the brokers that can be asked again because of it.
+    /// Removes up to `max` ready items in order. Also returns the brokers that may be asked again because there is room
+    /// now.
     pub fn take(&mut self, max: usize) -> (Vec<Item>, Vec<usize>) {
         let items: Vec<_> = self.ready.drain(..self.count_to_take(max)).collect();
         let mut epochs = Vec::new();
@@ -364,7 +365,7 @@ impl State {
         (items, woken)
     }
 
-    /// Puts an answer back, to be taken before all others. Ignored if its queue was removed or sought meanwhile.
+    /// Puts an answer back, to be taken before all others. Ignored if the queue was removed or got a seek since.
     pub fn give_back(&mut self, fetched: PulledAnswer) {
         if let Some(queue) = self.queues.get_mut(&fetched.epoch) {
             let in_hand = queue.in_hand;
@@ -376,7 +377,7 @@ impl State {
         }
     }
 
-    /// Returns the number of items that reach the volume of `gather`.
+    /// Returns the number of items that make up the volume in `gather`.
     fn count_to_take(&self, max: usize) -> usize {
         let mut rest = match self.options.gather.bytes {
             0 => i64::MAX,
@@ -395,13 +396,13 @@ impl State {
         !self.ready.is_empty()
     }
 
-    /// Returns whether no request to the broker is in flight, because none could be planned.
+    /// Returns whether nothing is in flight at the broker because no queue may be pulled now.
     pub fn is_idle(&self, broker: usize) -> bool {
         self.brokers[broker].is_idle
     }
 
-    /// Returns whether `take` need not wait for more: the volume of `gather` or `max` items are ready, or no more will
-    /// come for now.
+    /// Returns whether `take` can return: the volume in `gather` or `max` items are ready, or no more will come for
+    /// now.
     pub fn is_gathered(&self, max: usize) -> bool {
         let enough = self.options.gather.bytes;
         let ready = || self.queues.values().map(|queue| queue.ready.bytes).sum::<i64>();
@@ -429,7 +430,7 @@ impl State {
         self.full_times
     }
 
-    /// Returns the brokers that flow control stopped, for these queues or in total, and that have room now.
+    /// Returns the brokers of queues that flow control had stopped and that have room again.
     fn with_room(&mut self, epochs: impl IntoIterator<Item = u64>) -> Vec<usize> {
         let mut total = self.held;
         total.add(self.in_hand);
@@ -452,7 +453,7 @@ impl State {
         self.queues.get_mut(self.epochs.get(queue)?)
     }
 
-    /// Forgets the requests of a queue in flight, so that they are planned again.
+    /// Drops the requests of a queue that are in flight, so that they are sent again.
     fn forget(&mut self, epoch: u64) {
         let brokers = &mut self.brokers;
         self.in_flight.retain(|_, request| {
@@ -477,7 +478,7 @@ impl State {
     }
 }
 
-/// Returns whether the volume reaches the threshold. A full queue stays full until half of its messages are gone;
+/// Returns whether the volume reaches the threshold. A full queue stays full until half of its messages are gone, since
 /// otherwise messages would be requested one by one. An empty queue is never full.
 fn is_full(expected: Volume, threshold: Threshold, was_full: bool) -> bool {
     let messages = if was_full { threshold.messages / 2 + 1 } else { threshold.messages };

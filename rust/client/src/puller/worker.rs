@@ -19,11 +19,11 @@ const BACK_OFF: (Duration, Duration) = (Duration::from_millis(100), Duration::fr
 /// State shared by the threads and the [`Puller`](super::Puller).
 pub struct Shared {
     state: Mutex<State>,
-    /// Notified when an item becomes ready, and at the end.
+    /// Notified when an item becomes ready, and when the puller closes.
     pub ready: Condvar,
     pub is_closed: AtomicBool,
     pub options: Arc<PullerOptions>,
-    /// Called by any thread when the first item becomes ready, and at the end.
+    /// Called by any thread when the first item becomes ready, and when the puller closes.
     on_ready: Option<Arc<OnReady>>,
     pool: Arc<Pool>,
 }
@@ -57,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// Returns the requests to send to a broker now, and whether the broker stays idle nevertheless.
+    /// Returns the requests to send to a broker now, and whether the broker still has nothing in flight.
     fn requests(&self, broker: usize, now: Instant) -> (Vec<Request>, bool) {
         let mut state = self.lock();
         (state.requests(broker, now), state.is_idle(broker))
@@ -109,7 +109,7 @@ impl Worker {
         self.receive()
     }
 
-    /// Fails requests that timed out. If nothing arrived since they were sent, the connection is closed.
+    /// Fails requests that timed out. Closes the connection if nothing has arrived since they were sent.
     fn expire(&mut self, now: Instant) {
         let expired = self.shared.lock().expire(self.broker, now);
         if let Some(sent) = expired {

@@ -1,4 +1,4 @@
-//! Pool of idle pullers. A micro-batch of a stream reuses the connection and thread of the batch before.
+//! A pool of idle pullers, so that a stream's next micro-batch reuses the connection and thread of the last one.
 //!
 //! Source: `InternalKafkaConsumerPool` of Spark, which has the same size.
 use crate::puller::{Puller, Queue};
@@ -13,7 +13,7 @@ const IDLE: Duration = Duration::from_secs(60);
 // Maximum pullers with messages read ahead. Each may hold as many bytes as its thresholds allow.
 const MOST_AHEAD: usize = 8;
 
-/// Idle pullers by key. A puller has no queue, or queues that it reads ahead.
+/// Idle pullers by key. An idle puller has no queues, or queues that it reads ahead for the next reader.
 #[derive(Debug)]
 pub struct PullerPool {
     idle: Mutex<Pool>,
@@ -21,7 +21,7 @@ pub struct PullerPool {
 
 #[derive(Debug)]
 struct Pool {
-    /// Sorted by idle time, longest first.
+    /// Sorted by the time since which they are idle, oldest first.
     pullers: VecDeque<Idle>,
     has_cleaner: bool,
 }
@@ -61,8 +61,8 @@ impl PullerPool {
         Self { idle: Mutex::new(Pool { pullers: VecDeque::new(), has_cleaner: false }) }
     }
 
-    /// Removes and returns a puller with this key: the puller that has read ahead for most of the positions, or one
-    /// without a queue.
+    /// Removes and returns a puller with this key. Prefers the puller that has read ahead for most of the positions,
+    /// otherwise returns a puller without queues.
     ///
     /// Source: `FetchedDataPool` of Spark.
     pub fn take(&self, key: &PoolKey, positions: &[(Queue, i64)]) -> Option<Puller> {

@@ -1,4 +1,4 @@
-//! Progress of a range, and the consequence of each answer for it. No I/O, no clock.
+//! Tracks how far a range is read, and decides how to react to each answer. Does no I/O and reads no clock.
 //!
 //! ```text
 //!  answer                        without a filter               with a filter
@@ -27,18 +27,18 @@ const FINAL_CODES: [i32; 4] = [
 // Parts of permanent refusals that share the response code 1.
 const FINAL_REMARKS: [&str; 3] = ["AclException", "is illegal, topic", "filter message by SQL92"];
 
-/// Consequence of an answer for a range.
+/// The reaction to an answer of a range.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Whether the answer has messages to return.
     pub has_rows: bool,
     /// Description of lost messages.
     pub loss: Option<String>,
-    /// Offset to continue at, if that is not the answer's next offset.
+    /// Offset at which to continue, if it differs from the answer's next offset.
     pub seek: Option<i64>,
-    /// Whether to wait before the seek.
+    /// Whether the reader waits before it continues at `seek`.
     pub is_late: bool,
-    /// Text of a permanent refusal.
+    /// Error text of a refusal that a retry would not change.
     pub refusal: Option<String>,
 }
 
@@ -75,7 +75,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Starts a range. `is_filtered` says whether the broker filters messages.
+    /// Starts at the beginning of a range. `is_filtered` says whether the broker filters messages.
     pub fn new(range: QueueRange, is_filtered: bool) -> Self {
         let (next, is_done) = (range.start, range.start >= range.end);
         Self { range, is_filtered, next, is_done, trouble: None, moved_at: Duration::ZERO, last_end: -1 }
@@ -107,12 +107,12 @@ impl Progress {
         if is_held { Duration::ZERO } else { now.saturating_sub(self.moved_at) }
     }
 
-    /// Returns whether the queue ends before the range, as opposed to a broker that does not answer.
+    /// Returns whether the queue ends before the range does, and the broker answers.
     pub fn ends_early(&self) -> bool {
         matches!(self.trouble, Some(Trouble::EndsAt(_)))
     }
 
-    /// Takes an answer. Its messages count as returned from here on.
+    /// Processes an answer. From then on its messages count as returned.
     pub fn take(&mut self, answer: &PulledAnswer, now: Duration) -> Verdict {
         if answer.status == PullStatus::Failed {
             return self.on_refused(answer);
@@ -145,7 +145,8 @@ impl Progress {
         }
     }
 
-    /// Ends the range early and returns the rest as a loss. Called when patience has ended.
+    /// Ends the range early and reports its rest as lost. Called when the range has made no progress for longer than
+    /// `patience`.
     pub fn give_up(&mut self) -> Verdict {
         let (start, end) = (self.next, self.range.end);
         (self.next, self.is_done) = (end, true);

@@ -38,7 +38,8 @@ pub struct RangeRequest {
     /// Options of the puller, some of which the reader overrides.
     pub puller: PullerOptions,
     pub subscription: Arc<Subscription>,
-    /// Columns, and the filters by time and key that brokers do not have; also whether CRCs of bodies are checked.
+    /// Columns of the rows, filters by time and key that brokers cannot apply, and whether the CRC of bodies is
+    /// checked.
     pub scan: ScanRequest,
     /// Time that a range waits without progress while its broker is down or refuses.
     pub patience: Duration,

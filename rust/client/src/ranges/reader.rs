@@ -74,7 +74,7 @@ struct RangeState {
     progress: Progress,
     /// Epoch of the current assignment. Answers of other epochs are ignored.
     epoch: u64,
-    /// Time of the next pull after a pause, measured in `waited`.
+    /// Time at which to pull again after a pause, measured in `waited`.
     asked_again_at: Option<Duration>,
 }
 
@@ -199,7 +199,7 @@ impl RangeReader {
         self.puller.close();
     }
 
-    /// Also reads ahead behind the ranges, for the next reader, which gets the puller from the pool.
+    /// Makes the puller read on behind the ranges, for the next reader that gets it from the pool.
     pub fn reading_ahead(mut self) -> Self {
         self.reads_ahead = true;
         // these thresholds limit the memory of a pooled puller
@@ -222,7 +222,7 @@ impl RangeReader {
         self
     }
 
-    /// Gives the ranges up and returns the puller to the pool.
+    /// Ends the read early and returns the puller to the pool.
     pub fn keep(&mut self) {
         self.ranges.clear();
         self.finish();
@@ -295,7 +295,7 @@ impl RangeReader {
         due.iter().try_for_each(|queue| self.assign(queue))
     }
 
-    /// Looks up the broker's address again after a loss, and ends ranges that made no progress for too long.
+    /// Looks up the broker's address again after a lost connection, and ends ranges that made no progress for too long.
     fn look_after(&mut self) -> Result<()> {
         if self.is_lost && self.waited >= self.next_look {
             self.next_look = self.waited + PAUSE;

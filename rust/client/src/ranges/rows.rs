@@ -8,8 +8,8 @@ use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::row::Row;
 use std::borrow::Cow;
 
-/// Keeps the messages that match `request`, and removes answers without any. Defects of bodies are added to `warnings`
-/// unless the request is strict.
+/// Keeps the messages that match `request`, and removes answers without a match. Damaged bodies are reported in
+/// `warnings`, or as an error if the request is strict.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if a body does not match its CRC, and the request is strict.
@@ -75,14 +75,14 @@ fn choose_rows<'a>(fetched: &'a PulledAnswer, scan: &ScanRequest, drops_changed:
     rows.iter().filter(|row| is_chosen(row)).copied().collect()
 }
 
-/// Reports defects of bodies as errors or warnings.
+/// Reports damaged bodies as errors or warnings.
 struct Report<'a> {
     request: &'a RangeRequest,
     warnings: &'a mut Vec<String>,
 }
 
 impl Report<'_> {
-    /// Returns whether any body does not match its CRC. All pulled messages are checked, before other filters.
+    /// Returns whether a body does not match its CRC. Checks all pulled messages, before other filters are applied.
     fn check_bodies(&mut self, fetched: &[PulledAnswer]) -> Result<bool> {
         let is_changed = |row: &Row, body: &[u8]| row.message(body).is_some_and(|message| !message.body_crc_matches());
         let places = places(fetched, is_changed);

@@ -19,7 +19,7 @@ pub struct BatchRow<'a> {
     pub keys: Option<&'a [u8]>,
     /// Properties. Pairs without a value are left out.
     pub pairs: &'a [(&'a [u8], Option<&'a [u8]>)],
-    /// The application's flag of 32 bits.
+    /// The application's 32-bit flag.
     pub flag: i64,
 }
 
@@ -31,7 +31,7 @@ pub struct BatchOptions<'a> {
     pub most_rows: usize,
     /// Value of the property `INSTANCE_ID`, if the producer has one.
     pub instance_id: Option<&'a str>,
-    /// Creates message ids. Its month must have been set.
+    /// Creates message ids. The month of the ids must have been set.
     pub ids: &'a UniqueIds,
 }
 

@@ -12,7 +12,7 @@ const FIXED: usize = 4 + 4 + 4 + 4 + 4 + 2;
 /// One message of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchMessage<'a> {
-    /// The application's flag of 32 bits.
+    /// The application's 32-bit flag.
     pub flag: i32,
     /// The uncompressed body, as batches are never compressed.
     pub body: &'a [u8],

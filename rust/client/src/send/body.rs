@@ -3,10 +3,9 @@
 //! Source: `DefaultMQProducerImpl.tryToCompressMessage`.
 use rmqfast_store::format::compression::{Compression, compress};
 
-/// Level of zlib, as in the Java client.
 pub const COMPRESS_LEVEL: i32 = 5;
 
-/// Compresses a body. Returns it with its bits of the system flag, even if it became longer, as in Java.
+/// Compresses a body. Returns it with its bits for `sysFlag`. As in Java, the result is used even if it is longer.
 pub fn compressed(body: &[u8]) -> (Vec<u8>, i32) {
     (compress(Compression::Zlib, body, COMPRESS_LEVEL), Compression::Zlib.sys_flag())
 }

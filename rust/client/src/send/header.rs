@@ -18,21 +18,21 @@ pub struct SendHeader<'a> {
     pub default_topic: &'a str,
     pub default_topic_queue_nums: i32,
     pub queue_id: i32,
-    /// Bits for the compression and the kind of transaction.
+    /// Bits for the compression of the body and the kind of transaction.
     pub sys_flag: i32,
     /// Time of creation in milliseconds.
     pub born_timestamp: i64,
-    /// The application's flag of 32 bits.
+    /// The application's 32-bit flag.
     pub flag: i32,
     pub properties: &'a str,
     /// Failed deliveries so far, for retry topics.
     pub reconsume_times: i32,
     /// Limit of failed deliveries, for retry topics.
     pub max_reconsume_times: Option<i32>,
-    /// Whether the producer runs in a unit (`unitMode` in Java).
+    /// Whether the producer belongs to a unit, RocketMQ's term for a part of a deployment (`unitMode`).
     pub is_unit_mode: bool,
     pub is_batch: bool,
-    /// Whether the message answers a request. The broker then passes it to the requester.
+    /// Whether the message is a reply. The broker then passes it to the client that sent the request.
     pub is_reply: bool,
 }
 

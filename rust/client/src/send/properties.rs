@@ -85,7 +85,7 @@ impl Properties<'_> {
         self.pairs.iter().rev().find(|(name, _)| *name == UNIQ_KEY).map(|(_, value)| *value)
     }
 
-    /// Returns all properties, in the order in which a Java application puts them into the map.
+    /// Returns all properties, in the order in which a Java application would put them into a map.
     fn in_java_order<'b>(&'b self, delay: Option<&'b str>) -> Vec<(&'b str, &'b str)> {
         let wait = if self.wait_store { "true" } else { "false" };
         let first = [(TAGS, self.tags), (KEYS, self.keys), (WAIT, Some(wait))];

@@ -5,7 +5,8 @@ use rmqfast_store::format::message_id::UniqKey;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
 
-/// If the clock is set back to before the month by at most this many milliseconds, ids carry the start of the month.
+/// If the clock is set back to before the month, by at most this many milliseconds, ids carry the start of the month as
+/// their time.
 const SET_BACK: i64 = 1_000_000;
 
 /// Creates ids for all producers of a process.
@@ -13,8 +14,8 @@ const SET_BACK: i64 = 1_000_000;
 pub struct UniqueIds {
     ip: IpAddr,
     pid: u16,
-    /// Java stores the hash of a class loader here. A random number separates processes with equal addresses and
-    /// numbers.
+    /// A random number, which separates processes with equal addresses and process ids. Java stores the hash of a class
+    /// loader here.
     hash: i32,
     counter: AtomicU16,
     month_start: AtomicI64,
@@ -28,7 +29,7 @@ impl UniqueIds {
         Self { ip, pid: pid as u16, hash, counter: AtomicU16::new(0), month_start: month(), next_month: month() }
     }
 
-    /// Returns whether the month is over, so that [`begin_month`](Self::begin_month) must be called.
+    /// Returns whether the month of the ids is over, so that [`begin_month`](Self::begin_month) must be called.
     #[inline]
     pub fn needs_month(&self, now_ms: i64) -> bool {
         now_ms >= self.next_month.load(Ordering::Acquire)
