@@ -3,20 +3,21 @@ use std::fmt;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Maps each variant to one class of `rmqfast.errors`. Each text says what went wrong, where, and what was expected.
+/// An error of a read or write request. Each variant maps to one class of `rmqfast.errors`; each text says what went
+/// wrong, where, and what was expected.
 #[derive(Debug)]
 pub enum Error {
     /// An option or an argument with an invalid value.
     Argument(String),
-    /// A start offset that the store has already removed.
+    /// The read starts at an offset that the store has already removed.
     Corrupt(String),
-    /// A start offset that the broker has already removed.
+    /// The read starts at an offset that the broker has already removed.
     DataLoss(String),
     /// A column name that the row does not have.
     UnknownColumn(String),
     /// An error of the store.
     Store(rmqfast_store::Error),
-    /// A refusal of the cluster, or no answer from it.
+    /// The cluster refused a request or did not answer.
     Client(rmqfast_client::Error),
     /// Rows that could not be sent.
     Send {

@@ -1,4 +1,4 @@
-//! Plans the reads and writes of Spark: turns options, offsets and filters into scans, offset bounds and pieces.
+//! Plans the reads and writes of Spark: turns options, offsets and filters into scans, queue bounds and pieces.
 //!
 //! ```text
 //! options ───────► request::Options ──► store::StoreRead ──► scan plan ──────────────► store pieces

@@ -24,7 +24,7 @@ pub enum Read {
     Topic(Box<TopicRead>),
 }
 
-/// Log lines with their levels.
+/// Log lines, each with its level.
 pub type Lines = Vec<(Level, String)>;
 
 pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
@@ -88,7 +88,7 @@ pub fn open_stream(
     Ok(Box::new(TopicStream::new(read)?))
 }
 
-/// Shows the place, the messages and the filters, but never credentials.
+/// Formats the location, the messages and the filters, but no credentials.
 impl fmt::Display for Read {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -133,7 +133,7 @@ impl Read {
         }
     }
 
-    /// Builds a read of the given columns from resolved options and from the filters that Spark pushed down.
+    /// Builds a read of the given columns, from resolved options and from the filters that Spark pushed down.
     ///
     /// # Errors
     /// Fails like [`StoreRead::of`] and [`TopicRead::of`].
@@ -148,7 +148,7 @@ impl Read {
         Ok(Self::Topic(Box::new(read)))
     }
 
-    /// Lets `interrupt` end the waits for brokers' answers.
+    /// Lets `interrupt` end waits for the answers of brokers.
     pub fn with_interrupt(mut self, interrupt: Arc<CheckInterrupt>) -> Self {
         if let Self::Topic(read) = &mut self {
             read.cluster.interrupt = interrupt;
@@ -164,7 +164,7 @@ impl Read {
         }
     }
 
-    /// Counts the messages from the bounds of queues alone. `None` if messages must be read.
+    /// Counts the messages from the bounds of queues alone. `None` if the count needs the messages themselves.
     ///
     /// # Errors
     /// Fails like [`StoreRead::known_counts`] and [`TopicRead::known_counts`].
@@ -175,7 +175,7 @@ impl Read {
         }
     }
 
-    /// Returns the serialized pieces that tasks read, planned for `cores` cores, and log lines.
+    /// Returns the serialized pieces for the tasks, planned for `cores` cores, and log lines.
     ///
     /// # Errors
     /// Fails like [`StoreRead::partitions`] and [`TopicRead::plan`].

@@ -1,5 +1,5 @@
-//! Interface of streams for Spark's JVM and PySpark sources. Offsets are JSON strings, which Spark stores in its
-//! checkpoint.
+//! The interface of streams, which Spark's JVM and PySpark sources use. Offsets are JSON strings that Spark stores in
+//! its checkpoint.
 use crate::error::{Error, Result};
 use crate::request::options::Options;
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub trait Stream: Send {
     /// No broker or store answers.
     fn aim(&mut self) -> Result<()>;
 
-    /// Returns the end offsets of the batch that begins at `start`; equal to `start` if there is nothing to read.
+    /// Returns the end offsets of the batch that begins at `start`. They equal `start` if there is nothing to read.
     ///
     /// Without `start`, returns the current end. The limits of the options apply only if the trigger `is_limited`.
     ///
@@ -34,13 +34,15 @@ pub trait Stream: Send {
     /// Returns the last known end offsets, for the query's progress report.
     fn report(&self) -> Option<String>;
 
-    /// Returns the serialized tasks of a batch. Spark may ask again after a failure: equal offsets give equal tasks.
+    /// Returns the serialized tasks of a batch. Spark may ask again after a failure, so equal offsets must give equal
+    /// tasks.
     ///
     /// # Errors
     /// The checkpoint of another stream, or no answer.
     fn pieces(&mut self, start: &str, end: &str) -> Result<Vec<Vec<u8>>>;
 
-    /// Returns tasks without an end for Real-Time Mode: `most` tasks, or one for each broker if there are more brokers.
+    /// Returns tasks that never end, for Spark's Real-Time Mode. There are `most` tasks, or one for each broker if
+    /// there are more brokers.
     ///
     /// # Errors
     /// See [`pieces`](Self::pieces). Also a stream without Real-Time Mode.
@@ -48,7 +50,7 @@ pub trait Stream: Send {
         Err(Error::argument("Real-Time Mode: expected a topic of a live cluster, got a store directory"))
     }
 
-    /// Merges the offsets that the tasks report into the offsets of all queues.
+    /// Merges the offsets that tasks report into one offset per queue.
     ///
     /// # Errors
     /// The offsets belong to another stream.
@@ -62,7 +64,7 @@ pub trait Stream: Send {
     /// The checkpoint of another stream, or an interrupt.
     fn commit(&mut self, end: &str) -> Result<()>;
 
-    /// Returns metrics of the backlog behind `consumed`, as names and values.
+    /// Returns metrics about the messages after `consumed`, as names and values.
     ///
     /// # Errors
     /// The checkpoint of another stream.
@@ -75,13 +77,13 @@ pub trait Stream: Send {
     fn close(&mut self);
 }
 
-/// Limits of one batch of a topic stream. Without limits a batch takes the whole backlog.
+/// Limits of one batch of a topic stream. Without limits, a batch takes the whole backlog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub most: Option<i64>,
-    /// Minimum of messages; a smaller backlog waits until `delay` has passed.
+    /// Minimum number of messages. A smaller backlog is only read after `delay`.
     pub least: Option<i64>,
-    /// Longest wait for `least` messages.
+    /// Maximum wait for `least` messages.
     pub delay: Duration,
 }
 

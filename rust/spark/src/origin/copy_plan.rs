@@ -14,7 +14,7 @@ use rmqfast_store::store::{CopyNote, MessageStore, OpenOptions, newest_copy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The copies of brokers below a mirror's directory. Brokers without a copy are left out.
+/// A mirror's copies of brokers. Brokers without a copy are left out.
 pub struct Copies {
     directory: PathBuf,
     by_broker: BTreeMap<String, Copy>,
@@ -27,7 +27,7 @@ struct Copy {
 }
 
 impl Copies {
-    /// Opens the copies of all brokers that `queues` belong to.
+    /// Opens the copies of all brokers to which `queues` belong.
     ///
     /// # Errors
     /// A copy is not a store, or cannot be read.
@@ -55,7 +55,7 @@ impl Copies {
         bounds.iter().map(begin).collect()
     }
 
-    /// Returns pieces that read `ranges`, at least `least` pieces if the copies can be cut that often.
+    /// Returns pieces that read `ranges`. There are at least `least` pieces, if the copies can be cut that often.
     ///
     /// Also returns a log line that names the copies and counts the messages that they lack.
     ///
@@ -118,13 +118,13 @@ impl Copy {
         Err(Error::argument(format!("{text}; rmqfast mirror --topics {topic} makes one in another directory")))
     }
 
-    /// Returns the first offset of a queue and the offset behind its last. `None` if the copy has no messages of the
-    /// queue: they came after the copy's end or before its beginning.
+    /// Returns the first offset of a queue, and the offset after its last message. `None` if the copy has no messages
+    /// of the queue, because they came after the copy's end or before its beginning.
     fn bounds(&self, queue: &Queue) -> Option<Bounds> {
         self.topics.get(&queue.topic)?.get(&queue.queue_id).copied()
     }
 
-    /// Returns the parts of one topic's ranges that the copy has, and a text that counts the missing messages.
+    /// Returns the parts of one topic's ranges that the copy has, and a text with the number of missing messages.
     fn present_ranges(&self, ranges: Vec<QueueRange>) -> (Vec<QueueRange>, String) {
         let (mut held, mut behind, mut unknown) = (Vec::new(), 0, (0, 0));
         for range in ranges {
@@ -170,7 +170,7 @@ impl Copy {
         Ok(pieces.map(|piece| TopicPiece::of_copy(ranges.to_vec(), part(piece))).collect())
     }
 
-    /// Returns the part of the log from the first message of the ranges to the last.
+    /// Returns the part of the copy's log from the first message of the ranges to the last.
     ///
     /// An earlier part may hold messages with the same offsets, from a deleted topic of the same name. Nor is it damage
     /// if retention removes files there.

@@ -1,5 +1,5 @@
-//! Reads a piece's messages from a mirror's copy of the broker. It scans the copy as a store and returns rows in the
-//! form of pull answers.
+//! Reads a piece's messages from a mirror's copy of the broker. The copy is scanned like a store, and rows are returned
+//! as if they were answers to pulls.
 use crate::error::{Error, Result};
 use crate::origin::piece::CopyPart;
 use crate::store::read::{damage_text, present_part, refusal_text};
@@ -13,10 +13,10 @@ use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Approximate bytes of a block; each block becomes one set of answers.
+/// Approximate bytes of a block. Each block of the scan becomes one set of answers.
 const BLOCK: usize = 1 << 20;
-/// Blocks without a matching row after which `advance` returns, so that the caller can check whether the task was
-/// killed.
+/// Number of blocks without a matching row after which `advance` returns, so that the caller can check whether the task
+/// was killed.
 const PATIENCE: u32 = 16;
 
 /// Reads the messages of a piece out of a copy.
@@ -26,7 +26,7 @@ pub struct CopyRows {
     source: RowSource,
     queues: BTreeMap<i32, Arc<Queue>>,
     pool: Arc<Pool>,
-    /// Damage found before the scan.
+    /// Damage that was found before the scan began.
     lost: Vec<Damage>,
 }
 
@@ -48,8 +48,8 @@ impl CopyRows {
         Ok(Self { request, part, source, queues, pool: Arc::default(), lost })
     }
 
-    /// Reads the next block and returns its matching messages in the form of pull answers. `warnings` gets lost or
-    /// damaged messages if the request is not strict.
+    /// Reads the next block and returns its matching messages in the form of pull answers. If the request is not
+    /// strict, lost and damaged messages are reported in `warnings`.
     ///
     /// # Errors
     /// [`Error::Corrupt`]: messages are lost or damaged, and the request is strict. It is returned after the last
@@ -69,7 +69,6 @@ impl CopyRows {
         }
     }
 
-    /// Returns the rows of the current block, grouped by queue.
     fn hand_out(&self) -> Vec<PulledAnswer> {
         let bytes = self.source.bytes();
         let body = Arc::new(Body::copy(bytes, Some(&self.pool)));

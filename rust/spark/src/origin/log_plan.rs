@@ -1,4 +1,4 @@
-//! Decides which brokers' logs are read in place of pulls, and cuts the logs into pieces.
+//! Decides for which brokers the log is read instead of pulling messages, and cuts the logs into pieces.
 //!
 //! A log also has messages of other topics, of rolled-back transactions and of deleted topics. The plan asks the broker
 //! for the first and the last message of each range. Their physical offsets bound the part of the log that must be
@@ -14,15 +14,15 @@ use rmqfast_client::ranges::{QueueRange, RangeRequest};
 use rmqfast_replication::{LogStretch, Source};
 use std::collections::BTreeMap;
 
-/// Maximum of connections of a read to the HA port of a broker. Each piece has one, which costs the broker two threads
-/// and a megabyte.
+/// Maximum connections of one read to a broker's HA port. Each piece needs a connection, which costs the broker two
+/// threads and a megabyte.
 const MOST_PIECES: u64 = 4;
-/// Minimum bytes of a piece, since each takes a connection. `auto` pulls if less than this is to be read.
+/// Minimum bytes of a piece, since each piece needs a connection. With `via=auto`, smaller reads are pulled.
 const PIECE_BYTES: u64 = 64 << 20;
-/// Maximum of broker searches by physical offset in one plan.
+/// Maximum number of times that one plan asks a broker for the offset at a position of its log.
 const MOST_SEARCHES: usize = 256;
-/// Cost model, from the figures of 4.9.4 in docs/benchmarks.md. Nanoseconds of broker and reader for a pulled message,
-/// for each of its bytes, and for each byte of a log.
+/// Estimated cost, in nanoseconds of broker and reader together, of each pulled message, each pulled byte, and each
+/// byte of a log. From the figures of 4.9.4 in docs/benchmarks.md.
 const PULLED_MESSAGE: f64 = 1100.0;
 const PULLED_BYTE: f64 = 1.1;
 const LOG_BYTE: f64 = 0.8;
@@ -35,16 +35,16 @@ pub struct LogPlan {
     pub ways: Vec<BrokerWay>,
 }
 
-/// The inputs of a plan.
+/// Plans which logs are read, from the queue ranges of a read.
 pub struct LogPlanner<'a> {
     pub cluster: &'a TopicCluster,
     pub request: &'a RangeRequest,
     pub via: &'a Via,
-    /// Decisions of an earlier plan of the same read, which this plan follows.
+    /// Decisions of an earlier plan of the same read. This plan follows them.
     pub ways: Option<&'a [BrokerWay]>,
-    /// Minimum of pieces; a small backlog may give fewer.
+    /// Minimum number of pieces. A small backlog may give fewer pieces.
     pub min_pieces: i64,
-    /// Reason to pull everything, if there is one.
+    /// The reason to pull from all brokers, if there is one.
     pub refusal: Option<String>,
 }
 
@@ -55,7 +55,7 @@ struct Ends {
     last: FoundMessage,
 }
 
-/// A place where a log is cut: the first message behind the cut, and for each range its first offset there.
+/// A position at which a log is cut: the first message after it, and for each range the first offset after it.
 struct Cut {
     message: FoundMessage,
     offsets: Vec<i64>,
@@ -164,8 +164,8 @@ impl LogPlanner<'_> {
         ends.collect()
     }
 
-    /// Cuts a part of the log into `count` pieces of similar size. Each cut is at a message, and each piece gets the
-    /// offsets of its part.
+    /// Cuts a part of the log into `count` pieces of similar size. Each cut is at the start of a message. Each piece
+    /// gets the offsets of its part.
     fn cut(&self, stretch: &LogStretch, ends: &[Ends], count: u64) -> Result<Vec<TopicPiece>, Refusal> {
         let Some(first) = ends.iter().map(|ends| ends.first).min_by_key(|first| first.physical_offset) else {
             return Ok(Vec::new());
@@ -184,8 +184,7 @@ impl LogPlanner<'_> {
         Ok(pieces)
     }
 
-    /// Returns the cut at the first message at or behind the physical offset `near`. `None` if all ranges end before
-    /// it.
+    /// Returns the cut at the first message at or after the physical offset `near`. `None` if all ranges end before it.
     fn cut_near(&self, near: u64, ends: &[Ends], from: &Cut) -> Result<Option<Cut>, Refusal> {
         let ranges: Vec<(Queue, Bounds, i64)> = ends.iter().map(|ends| ends.near(near)).collect();
         let group = &self.request.puller.consumer_group;
@@ -201,7 +200,7 @@ impl LogPlanner<'_> {
         Ok(message.map(|message| Cut { message, offsets }))
     }
 
-    /// Returns the messages at offsets of queues, or the reason to pull if one is missing.
+    /// Returns the messages at offsets of queues. If a message is missing, returns the reason to pull instead.
     fn find_messages(&self, places: &[(Queue, i64)]) -> Result<Vec<FoundMessage>, Refusal> {
         let messages = self.cluster.messages(places, &self.request.puller.consumer_group)?;
         let messages = places.iter().zip(messages).map(|((queue, offset), message)| match message {
@@ -214,7 +213,7 @@ impl LogPlanner<'_> {
 }
 
 impl Ends {
-    /// Whether the last message stands at or behind the first. A range that was reordered fails this.
+    /// Whether the last message is at or after the position of the first message. False for a range that was reordered.
     fn is_sound(&self) -> bool {
         let (first, last) = (self.first.physical_offset, self.last.physical_offset);
         (0..=last).contains(&first) && last.checked_add(self.last.len.into()).is_some()
@@ -229,7 +228,7 @@ impl Ends {
         self.count() as f64 * (f64::from(self.first.len) + f64::from(self.last.len)) / 2.0
     }
 
-    /// Estimates the offset at a physical offset, as if the queue's messages were spread evenly.
+    /// Estimates the queue offset at a physical offset, as if the queue's messages were spread evenly over the log.
     fn near(&self, place: u64) -> (Queue, Bounds, i64) {
         let QueueRange { queue, start, end } = &self.range;
         let (first, last) = (self.first.physical_offset, self.last.physical_offset);
@@ -239,14 +238,14 @@ impl Ends {
     }
 }
 
-/// Returns the physical offsets of the first message and of the end of the last message of all ranges.
+/// Returns the physical offset of the first message of all ranges, and the end of their last message.
 fn stretch_of(ends: &[Ends]) -> (u64, u64) {
     let from = ends.iter().map(|ends| ends.first.physical_offset.cast_unsigned()).min().unwrap_or_default();
     let end = ends.iter().map(|ends| ends.last.physical_offset.cast_unsigned() + u64::from(ends.last.len)).max();
     (from, end.unwrap_or(from))
 }
 
-/// Refuses the log if reading all its `len` bytes costs more than pulling `messages` messages of `bytes` bytes.
+/// Refuses to read the log if its `len` bytes cost more than pulling `messages` messages of `bytes` bytes.
 fn check_cost(len: u64, messages: i64, bytes: f64) -> Result<(), Refusal> {
     if len < PIECE_BYTES {
         return Err(pull_because("it is little"));
@@ -261,7 +260,7 @@ fn check_cost(len: u64, messages: i64, bytes: f64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the piece between two cuts, whose log part ends before `end`. `None` if no range has an offset there.
+/// Returns the piece between two cuts, whose part of the log ends before `end`. `None` if no range has a message in it.
 fn piece(stretch: &LogStretch, end: u64, ends: &[Ends], from: &Cut, to: &[i64]) -> Option<TopicPiece> {
     let place = from.message.physical_offset.cast_unsigned();
     let (mut ranges, mut begins) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Finds the messages of ranges in a part of their broker's log.
+//! Finds the messages of queue ranges in a part of their broker's log.
 //!
 //! A log has the records of all topics. The records of a range must have consecutive offsets, each once. If they do
 //! not, the log differs from the consume queue, and the reader has to pull the rest.
@@ -15,38 +15,40 @@ use std::time::Duration;
 pub struct LogRows {
     reader: LogReader,
     pool: Arc<Pool>,
-    /// Store time and body CRC of the first record, until they are compared.
+    /// Store time and body CRC that the first record should have; `None` after the comparison.
     first: Option<(i64, i32)>,
     ranges: Vec<RangeRows>,
     topics: Vec<Topic>,
-    /// Index of the topic of the last matching record. Most records have the same topic as the record before.
+    /// Index of the topic of the last matching record. It is tried first, since most records have the topic of the
+    /// record before.
     last: usize,
     needs_properties: bool,
     trouble: Option<String>,
 }
 
-/// A range and the progress of its search.
+/// A range, and how far its messages were found.
 struct RangeRows {
     queue: Arc<Queue>,
-    /// The expected offset of the next record. It begins at the planned first offset.
+    /// The offset that the range's next record must have. It begins at the first offset of the plan.
     next: i64,
     /// Records below this offset are counted but not returned.
     start: i64,
     end: i64,
-    /// Physical offset from which on the log lists the range.
+    /// Physical offset of the first record that counts for the range. Earlier records may be of a deleted topic of the
+    /// same name.
     since: u64,
-    /// Rows of the current block.
+    /// The rows that were found in the current block.
     rows: Vec<Row>,
 }
 
-/// A topic, with the index of its range by queue id.
+/// A topic, with the index of its range for each queue id.
 struct Topic {
     name: String,
     ranges: BTreeMap<i32, usize>,
 }
 
 impl LogRows {
-    /// Prepares the search; no connection is opened.
+    /// Prepares the search, but opens no connection.
     pub fn new(request: &RangeRequest, ranges: &[QueueRange], part: &LogPart) -> Self {
         let pool = Arc::new(Pool::default());
         let memory = pool.clone();
@@ -70,8 +72,8 @@ impl LogRows {
         }
     }
 
-    /// Reads the next block and returns its rows in the form of pull answers. Waits for `wait` at most, longer only to
-    /// connect.
+    /// Reads the next block and returns its rows in the form of pull answers. Waits at most for `wait`, or longer if it
+    /// has to connect.
     ///
     /// # Errors
     /// The reason why the log cannot give the rest, as text.
@@ -113,8 +115,8 @@ impl LogRows {
         unfinished.map(|range| (&*range.queue, range.next.max(range.start)))
     }
 
-    /// Compares the first record with the plan. The address may belong to another broker by now, whose log has other
-    /// records there.
+    /// Compares the first record with the plan. The address may have passed to another broker, whose log has other
+    /// records at this position.
     fn check_first(&mut self, body: &[u8]) -> Result<(), String> {
         let Some(expected) = self.first.take() else { return Ok(()) };
         let record = self.reader.records().first();
@@ -145,7 +147,7 @@ impl LogRows {
         Ok(())
     }
 
-    /// Returns the collected rows, one answer a range.
+    /// Returns the collected rows, with one answer for each range.
     fn hand_out(&mut self, body: &Arc<Body>, request: &RangeRequest) -> Vec<PulledAnswer> {
         let filled = self.ranges.iter_mut().filter(|range| !range.rows.is_empty());
         filled.map(|range| range.hand_out(body, request)).collect()
@@ -158,7 +160,6 @@ impl LogRows {
     }
 }
 
-/// Groups the ranges by topic, sorted by name.
 fn topics_of(ranges: &[QueueRange]) -> Vec<Topic> {
     let mut topics: BTreeMap<&str, BTreeMap<i32, usize>> = BTreeMap::new();
     for (index, QueueRange { queue, .. }) in ranges.iter().enumerate() {
@@ -180,7 +181,7 @@ impl RangeRows {
         self.next >= self.end
     }
 
-    /// Whether a record is a row of the range. Returns an error if the record is not the next of its queue.
+    /// Returns whether a record is a row of the range, or an error if a record before it is missing.
     fn takes(&mut self, message: &Message<'_>, layout: Layout) -> Result<bool, String> {
         // half messages are not dispatched to queues, and records before `since` may be of a deleted topic
         if self.is_done() || !layout.is_dispatched() || message.physical_offset().cast_unsigned() < self.since {

@@ -1,4 +1,5 @@
-//! Finds the address from which a broker's log may be read, by the current configuration of the broker and its slaves.
+//! Finds the address from which a broker's log may be read, according to the current configuration of the broker and
+//! its slaves.
 use crate::error::Error;
 use rmqfast_client::cluster::TopicCluster;
 use rmqfast_client::puller::Queue;
@@ -7,29 +8,30 @@ use std::collections::HashMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Longest wait for a slave that lags. Under load the master is ahead by the bytes in flight.
+/// Maximum wait for a slave that is behind its master. Under load the master is always ahead, by the bytes on their
+/// way.
 const CATCH_UP: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The reason why a broker's log is not read.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The messages are pulled, for this reason.
+    /// The messages are pulled instead, for this reason.
     Pulled(String),
-    /// The read itself fails.
+    /// The read fails with this error.
     Failed(Error),
 }
 
-/// A log that may be read.
+/// A broker's log that may be read.
 #[derive(Debug)]
 pub struct LogSource {
     pub source: Source,
-    /// Address of the slave that serves the log; `None` for the master.
+    /// Address of the slave that serves the log; `None` if the master serves it.
     slave: Option<String>,
 }
 
 impl LogSource {
-    /// Checks that the log reaches `end`, and waits a little for a slave that lags.
+    /// Checks that the log reaches `end`. Waits a little for a slave that is behind.
     ///
     /// # Errors
     /// [`Refusal::Pulled`] if the log ends before `end`, or the slave does not answer.
@@ -51,7 +53,7 @@ impl LogSource {
     }
 }
 
-/// Returns the logs from which the messages of the broker of `queue` may be read.
+/// Returns the logs that have the messages of the broker of `queue` and that may be read.
 ///
 /// If the master's sends never wait for slaves, this is the master's log. Otherwise a reader could count as a slave and
 /// delay sends, so the logs of its slaves are returned.

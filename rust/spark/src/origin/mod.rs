@@ -1,4 +1,4 @@
-//! Origins of a task's messages: pulls, the broker's log, or a mirror's copy.
+//! The three ways to get a task's messages: pulls, the broker's log, or a mirror's copy.
 pub mod copy_plan;
 pub mod copy_rows;
 pub mod log_plan;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 pub enum Via {
     #[default]
     Pull,
-    /// Read from the brokers' logs, as far as the logs tell the same as pulls.
+    /// Read from the brokers' logs, where this gives the same messages as pulls.
     Log,
     Auto,
     /// Read from a mirror's copies in this directory. The brokers are asked for offsets only.
@@ -39,7 +39,7 @@ impl Via {
     }
 }
 
-/// The decision for a broker: the reason why it is pulled, or `None` if its log is read.
+/// Whether a broker's log is read: the reason why its messages are pulled, or `None` if its log is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerWay {
     pub broker_name: String,

@@ -9,28 +9,29 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// A task's share of a read: ranges of queues of one broker, which no other task reads. The ranges may be of several
-/// topics because one connection serves all topics of a broker.
+/// A task's share of a read: ranges of one broker's queues, which no other task reads. The ranges may belong to several
+/// topics, because one connection serves all topics of a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicPiece {
-    /// The broker's address when the read was planned.
+    /// The broker's address at the time of planning.
     pub address: Option<String>,
     /// At most one range of each queue.
     pub ranges: Vec<QueueRange>,
-    /// Whether the stream's next batch reads the same queues on, so that the task's connection is worth keeping.
+    /// Whether the stream's next batch continues with the same queues, so that the task keeps its connection for it.
     pub goes_on: bool,
-    /// Part of the broker's log that is read in place of pulls.
+    /// The part of the broker's log to read instead of pulling.
     pub log: Option<LogPart>,
-    /// Part of a copy of the broker that is read in place of pulls.
+    /// The part of a copy of the broker to read instead of pulling.
     pub copy: Option<CopyPart>,
 }
 
-/// A range in JSON: topic, broker name, queue id, first offset, offset behind the last.
+/// A range in JSON: topic, broker name, queue id, first offset, and the offset after its last message.
 pub type RangeParts = (String, String, i32, i64, i64);
 
-/// Smaller ranges of a broker are put into one task, since starting a task takes longer than reading them.
+/// Ranges of a broker with fewer rows than this are combined into one task, since starting a task takes longer than
+/// reading them.
 const FEW_ROWS: i64 = 50_000;
-/// Maximum of pieces in a plan: Spark's driver needs some KiB of memory for each task of a job.
+/// Maximum number of pieces in a plan. Spark's driver needs some KiB of memory for each task of a job.
 const MOST_PIECES: i64 = 100_000;
 
 impl TopicPiece {
@@ -48,7 +49,7 @@ impl TopicPiece {
         Ok(tasks.into_iter().map(|ranges| Self::at(ranges, &address_of)).collect())
     }
 
-    /// Returns pieces without an end: `most` pieces, or one for each broker if there are more brokers.
+    /// Returns pieces without an end. There are `most` pieces, or one for each broker if there are more brokers.
     pub fn endless(
         queues: impl IntoIterator<Item = (Queue, i64)>,
         most: usize,
@@ -79,7 +80,8 @@ impl TopicPiece {
         Self { copy: Some(part), ..Self::at(ranges, |_| None) }
     }
 
-    /// Returns a number that stays equal for the same queues in the next batch; `None` if no batch follows.
+    /// Returns a number for the piece's queues, so that the next batch can find the same task again; `None` if no batch
+    /// follows.
     pub fn number(&self) -> Option<u32> {
         let Queue { topic, broker_name, queue_id } = &self.ranges.first().filter(|_| self.goes_on)?.queue;
         // not `Hash`, whose values may differ between processes and releases
@@ -88,7 +90,7 @@ impl TopicPiece {
         Some(sum.wrapping_add(queue_id.cast_unsigned()))
     }
 
-    /// Serializes the piece; driver and tasks pass the bytes on without reading them.
+    /// Serializes the piece. Driver and tasks pass the bytes on without parsing them.
     pub fn to_bytes(&self) -> Vec<u8> {
         encode(&self.to_json())
     }
@@ -145,8 +147,8 @@ impl TopicPiece {
     }
 }
 
-/// Splits large ranges and puts small ranges of a broker together. A task has at most `max_rows` offsets. There are at
-/// least `min_partitions` tasks, if there are as many offsets.
+/// Splits large ranges, and combines small ranges of a broker. A task gets at most `max_rows` offsets. There are at
+/// least `min_partitions` tasks, unless there are fewer offsets.
 ///
 /// # Errors
 /// More pieces than a driver can plan. The count depends on offsets that brokers report, which may be wrong.
@@ -205,14 +207,14 @@ fn rows(range: &QueueRange) -> i64 {
     range.end.saturating_sub(range.start).max(0)
 }
 
-/// The part of a log that holds all messages of a piece's ranges, among other records.
+/// The part of a log that contains all messages of a piece's ranges, among other records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPart {
     pub stretch: LogStretch,
-    /// Store time and body CRC of the first record. They reveal an address that leads to another broker's log.
+    /// Store time and body CRC of the first record. If they differ, the address leads to the log of another broker.
     pub first: (i64, i32),
-    /// For each range, its planned first offset and the physical offset from which on the log lists it. An earlier
-    /// record may be of a deleted topic that had the same queues and offsets.
+    /// For each range, its first offset in the plan and the physical offset of the first record that counts for it. An
+    /// earlier record may be of a deleted topic that had the same queues and offsets.
     pub begins: Vec<(i64, u64)>,
 }
 
@@ -220,11 +222,11 @@ pub struct LogPart {
 /// beginning of each range.
 pub type LogParts = (Vec<String>, [u64; 4], (i64, i32), Vec<(i64, u64)>);
 
-/// Java has the file size in 32 bits.
+/// Maximum size of a log file, since Java stores it in 32 bits.
 const MAX_FILE: u64 = i32::MAX as u64;
 
 impl LogPart {
-    /// Drops the ranges that filters removed; `left` are the remaining ranges.
+    /// Drops the ranges that filters have removed; `left` are the ranges that remain.
     #[must_use]
     pub fn keep_ranges(&self, ranges: &[QueueRange], left: &[QueueRange]) -> Self {
         let begins = ranges.iter().zip(&self.begins);
@@ -250,7 +252,7 @@ impl LogPart {
     }
 }
 
-/// The part of a copy that holds messages of a piece's ranges, all of one topic. Other pieces read the other parts of
+/// The part of a copy that contains messages of a piece's ranges, all of one topic. Other pieces read other parts of
 /// the same ranges.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CopyPart {

@@ -1,5 +1,5 @@
-//! Reads a task's piece by pulls, from the broker's log or from a copy. All ways give the same messages, so the reader
-//! can switch from a log to pulls midway.
+//! Reads a task's piece by pulls, from the broker's log, or from a copy. All three give the same messages, so the
+//! reader can change from a log to pulls in between.
 use crate::error::Result;
 use crate::origin::copy_rows::CopyRows;
 use crate::origin::log_rows::LogRows;
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 pub struct PieceReader {
     origin: Origin,
-    /// Counts of rows that were read from a log or a copy.
+    /// Counts of the rows that were read from a log or a copy.
     counts: Counts,
     warnings: Vec<String>,
 }
@@ -24,10 +24,10 @@ enum Origin {
     Copy(Box<CopyRows>),
 }
 
-/// A broker's log, with the request and address to pull the rest.
+/// A broker's log, and the request and address with which its rest can be pulled.
 struct Log {
     rows: LogRows,
-    /// Addresses of the log in the plan.
+    /// Addresses of the log, according to the plan.
     addresses: Vec<String>,
     /// Whether the broker has confirmed that its log may be read there.
     is_checked: bool,
@@ -37,7 +37,7 @@ struct Log {
 }
 
 impl PieceReader {
-    /// Opens the piece. A copy is opened now; brokers are connected at the first read.
+    /// Opens the piece. A copy is opened at once; a broker is connected at the first read.
     ///
     /// # Errors
     /// The piece has queues of several brokers or a queue twice, or its copy cannot be read.
@@ -64,8 +64,8 @@ impl PieceReader {
         Self { origin, counts: Counts::default(), warnings: Vec::new() }
     }
 
-    /// Reads the next answers. Waits for `wait` at most, longer only to connect or to ask for the broker's address and
-    /// configuration.
+    /// Reads the next answers. Waits at most for `wait`, or longer if it has to connect or to ask for the broker's
+    /// address and configuration.
     ///
     /// # Errors
     /// Fails like [`RangeReader::advance`] and [`CopyRows::advance`].
@@ -139,7 +139,7 @@ impl PieceReader {
         warnings
     }
 
-    /// Returns the next offset of each unfinished queue; an empty iterator for a copy.
+    /// Returns the next offset of each unfinished queue. Returns nothing for a copy.
     pub fn next_offsets(&self) -> Box<dyn Iterator<Item = (&Queue, i64)> + '_> {
         match &self.origin {
             Origin::Pulls(reader) => Box::new(reader.next_offsets()),
@@ -177,7 +177,7 @@ impl PieceReader {
         self.with_reader(|reader| reader.with_pool(pool, key))
     }
 
-    /// Ends the read but leaves the puller's connection to the pool.
+    /// Ends the read and leaves the puller's connection to the pool.
     pub fn keep(&mut self) {
         match &mut self.origin {
             Origin::Pulls(reader) => reader.keep(),
@@ -218,7 +218,7 @@ fn bytes(answers: &[PulledAnswer]) -> u64 {
 }
 
 impl Log {
-    /// Calls [`LogRows::advance`] after the broker has confirmed the plan, which may be hours old.
+    /// Calls [`LogRows::advance`]. First lets the broker confirm the plan, which may be hours old.
     fn advance(&mut self, wait: Duration) -> Result<Step, Refusal> {
         if !self.is_checked {
             let queue = self.rows.next_offsets().next().map(|(queue, _)| queue.clone());
@@ -230,7 +230,8 @@ impl Log {
         self.rows.advance(wait, &self.request).map_err(Refusal::Pulled)
     }
 
-    /// Checks that the plan's addresses may still be read: by now the master's sends may wait for readers.
+    /// Checks that the log may still be read at the planned addresses. The master may by now let sends wait for readers
+    /// of its log.
     fn check(&mut self, queue: &Queue) -> Result<(), Refusal> {
         let logs = log_sources(&TopicCluster::new(self.cluster.clone())?, queue)?;
         if logs.iter().any(|log| log.source.addresses == self.addresses) {

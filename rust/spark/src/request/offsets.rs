@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 
 /// Stands for the first offset of a queue.
 pub const EARLIEST: i64 = -2;
-/// Stands for the offset behind the last of a queue.
+/// Stands for the offset after a queue's last message.
 pub const LATEST: i64 = -1;
 /// Example of offsets, shown in errors.
 pub const FORM: &str = r#"{"topic": {"broker": {"0": 23}}}"#;
 
-/// Queue offsets by queue id.
+/// Queue offsets, by queue id.
 pub type Bounds = BTreeMap<i32, i64>;
-/// Each queue's first offset and the offset behind its last, by queue id.
+/// The first offset of each queue and the offset after its last message, by queue id.
 pub type Queues = BTreeMap<i32, (i64, i64)>;
-/// Offsets by queue id as the user wrote them. A queue id may be unknown, so it has 64 bits.
+/// Offsets by queue id, as the user wrote them. Ids have 64 bits, since the user may write any number.
 pub type ByQueue = Vec<(i64, i64)>;
 
 /// The value of an offset option.
@@ -67,12 +67,13 @@ impl StoreOffsets {
         Ok(both)
     }
 
-    /// Whether the offsets are `earliest` and `latest`, so that no queue's bounds are needed.
+    /// Whether the offsets are `earliest` and `latest`, so that the bounds of queues need not be looked up.
     pub fn are_whole(&self) -> bool {
         (&self.start, &self.end) == (&Offsets::Earliest, &Offsets::Latest)
     }
 
-    /// Returns the start and end offsets by queue id without looking at the queues. Resolved options have numbers only.
+    /// Returns the start and end offsets by queue id, without looking at the queues. All offsets must be numbers, as
+    /// they are after [`resolve`](crate::read::resolve).
     pub fn by_number(&self) -> (Bounds, Bounds) {
         let numbers = |offsets: &Offsets<ByQueue>| match offsets {
             Offsets::Named(named) => {
@@ -83,8 +84,8 @@ impl StoreOffsets {
         (numbers(&self.start), numbers(&self.end))
     }
 
-    /// Resolves the offsets against the queues' current bounds. Without a bound a queue is read from its first message,
-    /// or to its last.
+    /// Resolves the offsets with the current bounds of the queues. A queue without a start offset is read from its
+    /// first message, and one without an end offset to its last.
     ///
     /// # Errors
     /// The topic does not have a queue, a start is behind its end, or a start offset has expired or lies behind the
@@ -120,7 +121,7 @@ pub fn check_not_expired(name: &str, bounds: &Bounds, queues: &Queues) -> Result
     Ok(())
 }
 
-/// Refuses a start behind the last message, which would silently read nothing.
+/// Refuses a start offset after the last message, which would silently read nothing.
 fn check_there(name: &str, bounds: &Bounds, queues: &Queues) -> Result<()> {
     for (id, offset) in bounds {
         let (_, last) = queues.get(id).copied().unwrap_or_default();
@@ -134,7 +135,7 @@ fn check_there(name: &str, bounds: &Bounds, queues: &Queues) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a start offset behind the end offset of the same queue. -1 and -2 are not compared.
+/// Refuses a start offset that is larger than the end offset of the same queue. -1 and -2 are not compared.
 fn check_order(start: &Offsets<ByQueue>, end: &Offsets<ByQueue>) -> Result<()> {
     let (Offsets::Named(start), Offsets::Named(end)) = (start, end) else { return Ok(()) };
     for (id, start) in start {
@@ -218,7 +219,7 @@ fn bounds(name: &str, offsets: &Offsets<ByQueue>, queues: &Queues, open: i64) ->
     Ok(resolved.collect())
 }
 
-/// Returns the only member of a JSON object. Its key must be in `allowed`.
+/// Returns the value of the only key of a JSON object. The key must be in `allowed`.
 fn only<'a>(name: &str, what: &str, value: &'a Value, allowed: &[&str]) -> Result<&'a Map<String, Value>> {
     let names: Vec<String> = allowed.iter().map(|word| quote(word)).collect();
     let refuse =
@@ -261,7 +262,7 @@ pub fn checkpoint_json(text: &str, form: &str) -> Result<Value> {
     value.map_err(|_| foreign(Error::argument(format!("checkpoint: expected {form}, got {}", quote(text)))))
 }
 
-/// Adds advice to the error for a checkpoint that another stream wrote.
+/// Adds advice to an error that says that another stream wrote the checkpoint.
 pub fn foreign(error: Error) -> Error {
     Error::argument(format!("{error}; {OWN_CHECKPOINT}"))
 }

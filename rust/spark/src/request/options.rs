@@ -56,7 +56,7 @@ impl Kind {
         }
     }
 
-    /// Returns options of other sources that users often mix in, and the reason for the error.
+    /// Returns options of other sources that users often give by mistake, and the reason that the error states.
     fn others(self) -> (&'static [&'static str], &'static str) {
         match self {
             Self::StoreBatch | Self::StoreStream | Self::Columnar => (
@@ -94,7 +94,7 @@ pub enum Value {
     /// A number within the option's limits.
     Number(i64),
     Time(i64),
-    /// Strings, each not empty.
+    /// A list of strings that are not empty.
     Texts(Vec<String>),
     Ids(Vec<i32>),
 }
@@ -112,7 +112,7 @@ enum Form {
     OneOf(&'static [&'static str]),
 }
 
-/// An option of some sources or of the sink.
+/// The definition of an option.
 struct Row {
     name: &'static str,
     alias: Option<&'static str>,
@@ -120,7 +120,7 @@ struct Row {
     old_name: Option<&'static str>,
     /// Python's keyword argument for the option.
     argument: &'static str,
-    /// Bits of the sources and sink that have the option.
+    /// Bits of the sources and sinks that have the option.
     of: u8,
     form: Form,
     default: Option<&'static str>,
@@ -131,9 +131,9 @@ const TOPIC: u8 = 2;
 const READ: u8 = STORE | TOPIC;
 const SINK: u8 = 4;
 const CLUSTER: u8 = TOPIC | SINK;
-/// Options for the part of the commit log that a resolved read covers. Only code sets them.
+/// Bit of the options for the part of the commit log that a resolved read covers. Users do not set them.
 const LOG_RANGE: u8 = 8;
-/// Options for a plan that was made before Spark's tasks. Only code sets them.
+/// Bit of the options with a plan that was made before the tasks. Users do not set them.
 const PLANNED: u8 = 16;
 
 const MOST: i64 = 1 << 62;
@@ -232,9 +232,9 @@ const SPARKS_OWN: [&str; 2] = ["checkpointlocation", "queryname"];
 #[derive(Clone, Debug)]
 pub struct Options {
     kind: Kind,
-    /// Values by row of `TABLE`, including defaults.
+    /// Values in the order of `TABLE`, including defaults.
     values: Vec<Option<Value>>,
-    /// Rows that the user gave.
+    /// Indexes in `TABLE` of the options that the user gave.
     given: Vec<usize>,
     warnings: Vec<String>,
 }
@@ -340,14 +340,15 @@ impl Options {
         }
     }
 
-    /// Returns the start of a store's stream without a checkpoint: `earliest` or `latest`. A start time overrides it.
+    /// Returns where a stream of a store starts without a checkpoint: `earliest` or `latest`. A start time overrides
+    /// it.
     pub fn begin(&self) -> String {
         let text = self.text("startingOffsets").filter(|_| self.is_given("startingOffsets"));
         // a stream begins at the latest, like Kafka's; the table's default is for batches
         text.map_or_else(|| "latest".to_owned(), |text| trim(text).to_lowercase())
     }
 
-    /// Builds the scan of the selected messages. Offset bounds are left out because they depend on the store.
+    /// Builds the scan of the selected messages, without offset bounds, which depend on the store.
     ///
     /// # Errors
     /// `tags` or `sql` does not parse.
@@ -467,7 +468,7 @@ fn rows(kind: Kind) -> impl Iterator<Item = (usize, &'static Row)> {
     TABLE.iter().enumerate().filter(move |(_, row)| kind.has(row))
 }
 
-/// Whether options select a live cluster instead of a store directory.
+/// Whether the options select a live cluster instead of a store directory.
 pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
     let pairs = without_properties(pairs, is_option);
     let has = |names: &[&str]| pairs.iter().any(|(given, _)| names.iter().any(|name| name.eq_ignore_ascii_case(given)));
@@ -484,7 +485,7 @@ fn is_sparks_own(kind: Kind, name: &str) -> bool {
     kind == Kind::Sink && SPARKS_OWN.contains(&name.to_lowercase().as_str())
 }
 
-/// Returns the index of an option in `TABLE`, and the documented spelling of the given name.
+/// Returns an option's index in `TABLE`, and the documented spelling of its name.
 fn canonical(kind: Kind, given: &str) -> Result<(usize, &'static str)> {
     let lower = given.to_lowercase();
     for (index, row) in rows(kind) {
@@ -561,7 +562,7 @@ fn number(name: &str, text: &str, least: i64, most: i64) -> Result<i64> {
     number.ok_or_else(|| invalid(name, &format!("a number from {least} to {most}"), text))
 }
 
-/// Splits words at commas. A JSON array is accepted for words that contain commas.
+/// Splits a string at commas. A JSON array is accepted, too, for words that contain commas.
 fn texts(name: &str, text: &str) -> Result<Vec<String>> {
     let words = if trim_start(text).starts_with('[') {
         let array: serde_json::Value = serde_json::from_str(text).map_err(|_| invalid(name, "a JSON array", text))?;

@@ -1,8 +1,8 @@
-//! Filters that Spark pushes down. Filters that the read applies exactly are removed from the query.
+//! Filters that Spark pushes down. Spark does not check filters again that the read applies exactly.
 use rmqfast_store::filter::Sql92;
 use rmqfast_store::scan::Column;
 
-/// A condition on one column. A comparison has one value, `in` has several; `null` and `not null` have no value.
+/// A condition on one column. A comparison has one value, `in` has several values, `null` and `not null` have no value.
 #[derive(Clone, Debug)]
 pub struct Filter {
     /// `=`, `<`, `<=`, `>`, `>=`, `in`, `null`, `not null`.
@@ -18,7 +18,7 @@ pub enum Literal {
     Number(i64),
     /// A time in microseconds since 1970.
     Micros(i64),
-    /// A value of a type that no filterable column has.
+    /// A value of a type that no column with filters has.
     Other,
 }
 
@@ -38,21 +38,21 @@ impl Literal {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// A store directory. All its rows have the same `broker_name`, or null.
+    /// A store directory, whose rows all have the same `broker_name`, or null.
     #[default]
     Store,
     Topic,
 }
 
-/// The filterable part of a read.
+/// The messages that options and filters select.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
     pub source: Source,
     /// The topic that the options select, in a read of a store.
     pub topic: Option<String>,
-    /// The topic that a filter selects, in a read of all topics of a store.
+    /// The topic that a filter selects, if the options select all topics of a store.
     pub only_topic: Option<String>,
-    /// Topics of a cluster that filters select.
+    /// The topics of a cluster that filters select.
     pub topics: Option<Vec<String>>,
     /// Whether the cluster may have light queues (LMQ). Their records carry the topic, queue and offset of another
     /// queue.
@@ -65,19 +65,19 @@ pub struct Selection {
     pub queue_ids: Option<Vec<i32>>,
     /// Whether the options set offsets for each queue.
     pub has_offsets_by_queue: bool,
-    /// The first offset in all queues and the offset behind the last.
+    /// The first offset to read in all queues, and the offset after the last one.
     pub offsets: Limits,
-    /// The first store timestamp and the one behind the last, in milliseconds.
+    /// The first store time to read, and the time after the last one, in milliseconds.
     pub times: Limits,
     /// Whether no message can match.
     pub is_empty: bool,
 }
 
-/// The first value and the value behind the last; `None` for no bound.
+/// The first value, and the value after the last; `None` if there is no bound.
 pub type Limits = (Option<i64>, Option<i64>);
 
 impl Selection {
-    /// Narrows the read by filters. Returns for each filter whether the read applies it; Spark does not check it again.
+    /// Narrows the read by filters. Returns for each filter whether the read applies it, so that Spark need not.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         let mut is_taken = vec![false; filters.len()];
         // Spark also sends "tags is not null" with "tags = 'A'", which implies it, so it is looked at last
@@ -131,8 +131,8 @@ impl Selection {
         Some(())
     }
 
-    /// Filters rows by topic but still scans all records: a scan of one topic skips records that no consume queue
-    /// lists.
+    /// Narrows the read to a topic. All records are still scanned, because a scan of one topic would skip records that
+    /// no consume queue lists.
     fn takes_topic(&mut self, topic: &str) -> Option<()> {
         match self.topic.as_deref().or(self.only_topic.as_deref()) {
             Some(known) => self.is_empty |= known != topic,
@@ -185,8 +185,7 @@ impl Selection {
         Some(())
     }
 
-    /// Narrows the store time. Stored times are whole milliseconds, so a value between two of them is rounded up or
-    /// down.
+    /// Narrows the range of store times. Store times are whole milliseconds, so a value between two of them is rounded.
     fn takes_time(&mut self, kind: &str, micros: i64) -> Option<()> {
         let (low, high) = (micros.div_euclid(1000), micros.checked_add(999)?.div_euclid(1000));
         self.times = both(self.times, range(kind, low, high)?);
@@ -194,7 +193,7 @@ impl Selection {
     }
 }
 
-/// Returns the strings of a condition without NULL, which never makes IN (..., NULL) true.
+/// Returns the strings of a condition, without NULL: `IN (..., NULL)` is never true because of NULL.
 fn texts(values: &[Option<Literal>]) -> Option<Vec<String>> {
     values.iter().flatten().map(|value| value.text().map(str::to_owned)).collect()
 }
@@ -203,7 +202,7 @@ fn may_be_null(column: Column) -> bool {
     matches!(column, Column::Tags | Column::Keys | Column::Body | Column::Properties)
 }
 
-/// Returns the sorted values that are also in `before`, if given.
+/// Returns the sorted values of `wanted` that are also in `before`, if `before` is given.
 fn left<T: Ord>(mut wanted: Vec<T>, before: Option<&[T]>) -> Vec<T> {
     wanted.sort_unstable();
     wanted.dedup();
@@ -211,7 +210,8 @@ fn left<T: Ord>(mut wanted: Vec<T>, before: Option<&[T]>) -> Vec<T> {
     wanted
 }
 
-/// Returns the whole numbers that match a comparison. `low` and `high` are the value rounded down and up.
+/// Returns the range of whole numbers that match a comparison with a value; `low` and `high` are this value rounded
+/// down and up.
 fn range(kind: &str, low: i64, high: i64) -> Option<Limits> {
     Some(match kind {
         // for a value between two whole numbers the range is empty
@@ -232,12 +232,12 @@ fn both(before: Limits, bound: Limits) -> Limits {
     (before.0.max(bound.0), end)
 }
 
-/// Whether the tag, written as a tag expression, selects exactly this tag.
+/// Whether the tag, read as a tag expression, selects exactly this tag.
 fn is_one_tag(tag: &str) -> bool {
     tag == crate::request::text::trim(tag) && !matches!(tag, "" | "*") && !tag.contains('|')
 }
 
-/// Warns if a SQL92 expression names a column: SQL92 filters see properties only.
+/// Returns a warning if an SQL92 expression names a column, since SQL92 filters only see properties.
 pub fn column_warning(sql: &str) -> Option<String> {
     let parsed = Sql92::parse(sql).ok()?;
     let column = parsed.properties().find(|name| Column::ALL.iter().any(|column| column.name() == *name))?;

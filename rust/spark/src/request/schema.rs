@@ -43,7 +43,7 @@ pub fn column_of(name: &str) -> Result<Column> {
     })
 }
 
-/// Refuses a schema whose columns differ from the option `columns`.
+/// Refuses a schema whose columns are not those of the option `columns`.
 ///
 /// # Errors
 /// The columns differ.
@@ -53,7 +53,8 @@ pub fn check_agreed(wanted: Option<&[String]>, columns: &[&str]) -> Result<()> {
     Err(Error::argument(format!("schema: expected the columns of the option columns, {wanted}, got {got}")))
 }
 
-/// Returns the columns of a user's schema. Each field is three strings: name, Spark type, and `true` if nullable.
+/// Returns the columns of a user's schema. Each field is three strings: its name, its Spark type, and `true` if it is
+/// nullable.
 ///
 /// # Errors
 /// An unknown column, a type that differs from the column's, a NOT NULL column, or no columns.

@@ -5,13 +5,12 @@
 const PREFIX: &str = "option.";
 /// Property that every table has.
 const PROVIDER: &str = "provider";
-/// The location of a table's files; this source ignores it.
+/// The location of a table's files, which this source ignores.
 const PATH: &str = "path";
-/// Options that say where to read without a path.
+/// Options that name the source of a read that has no path.
 const SOURCES: [&str; 2] = ["nameserver", "storepath"];
 
-/// Removes a table's properties and location from its options. Options that do not come from a table are returned
-/// unchanged.
+/// Removes a table's properties and location from its options. Options that do not come from a table are not changed.
 ///
 /// `is_option` says whether some read or sink has the name, which is in lower case.
 pub fn without_properties(pairs: &[(String, String)], is_option: impl Fn(&str) -> bool) -> Vec<(String, String)> {

@@ -12,7 +12,7 @@ pub fn milliseconds(text: &str) -> Result<i64> {
     named_milliseconds("time", text)
 }
 
-/// Like [`milliseconds`], but errors call the time `name`.
+/// Parses a time like [`milliseconds`], but calls it `name` in errors.
 ///
 /// # Errors
 /// See [`milliseconds`].
@@ -29,8 +29,8 @@ pub fn named_milliseconds(name: &str, text: &str) -> Result<i64> {
     })
 }
 
-/// Refuses numbers that look like seconds, microseconds or nanoseconds of the years 2001 to 2096. Read as milliseconds
-/// they would silently select no messages, or all.
+/// Refuses numbers that look like seconds, microseconds or nanoseconds of the years 2001 to 2096. As milliseconds, they
+/// would silently select no messages, or all.
 fn check_unit(name: &str, number: i64) -> Result<()> {
     let wrong = |unit: &str, milliseconds: i64| {
         let text = format!("expected milliseconds since 1970, got {number}, which are {unit}: write {milliseconds}");
@@ -44,7 +44,7 @@ fn check_unit(name: &str, number: i64) -> Result<()> {
     }
 }
 
-/// Refuses an end before the start; `names` are the options' names for the error.
+/// Refuses an end before the start. Errors call the two options by `names`.
 ///
 /// # Errors
 /// `end` is before `start`.
@@ -138,7 +138,7 @@ fn days_before(year: i64) -> i64 {
     past * 365 + past.div_euclid(4) - past.div_euclid(100) + past.div_euclid(400) - 719_162
 }
 
-/// Returns the microseconds of the day in UTC.
+/// Parses a time of day. Returns its microseconds since midnight, in UTC.
 fn time(text: &[u8]) -> Option<i64> {
     let zone_at = text.iter().position(|b| matches!(b, b'+' | b'-' | b'Z'));
     // many programs print a space before the zone, `09:00:00 +01:00`, and Python accepts it
@@ -164,7 +164,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// Parses `09`, `09:00`, `0900`, `09:00:00` or `090000`, each with an optional fraction behind a point or a comma.
+    /// Parses `09`, `09:00`, `0900`, `09:00:00` or `090000`, each with an optional fraction after a point or a comma.
     fn of(text: &[u8]) -> Option<Self> {
         let mut clock = Self::default();
         let mut has_colons = true;

@@ -1,5 +1,5 @@
-//! Rows of an Arrow record batch, mostly without copies. Copied are only lists of keys, which are joined, and
-//! properties that are not maps.
+//! The rows of an Arrow record batch. Values are not copied, except for lists of keys, which are joined, and properties
+//! that are not maps.
 use super::columns::SinkColumn;
 use super::row::{Keys, Row};
 use crate::error::Result;
@@ -45,7 +45,7 @@ impl ArrowRows {
         self.bytes
     }
 
-    /// Returns a row; `None` behind the last row.
+    /// Returns the row at `index`; `None` after the last row.
     pub fn row(&self, index: usize) -> Option<Row<'_>> {
         if index >= self.count {
             return None;

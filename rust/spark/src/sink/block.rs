@@ -1,17 +1,18 @@
-//! A block of rows that the JVM or Python handed over together.
+//! A block of rows, as the JVM or Python passes them.
 use super::arrow_rows::ArrowRows;
 use super::columns::SinkColumn;
 use super::row::Row;
 
 #[derive(Debug)]
 pub enum Block {
-    /// Rows one behind the other, in the form that the JVM source writes.
+    /// Rows as bytes, in the form that the JVM source writes.
     Fields(Vec<u8>),
     Arrow(ArrowRows),
 }
 
 impl Block {
-    /// Returns the row at a place and the next row's place; `None` if there is no row. The first row is at place 0.
+    /// Returns the row that begins at the position `at`, and the position of the next row; `None` after the last row.
+    /// The first row begins at 0.
     pub fn row(&self, columns: &[SinkColumn], at: usize) -> Option<(Row<'_>, usize)> {
         match self {
             Self::Fields(bytes) => Row::read(columns, bytes.get(at..)?).map(|(row, length)| (row, at + length)),

@@ -23,11 +23,11 @@ pub enum SinkColumn {
     QueueId,
     /// Delay level; 0 or null delivers at once.
     DelayLevel,
-    /// Flag of 32 bits for users, which brokers pass on unchanged.
+    /// The application's 32-bit flag, which brokers pass on unchanged.
     Flag,
 }
 
-/// Name, accepted Spark types and meaning of each column.
+/// The name of each column, the Spark types that it may have, and its meaning.
 const COLUMNS: [(&str, &[&str], SinkColumn); 9] = [
     ("body", &["binary", "string"], SinkColumn::Body),
     ("tags", TEXT, SinkColumn::Tags),

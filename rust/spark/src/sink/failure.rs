@@ -1,9 +1,9 @@
-//! The first failure of a task's threads, and the signal that stops the other threads.
+//! The first failure of a task's threads, and a signal that stops the other threads.
 use crate::error::Error;
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The reason why rows could not be sent. The code is the broker's response code, or -1.
+/// The reason why rows could not be sent. `code` is the broker's response code, or -1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     pub text: String,
@@ -58,7 +58,7 @@ impl Stop {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Waits for `pause`, or until the threads are told to stop. Returns whether they are.
+    /// Waits for `pause`, or until another thread has failed. Returns whether one has failed.
     pub fn wait(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! A bounded queue between two threads, so that rows do not pile up in memory while a broker is slow.
+//! A bounded queue between two threads, so that rows do not fill the memory while a broker is slow.
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,9 +20,9 @@ struct State<T> {
 #[derive(Debug, PartialEq, Eq)]
 pub enum HandoverResult<T> {
     Done,
-    /// The queue stayed full for the whole wait. Returns the item.
+    /// The queue was full during the whole wait. The item is returned.
     Full(T),
-    /// The receiver has stopped; the item is dropped.
+    /// The receiver has stopped. The item is dropped.
     Closed,
 }
 
@@ -31,7 +31,7 @@ impl<T> Handover<T> {
         Self { state: Mutex::new(State { items: VecDeque::new(), is_closed: false }), changed: Condvar::new(), most }
     }
 
-    /// Adds an item; waits up to `wait` for room.
+    /// Adds an item. Waits up to `wait` for room.
     pub fn push(&self, item: T, wait: Duration) -> HandoverResult<T> {
         let until = Instant::now() + wait;
         let mut state = self.lock();
@@ -52,7 +52,7 @@ impl<T> Handover<T> {
         HandoverResult::Done
     }
 
-    /// Returns the next item, and waits for it. `None` once the queue is closed and empty.
+    /// Waits for the next item and returns it. `None` if the queue is closed and empty.
     pub fn take(&self) -> Option<T> {
         let mut state = self.lock();
         loop {

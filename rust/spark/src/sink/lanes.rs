@@ -1,15 +1,15 @@
-//! Threads that work in parallel, each in the order of its own queue.
+//! Threads that work in parallel. Each thread handles the items of its own queue in order.
 use super::failure::{Failure, Stop};
 use super::handover::{ClosedAtEnd, Handover, HandoverResult};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use std::time::Duration;
 
-/// Maximum of items that wait for a thread.
+/// Maximum number of items that wait in front of a thread.
 const WAITING: usize = 2;
 /// Interval at which a waiting thread checks whether another has failed.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// The queues of lanes whose threads are not started yet.
+/// The queues of the threads of a sink, before the threads are started.
 pub struct Lanes<T> {
     queues: Vec<Handover<T>>,
 }
@@ -19,8 +19,8 @@ impl<T: Send> Lanes<T> {
         Self { queues: (0..count.max(1)).map(|_| Handover::new(WAITING)).collect() }
     }
 
-    /// Prepares threads in a scope, which call `work` for each item. After the first failure `work` is not called any
-    /// more.
+    /// Prepares threads that call `work` for each item; a thread starts with its first item. After a failure `work` is
+    /// not called any more.
     pub fn run<'scope, 'env, F>(
         &'env self,
         scope: &'scope Scope<'scope, 'env>,
@@ -48,7 +48,7 @@ where
     T: Send + 'env,
     F: Fn(T) -> Result<(), Failure> + Sync,
 {
-    /// Adds an item to a lane; waits while the lane is full.
+    /// Adds an item to the queue of a thread. Waits while the queue is full.
     ///
     /// # Errors
     /// The first failure of any lane.

@@ -1,4 +1,4 @@
-//! Sends rows of a DataFrame as messages of a topic, each row at least once.
+//! Sends rows of a DataFrame as messages to a topic. Each row is sent at least once.
 //!
 //! ```text
 //! blocks of rows ──► RowBatches ──► parcels ──► lanes ──► brokers

@@ -18,19 +18,19 @@ pub struct SinkOptions {
     pub group: String,
     /// Prefix of topics; empty without a namespace.
     pub namespace: String,
-    /// Maximum of rows in a request.
+    /// Maximum number of rows in a request.
     pub batch_size: usize,
-    /// Maximum of bytes in a request. Brokers have their own limit, 4 MiB by default.
+    /// Maximum number of bytes in a request. Brokers have their own limit, by default 4 MiB.
     pub max_message_size: usize,
     pub send_timeout: Duration,
-    /// Longest time of retries while no broker accepts a request.
+    /// Maximum time for retries while no broker accepts a request.
     pub retry_timeout: Duration,
-    /// Requests that a task has in flight at once.
+    /// Number of requests that a task has in flight at the same time.
     pub in_flight: usize,
 }
 
 impl SinkOptions {
-    /// Parses options, and checks in the driver what would otherwise fail in every task.
+    /// Parses options. Also checks in the driver what would otherwise fail in every task.
     ///
     /// # Errors
     /// An invalid option, a missing name server, one half of an account, an invalid topic or group, or TLS without

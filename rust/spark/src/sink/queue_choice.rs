@@ -1,4 +1,4 @@
-//! Chooses the queue of a request: the queue that its rows name, or the topic's queues in turn.
+//! Chooses the queue of a request: the queue that its rows name, or otherwise each queue of the topic in turn.
 use super::row_batches::Target;
 use rmqfast_client::producer::select_queue;
 use rmqfast_client::puller::Queue;
@@ -13,7 +13,8 @@ pub struct QueueChoice {
 }
 
 impl QueueChoice {
-    /// Starts at a given turn. Tasks start at random turns, since otherwise all would send to the same queue first.
+    /// Starts with the queue at index `turn`. Tasks start at random queues, since otherwise all would send to the same
+    /// queue first.
     pub fn new(turn: usize) -> Self {
         Self { turn }
     }
@@ -23,7 +24,7 @@ impl QueueChoice {
         self.select(queues, None)
     }
 
-    /// Returns the queue for a retry, preferably of another broker than `last`. `None` if all brokers have refused.
+    /// Returns the queue for a retry, if possible of another broker than `last`. `None` if all brokers have refused.
     pub fn again(&mut self, queues: Vec<Queue>, last: &Queue, refused_by: &HashSet<String>) -> Option<Queue> {
         let left: Vec<Queue> = queues.into_iter().filter(|queue| !refused_by.contains(&*queue.broker_name)).collect();
         self.select(&left, Some(&last.broker_name)).cloned()

@@ -1,4 +1,4 @@
-//! A row that the JVM source passes as bytes, field by field.
+//! A row of a DataFrame, as the JVM source passes it: bytes, field by field.
 //!
 //! ```text
 //! text or bytes  int32 length, bytes          array  int32 count, texts
@@ -9,7 +9,7 @@
 use super::columns::SinkColumn;
 use rmqfast_client::send::BatchRow;
 
-/// A name and its value.
+/// A property's name and value.
 pub type Property<'a> = (&'a [u8], Option<&'a [u8]>);
 
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct Row<'a> {
     pub queue_id: Option<i64>,
     /// Delay level; 0 or null delivers at once.
     pub delay_level: Option<i64>,
-    /// Flag of 32 bits for users.
+    /// The application's 32-bit flag.
     pub flag: Option<i64>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Fields<'a> {
         Some(field)
     }
 
-    /// Reads a length or a count; the inner `None` stands for null.
+    /// Reads a length or a count. The inner `None` means null.
     fn count(&mut self) -> Option<Option<usize>> {
         let head = i32::from_ne_bytes(*self.take(4)?.first_chunk()?);
         if head == -1 { Some(None) } else { Some(Some(usize::try_from(head).ok()?)) }

@@ -1,4 +1,4 @@
-//! Collects rows by target into requests. The requests keep the order of each target's rows.
+//! Collects rows into requests, separately for each target. The rows of a target keep their order.
 use super::block::Block;
 use super::columns::SinkColumn;
 use super::options::SinkOptions;
@@ -7,10 +7,11 @@ use rmqfast_client::send::{Batch, BatchOptions, Properties, UniqueIds, compresse
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Size from which on a body that is sent alone is compressed: the default of `compressMsgBodyOverHowmuch`.
+/// A body that is sent alone is compressed if it has at least this size. Same as Java's default
+/// `compressMsgBodyOverHowmuch`.
 const COMPRESS_OVER: usize = 4096;
 
-/// Destination and delay of rows. The sink chooses the broker and the queue if they are `None`.
+/// The destination and delay of rows. If broker or queue is `None`, the sink chooses it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Target {
     /// Topic without its namespace.
@@ -21,42 +22,42 @@ pub struct Target {
     pub delay_level: i64,
 }
 
-/// The place of a row in its block.
+/// The location of a row in its block.
 #[derive(Clone, Debug)]
 pub struct RowPlace {
     pub block: Arc<Block>,
-    /// Place in the block; see [`Block::row`].
+    /// Position of the row in the block; see [`Block::row`].
     pub at: usize,
-    /// Number of the row in its partition, from 0.
+    /// Number of the row in its partition, starting with 0.
     pub number: u64,
 }
 
 impl RowPlace {
-    /// Reads the row again.
+    /// Reads the row from its block again.
     pub fn row(&self, columns: &[SinkColumn]) -> Row<'_> {
         // never fails, since the row was read before
         self.block.row(columns, self.at).map(|(row, _)| row).unwrap_or_default()
     }
 }
 
-/// A request without its queue.
+/// A request for which no queue is chosen yet.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub body: Vec<u8>,
     pub properties: String,
     pub sys_flag: i32,
-    /// Flag of 32 bits for users.
+    /// The application's 32-bit flag.
     pub flag: i32,
     pub born_timestamp: i64,
     /// Whether the body holds a batch of messages.
     pub is_batch: bool,
 }
 
-/// Rows of one target and the request that contains them.
+/// Rows of one target, and the request that contains them.
 #[derive(Clone, Debug)]
 pub struct Parcel {
     pub target: Arc<Target>,
-    /// The rows, for error texts, and to split the request.
+    /// The rows, to name them in errors and to split the request.
     pub rows: Vec<RowPlace>,
     pub request: Request,
 }
@@ -73,7 +74,7 @@ pub struct RowBatches<'a> {
     options: &'a SinkOptions,
     batch_options: BatchOptions<'a>,
     has_targets: bool,
-    /// Index in `open` by the bytes of a target.
+    /// Index in `open` of each target, by the target's bytes.
     places: HashMap<Vec<u8>, usize>,
     open: Vec<Open>,
     key: Vec<u8>,
@@ -102,7 +103,7 @@ impl<'a> RowBatches<'a> {
         Self { options, batch_options, has_targets, places: HashMap::new(), open: Vec::new(), key: Vec::new() }
     }
 
-    /// Adds a row. Returns a request that became full, or the request of a row that is sent alone.
+    /// Adds a row. Returns a request if one became full, or if the row is sent alone.
     ///
     /// # Errors
     /// The row is invalid.
@@ -134,7 +135,7 @@ impl<'a> RowBatches<'a> {
         Ok(full)
     }
 
-    /// Returns the requests of all waiting rows, ordered by each target's first row.
+    /// Returns the requests of all collected rows. The target whose first row came first is the first.
     pub fn flush(&mut self, now_ms: i64) -> Vec<Parcel> {
         self.places.clear();
         self.open.drain(..).filter_map(|mut open| open.take(now_ms)).collect()
@@ -174,7 +175,7 @@ impl<'a> RowBatches<'a> {
 }
 
 impl Open {
-    /// Takes the request of the collected rows; `None` if there are no rows.
+    /// Builds the request of the collected rows; `None` if there are no rows.
     fn take(&mut self, now_ms: i64) -> Option<Parcel> {
         let Batch { body, rows, .. } = std::mem::take(&mut self.batch);
         // the next request will have a similar size

@@ -1,4 +1,4 @@
-//! Formats a row for an error: its number, and its columns in Python's notation, shortened.
+//! Formats a row for an error: its number and its columns, in Python's notation and shortened.
 use super::row::{Keys, Property, Row};
 use super::row_batches::Target;
 use crate::request::text::{quote, quote_bytes};

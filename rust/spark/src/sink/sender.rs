@@ -56,7 +56,7 @@ struct KnownQueues {
     since: Instant,
 }
 
-/// Checks in the driver that messages of the option `topic` can be sent.
+/// Checks in the driver that messages can be sent to the topic of the option `topic`.
 ///
 /// # Errors
 /// The topic does not exist and no broker would create it, or no name server answers. Also if there is a column
@@ -79,7 +79,7 @@ pub fn check_topic(options: SinkOptions, columns: &[SinkColumn], ids: &'static U
 }
 
 impl Sender {
-    /// Creates a sender without a request; `partition` is for error texts.
+    /// Creates a sender; sends nothing yet. `partition` is the number that errors mention.
     ///
     /// # Errors
     /// There is no name server.
@@ -114,7 +114,7 @@ impl Sender {
         log.take()
     }
 
-    /// Returns the queue to try first. Waits for name servers that do not answer.
+    /// Returns the queue to try first. Waits while no name server answers.
     ///
     /// # Errors
     /// The topic or the queue does not exist, or no name server answers in time.
@@ -181,7 +181,7 @@ impl Sender {
         Failure { text: format!("partition {partition}, {row}{rest}: {text}"), code: code_of(error) }
     }
 
-    /// Waits before the next try, or fails if the time is over.
+    /// Waits before the next attempt, or fails if the time for retries is over.
     fn wait(
         &self,
         target: &Target,
@@ -225,7 +225,8 @@ impl Sender {
         })
     }
 
-    /// Splits a request that is too large into halves, down to the single row that is too large.
+    /// Splits a request that is too large in two, again and again if needed, until only the row that is too large
+    /// fails.
     fn send_halves(&self, parcel: &Parcel, queue: &Queue) -> Result<(), Failure> {
         // rounded up, so that there are two parts and not a third part of one row
         let half = parcel.rows.len().div_ceil(2);
@@ -241,7 +242,7 @@ impl Sender {
         parts.iter().try_for_each(|part| self.send(part, queue))
     }
 
-    /// Returns the queues that match a target. If `is_new`, a name server is asked again.
+    /// Returns the queues that match a target. With `is_new`, a name server is asked again.
     fn queues(&self, target: &Target, is_new: bool) -> Result<Vec<Queue>, ClientError> {
         let topic = target.topic.as_deref().filter(|topic| !topic.is_empty());
         let topic = topic.ok_or_else(|| refused("expected a topic, got null"))?;
@@ -303,12 +304,12 @@ impl Sender {
         Ok(queues)
     }
 
-    /// Returns the route of a topic that does not exist yet. Brokers create the topic with its first message.
+    /// Returns the route for a topic that does not exist yet. Brokers create the topic with its first message.
     fn new_route(&self) -> Result<RouteData, ClientError> {
         Ok(self.cluster.route_data(DEFAULT_TOPIC, self.cluster.interrupt())?.for_new_topic(DEFAULT_QUEUES))
     }
 
-    /// Sends a request once. Returns whether the broker stored it with its full durability.
+    /// Sends a request once. Returns whether the broker confirmed the requested flush and copy to a slave.
     fn ask(&self, request: &Request, queue: &Queue) -> Result<bool, ClientError> {
         let address = self.address_of(queue)?;
         // a failed heartbeat is ignored: the send fails, too, and reports the reason

@@ -1,4 +1,4 @@
-//! Sends the rows of a partition in the background. The caller hands over blocks of rows and never waits long.
+//! Sends the rows of a partition in the background, so that a caller with blocks of rows never waits for long.
 use super::block::Block;
 use super::columns::SinkColumn;
 use super::failure::Failure;
@@ -21,14 +21,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Blocks that may wait for the sending thread.
+/// Maximum number of blocks that wait for the sending thread.
 const WAITING: usize = 2;
-/// Bytes after which rows of rare targets are sent although their request is not full. Until then they keep their
-/// blocks in memory.
+/// Number of bytes after which all collected rows are sent, even in requests that are not full. Rows of a rare target
+/// would otherwise keep their blocks in memory.
 const FLUSHED_AT: usize = 4 << 20;
 
-/// Start of the current month and of the next in local time, in milliseconds. Message ids count from the start of a
-/// month.
+/// Start of the current month and of the next month in local time, in milliseconds. Message ids count from the start of
+/// a month.
 pub type Month = (i64, i64);
 
 /// Sends the rows of a partition. Dropping the writer stops it.
@@ -37,12 +37,12 @@ pub struct TopicWriter {
     inbox: Arc<Handover<Block>>,
     thread: Option<JoinHandle<()>>,
     end: Receiver<Result<Written, Failure>>,
-    /// A block for which the queue had no room.
+    /// A block that did not fit into the queue.
     waiting: Option<Block>,
 }
 
 impl TopicWriter {
-    /// Starts the sending thread, without a request. `partition` is for error texts.
+    /// Starts the sending thread. `partition` is the number that errors mention.
     ///
     /// If `prompt`, the rows of a block are sent at once, without waiting for more rows of the same target.
     ///
@@ -67,8 +67,8 @@ impl TopicWriter {
         Ok(Self { sender, inbox, thread: Some(thread), end, waiting: None })
     }
 
-    /// Hands a block over; waits for room up to `wait`. Returns `false` if there was no room: then call
-    /// [`push_waiting`](Self::push_waiting).
+    /// Passes a block to the sending thread. Waits up to `wait` for room. If it returns `false`, call
+    /// [`push_waiting`](Self::push_waiting) to try again.
     ///
     /// # Errors
     /// A row of this block or of an earlier block cannot be sent.
@@ -77,7 +77,7 @@ impl TopicWriter {
         self.push_waiting(wait)
     }
 
-    /// Hands over the block that found no room before. Returns whether there was room now.
+    /// Tries again to pass on the block for which there was no room. Returns whether there was room now.
     ///
     /// # Errors
     /// See [`push`](Self::push).
@@ -97,7 +97,8 @@ impl TopicWriter {
         }
     }
 
-    /// Waits up to `wait` until all rows are stored; `None` if they are not yet. `push` must not be called afterwards.
+    /// Waits up to `wait` until all rows are stored. `None` if they are not stored yet. `push` must not be called any
+    /// more.
     ///
     /// # Errors
     /// See [`push`](Self::push).
@@ -114,7 +115,7 @@ impl TopicWriter {
         &self.sender.columns
     }
 
-    /// Returns log lines since the last call: retries, and name servers that do not answer.
+    /// Returns the log lines since the last call, about retries and about name servers that do not answer.
     pub fn take_log(&self) -> Vec<(Level, String)> {
         self.sender.take_log()
     }
@@ -168,7 +169,7 @@ fn send_blocks(sender: &Sender, blocks: &Handover<Block>, at_end: &SyncSender<Re
     let _ = at_end.send(sent.map(|()| sender.written()));
 }
 
-/// Distributes requests to lanes.
+/// Passes each request to the lane of its queue.
 struct Feed<'scope, 'env, F> {
     sender: &'env Sender,
     lanes: Running<'scope, 'env, (Parcel, Queue), F>,

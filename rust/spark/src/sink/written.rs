@@ -17,7 +17,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Returns the counts in the order of the fields.
+    /// Returns the counts, in the order of the fields.
     pub fn counts(&self) -> [u64; 5] {
         [self.rows, self.bytes, self.batches, self.retries, self.less_safe]
     }

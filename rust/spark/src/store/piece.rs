@@ -3,7 +3,7 @@ use crate::error::{Error, Result};
 use rmqfast_store::scan::{Piece, Way};
 use serde_json::Value;
 
-/// Serializes the piece; driver and tasks pass the bytes on without reading them.
+/// Serializes the piece. Driver and tasks pass the bytes on without parsing them.
 pub fn to_bytes(piece: &Piece) -> Vec<u8> {
     encode(&to_json(piece))
 }
@@ -33,24 +33,24 @@ pub fn of_json(json: Value) -> serde_json::Result<Piece> {
 
 /// Approximate bytes of the commit log in a piece, unless the option `partitionBytes` is given.
 pub const PIECE_BYTES: u64 = 256 << 20;
-/// Starting a Python worker takes long. If there are more tasks for each core than this, pieces grow, up to `LARGEST`
-/// times.
+/// Maximum number of tasks per core. If there are more, pieces become larger, up to `LARGEST` times, because starting a
+/// Python worker takes long.
 const TASKS_PER_CORE: u64 = 4;
 const LARGEST: u64 = 4;
 
 /// Limits for cutting a read into pieces. `None` means no limit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cut {
-    /// Minimum of pieces, as far as the log can be cut.
+    /// Minimum number of pieces, as far as the log can be cut.
     pub least: Option<u64>,
     /// Approximate bytes of a piece.
     pub bytes: Option<u64>,
-    /// Cores that run Python workers; `None` if tasks start without a worker, or the number is unknown.
+    /// Number of cores that run Python workers; `None` if tasks need no Python worker, or if the number is unknown.
     pub worker_cores: Option<u64>,
 }
 
 impl Cut {
-    /// Cuts a read into pieces. `plan` returns the pieces for a number of bytes each.
+    /// Cuts a read into pieces. `plan` returns the pieces for a given number of bytes per piece.
     ///
     /// # Errors
     /// See `plan`.
@@ -105,7 +105,7 @@ pub fn decode(bytes: &[u8]) -> Result<Value> {
     }
 }
 
-/// The error for bytes that are not a piece of the expected kind.
+/// Returns the error for bytes that are not a piece of the expected kind.
 pub fn malformed_piece(error: serde_json::Error) -> Error {
     Error::argument(format!("piece: {error}"))
 }

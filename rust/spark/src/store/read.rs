@@ -1,4 +1,4 @@
-//! A batch read of a store, and the pieces that tasks read in parallel.
+//! A batch read of a store. Tasks read its pieces in parallel.
 use crate::error::{Error, Result};
 use crate::request::offsets::{StoreOffsets, bounds_text};
 use crate::request::options::{Kind, Options, Pairs, replace_options};
@@ -21,15 +21,15 @@ pub struct StoreRead {
     pub path: PathBuf,
     /// Selects messages and columns.
     pub request: ScanRequest,
-    /// Whether damage fails the task; otherwise it is logged.
+    /// Whether damage fails the task. Otherwise damage is logged.
     pub fail_on_damage: bool,
-    /// Topic that a filter selected in a read of all topics.
+    /// The topic that a filter selects, if the options select all topics.
     pub only_topic: Option<String>,
     /// Whether no message can match the filters.
     pub is_empty: bool,
     commit_log_dirs: Vec<PathBuf>,
     cut: Cut,
-    /// First and last position in the log when the read was resolved; `u64::MAX` if unknown.
+    /// The begin and the end of the log at the time when the read was resolved; `u64::MAX` if unknown.
     log_range: (u64, u64),
 }
 
@@ -50,7 +50,7 @@ impl StoreRead {
         Ok(Self::without_bounds(options, columns)?.within(&StoreOffsets::of(options)?))
     }
 
-    /// Builds a read of all offsets. Streams use it, since their pieces are parts of the log.
+    /// Builds a read that ignores offsets. Streams use it, because their pieces are parts of the log.
     ///
     /// # Errors
     /// An expression that does not parse, or a path that is not a local directory's.
@@ -71,12 +71,12 @@ impl StoreRead {
         })
     }
 
-    /// Approximate bytes of the commit log in a piece.
+    /// Returns the approximate bytes of the commit log in a piece.
     pub fn piece_bytes(&self) -> u64 {
         self.cut.bytes.unwrap_or(PIECE_BYTES)
     }
 
-    /// Applies the offset bounds that [`resolve`] wrote, without opening the store.
+    /// Applies offset bounds that [`resolve`] wrote, without opening the store.
     fn within(mut self, offsets: &StoreOffsets) -> Self {
         let bound = |(known, offsets): (bool, _)| known.then_some(OffsetBound::ByQueue(offsets));
         // after `resolve` the bounds are numbers; a queue without a bound is read to its end
@@ -127,7 +127,8 @@ impl StoreRead {
         }
     }
 
-    /// Opens the store anew, so that new files are seen. The driver does it to plan, each task to read.
+    /// Opens the store again, so that new files are seen. Called in the driver for planning, and in each task for
+    /// reading.
     ///
     /// # Errors
     /// The directory is not a store, or not one of a supported kind.
@@ -137,8 +138,8 @@ impl StoreRead {
         Ok(MessageStore::open(&self.path, &options)?)
     }
 
-    /// Cuts the read into pieces in the order of the log, for `cores` cores. Each piece is one task, and together they
-    /// give each message once.
+    /// Cuts the read into pieces in the order of the log, for `cores` cores. Each piece is read by one task; together
+    /// they contain each message once.
     ///
     /// # Errors
     /// The store does not have the topic, or cannot be read.
@@ -150,7 +151,7 @@ impl StoreRead {
         self.cut.pieces(|bytes| self.plan(&store, bytes, cores))
     }
 
-    /// Counts messages from the consume queues alone. `None` if messages must be read.
+    /// Counts messages with the consume queues alone. `None` if the count needs the messages themselves.
     ///
     /// # Errors
     /// See [`partitions`](Self::partitions).
@@ -181,7 +182,7 @@ impl StoreRead {
         Ok([before].into_iter().chain(pieces).chain([behind]).collect())
     }
 
-    /// Returns the end of the log if the log shrank since the read was resolved, else `u64::MAX`.
+    /// Returns the end of the log if it has become shorter since the read was resolved, otherwise `u64::MAX`.
     fn lost_from(&self, store: &MessageStore) -> u64 {
         let (end, asked) = (store.log().segments().end(), self.log_range.1);
         if asked != u64::MAX && end < asked { end } else { u64::MAX }
@@ -224,7 +225,7 @@ pub fn check_io(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Makes a directory absolute, since executors have other working directories. Links are kept.
+/// Makes a path absolute, since executors have other working directories. Symbolic links are kept.
 pub(crate) fn local(option: &str, text: &str) -> Result<PathBuf> {
     let path = local_path(OsStr::new(text)).map_err(|expected| {
         let got = quote(text);
@@ -236,8 +237,8 @@ pub(crate) fn local(option: &str, text: &str) -> Result<PathBuf> {
 
 const MOST_LISTED: usize = 20;
 
-/// Returns the part of a piece that the log still has, and the parts that it lost. A broker may delete its oldest files
-/// while a job waits.
+/// Returns the part of a piece that the log still has, and the parts that are lost. A broker may delete its oldest
+/// files while a job waits.
 pub fn present_part(store: &MessageStore, piece: Piece) -> (Piece, Vec<Damage>) {
     let segments = store.log().segments();
     let (first, last) = (segments.start(), segments.end());

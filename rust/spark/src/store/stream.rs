@@ -19,7 +19,7 @@ use std::time::Duration;
 const STEP: usize = 256;
 /// The form of a stream's offset, shown in errors.
 const POSITION: &str = r#"{"log": 123}"#;
-/// Bytes that are read first of a record.
+/// Number of bytes of a record that are read first.
 const HEAD: usize = 4096;
 /// Pause before the log's end is read again.
 const LOOK: Duration = Duration::from_millis(50);
@@ -33,9 +33,9 @@ pub struct StoreStream {
     begin: Start,
     max_bytes: Option<u64>,
     target: Option<u64>,
-    /// The end of the log that was seen last.
+    /// The end of the log when it was last read.
     last: Option<u64>,
-    /// Start and end of the last batch, which are known to be boundaries of records.
+    /// Start and end of the last batch. A record is known to begin at each.
     known: Option<(u64, u64)>,
     is_strict: bool,
     log: Log,
@@ -64,7 +64,7 @@ impl StoreStream {
         position(&self.read.open()?, start)
     }
 
-    /// Checks that a record begins at the stream's position. If not, the position belongs to another log, and arbitrary
+    /// Checks that a record begins at the stream's position. Otherwise the position is of another log, and wrong
     /// messages would be read.
     fn check_place(&mut self, store: &MessageStore, place: u64) -> Result<()> {
         // messages that retention removed are reported by the task that misses them
@@ -81,7 +81,7 @@ impl StoreStream {
         self.lose(&text)
     }
 
-    /// Returns a position about `most` bytes behind `start`, at the end of a message.
+    /// Returns the end of a message, about `most` bytes after `start`.
     fn behind(&self, store: &MessageStore, start: u64, most: u64, end: u64) -> Result<u64> {
         let mut interrupt = || (self.interrupt)().map_err(|_| rmqfast_store::Error::Interrupted);
         let request = ScanRequest { columns: vec![Column::QueueOffset], batch_rows: STEP, ..ScanRequest::default() };

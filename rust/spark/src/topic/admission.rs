@@ -1,4 +1,5 @@
-//! Decides the end of a topic stream's next batch. The functions work on values only; the time is an argument, too.
+//! Decides where a topic stream's next batch ends. The functions only compute with their arguments; even the time is an
+//! argument.
 //!
 //! A queue that appears while the stream runs joins the offsets at its first message and is read from the next batch
 //! on. So a batch is fully described by two offsets, and running it again reads the same messages.
@@ -13,12 +14,12 @@ use rmqfast_client::puller::Queue;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// The first offset of each queue and the offset behind its last.
+/// The first offset of each queue, and the offset after its last message.
 pub type StreamBounds = BTreeMap<Queue, Bounds>;
 
 const NEXT_STEP: &str = "failOnDataLoss=false goes on with what is there; a new checkpointLocation begins anew";
 
-/// State of a stream between batches.
+/// The state of a stream between its batches.
 #[derive(Debug)]
 pub struct Admission {
     /// Name of the read in log lines.
@@ -27,13 +28,13 @@ pub struct Admission {
     is_strict: bool,
     last_batch: Duration,
     shorter_since: BTreeMap<Queue, Duration>,
-    /// Losses that were logged. Every trigger finds them again, and each is logged once.
+    /// Losses that were already logged. Every trigger finds them again, but each loss is logged once.
     told: BTreeSet<(Queue, i64)>,
 }
 
 impl Admission {
-    /// Creates the state at time 0. A slave's queue may end before the stream's offset for as long as `patience`. A
-    /// loss is an error if `is_strict`.
+    /// Creates the state at time 0. With `is_strict`, a loss is an error. If a slave's queue ends before the stream's
+    /// offset, the slave may be behind, and the stream waits up to `patience`.
     pub fn new(topics: String, patience: Duration, is_strict: bool) -> Self {
         Self {
             topics,
@@ -45,8 +46,8 @@ impl Admission {
         }
     }
 
-    /// Returns the end of the batch that begins at `start`; equal to `start` while the stream waits for more messages.
-    /// `breaks` are queues that are missing in `bounds`.
+    /// Returns the end of the batch that begins at `start`. It equals `start` while the stream waits for more messages.
+    /// `breaks` are queues that `bounds` does not contain.
     ///
     /// # Errors
     /// The stream is strict, and messages have expired or a queue does not continue at the stream's offset.
@@ -78,8 +79,8 @@ impl Admission {
         Ok(end)
     }
 
-    /// Returns next offsets of queues that do not continue at the stream's offset. If only a slave answered, its queue
-    /// may just lag; the stream waits for it up to `patience`.
+    /// Returns where to continue in queues that do not continue at the stream's offset. If only a slave answered, its
+    /// queue may be behind, so the stream first waits up to `patience`.
     ///
     /// # Errors
     /// There is such a queue, and the stream is strict.
@@ -104,7 +105,7 @@ impl Admission {
         Ok(next_offsets)
     }
 
-    /// Returns next offsets of queues whose topic was deleted and created again during a batch.
+    /// Returns where to continue in queues whose topic was deleted and created again during a batch.
     ///
     /// # Errors
     /// There is such a queue, and the stream is strict.
@@ -118,7 +119,7 @@ impl Admission {
         Ok(next_offsets)
     }
 
-    /// Logs queues that do not continue at the start of a batch that was planned by an earlier run.
+    /// Logs queues that do not continue at the start of a batch. An earlier run of the query planned this batch.
     ///
     /// # Errors
     /// There is such a queue, and the stream is strict.
@@ -130,7 +131,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Logs a queue that the topic no longer has, although a batch reads it from the first offset to the second.
+    /// Logs that a batch reads a queue between two offsets, but the topic no longer has this queue.
     ///
     /// # Errors
     /// The stream is strict.
@@ -142,7 +143,7 @@ impl Admission {
         Ok(())
     }
 
-    /// Logs a batch that ends behind the end of its queue.
+    /// Logs that a batch ends after the end of its queue.
     ///
     /// # Errors
     /// The stream is strict.
@@ -176,7 +177,7 @@ pub fn place(Queue { topic, broker_name, queue_id }: &Queue) -> String {
     format!("topic {topic}, broker {broker_name}, queue {queue_id}")
 }
 
-/// A queue whose messages at the stream's offset have expired, with the first offset that is left.
+/// A queue whose messages at the stream's offset have expired, and the first offset that it still has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Gap {
     queue: Queue,
@@ -184,19 +185,19 @@ struct Gap {
     edge: i64,
 }
 
-/// The end of a batch, as the queues' bounds alone suggest it.
+/// The end of a batch, computed only from the bounds of the queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct NextEnd {
     end: StreamOffsets,
-    /// Backlog of all queues, before the batch.
+    /// Total backlog before the batch.
     waiting: i64,
-    /// Queues whose next messages retention has deleted.
+    /// Queues whose next messages were removed by retention.
     expired: Vec<Gap>,
 }
 
 impl NextEnd {
-    /// Computes the end of the batch that begins at `start` and takes `most` messages. A queue that is missing in
-    /// `bounds` stays at its offset because its broker does not answer.
+    /// Computes the end of the batch that begins at `start` and takes `most` messages. A queue that is not in `bounds`
+    /// stays at its offset, because its broker does not answer.
     fn of(start: &StreamOffsets, bounds: &StreamBounds, most: Option<i64>) -> Self {
         let mut batch = Self { end: start.clone(), ..Self::default() };
         let (mut begins, mut waiting) = (Vec::new(), Vec::new());

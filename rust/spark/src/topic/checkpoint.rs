@@ -1,5 +1,5 @@
-//! Offsets in a checkpoint, as JSON. Spark compares offsets as strings, so each position must have exactly one string:
-//! the output of Python's `json.dumps`, from both the Python and the JVM source.
+//! The offsets in a checkpoint, as JSON. Spark compares offsets as strings, so each position must have exactly one
+//! form. It is that of Python's `json.dumps`, in the Python and in the JVM source.
 use crate::error::{Error, Result};
 use crate::request::offsets::{FORM, checkpoint_json, foreign};
 use crate::request::text::{json_quoted, quote};
@@ -22,7 +22,7 @@ pub struct TopicPosition {
 }
 
 impl TopicPosition {
-    /// Parses a position. Only a stream of a topic pattern may have no offsets.
+    /// Parses a position. Offsets may only be missing if topics are selected by a pattern.
     ///
     /// # Errors
     /// See [`topic_offsets`]. Also a string without offsets.
@@ -49,14 +49,14 @@ impl TopicPosition {
         Ok(Self { offsets, stored })
     }
 
-    /// Moves a queue to an offset; `stored` is the store time of the message before it, if known.
+    /// Sets the next offset of a queue; `stored` is the store time of the message before this offset, if known.
     pub fn place(&mut self, queue: &Queue, offset: i64, stored: Option<i64>) {
         self.offsets.insert(queue.clone(), offset);
         self.stored.remove(queue);
         self.stored.extend(stored.map(|time| (queue.clone(), time)));
     }
 
-    /// Adds the queues of another position and overwrites equal queues.
+    /// Adds the queues of another position. Queues of both get the other's values.
     pub fn extend(&mut self, other: Self) {
         self.offsets.extend(other.offsets);
         self.stored.extend(other.stored);

@@ -1,4 +1,5 @@
-//! Decides whether a stream's queues are still the queues that it has read. The functions work on values only.
+//! Decides whether the queues of a stream are still the ones that it has read. The functions only compute with their
+//! arguments.
 //!
 //! A topic that was deleted and created again has other messages at the same offsets. So does a broker that lost its
 //! last messages and took new ones. Two facts reveal this: a master's queue ends before the stream's offset, or the
@@ -19,7 +20,7 @@ pub struct Break {
     pub what: String,
     /// The offset to continue at if messages may be lost.
     pub next: i64,
-    /// Whether a master reported it. A slave may only lag.
+    /// Whether a master reported this. A slave may just be behind.
     pub is_certain: bool,
 }
 
@@ -36,7 +37,7 @@ pub fn find_ended(position: &TopicPosition, states: &StreamStates) -> Vec<Break>
     ended.collect()
 }
 
-/// Returns the queues with unread messages that the topic no longer has because its number of queues was reduced.
+/// Returns queues that have unread messages but no longer exist, because the topic's number of queues was reduced.
 pub fn withdrawn(position: &TopicPosition, states: &StreamStates) -> Vec<Break> {
     let unread = states.iter().filter_map(|(queue, state)| {
         let (offset, last) = (*position.offsets.get(queue)?, state.bounds.1);
@@ -50,8 +51,8 @@ pub fn withdrawn(position: &TopicPosition, states: &StreamStates) -> Vec<Break> 
     unread.chain(find_ended(position, states)).collect()
 }
 
-/// Returns the offset of the last read message of each queue for which the bounds do not show whether that message is
-/// still there.
+/// Returns the queues for which the bounds do not show whether the last message that was read is still there, each with
+/// this message's offset.
 pub fn doubtful(position: &TopicPosition, states: &StreamStates) -> Vec<(Queue, i64)> {
     let doubtful = position.stored.iter().filter_map(|(queue, stored)| {
         let (offset, state) = (*position.offsets.get(queue)?, states.get(queue)?);
@@ -64,8 +65,8 @@ pub fn doubtful(position: &TopicPosition, states: &StreamStates) -> Vec<(Queue, 
     doubtful.collect()
 }
 
-/// Returns the queues that have another message in place of the last one that was read. `found` has the messages at the
-/// places of [`doubtful`].
+/// Returns the queues in which the last message that was read was replaced by another message. `found` contains the
+/// messages at the offsets that [`doubtful`] returned.
 pub fn find_replaced(
     position: &TopicPosition,
     states: &StreamStates,
@@ -85,8 +86,8 @@ pub fn find_replaced(
     replaced.collect()
 }
 
-/// Returns the queues that no longer have the first message that a batch read. `first` is the position behind these
-/// messages; `found` has the messages at the places of [`doubtful`].
+/// Returns the queues that no longer have the first message of a batch. `first` is the position after these messages;
+/// `found` contains the messages at the offsets that [`doubtful`] returned.
 pub fn begun_anew(
     first: &TopicPosition,
     states: &StreamStates,

@@ -1,20 +1,21 @@
-//! Measures a query's backlog in offsets and seconds, from the ends of queues that the stream has fetched anyway.
+//! Measures how far a query is behind, in offsets and seconds. It uses the ends of queues that the stream fetches
+//! anyway.
 use crate::topic::admission::StreamBounds;
 use crate::topic::checkpoint::StreamOffsets;
 use rmqfast_client::puller::Queue;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Maximum of end offsets that are kept for a queue.
+/// Maximum number of end offsets that are kept for a queue.
 const KEPT: usize = 64;
 
-/// The ends of queues that a stream has seen.
+/// The end offsets of queues, as a stream has seen them over time.
 #[derive(Debug, Default)]
 pub struct Lag {
     queues: BTreeMap<Queue, Ends>,
 }
 
-/// A queue's last known end, and earlier ends with the time at which each was first seen.
+/// The last known end of a queue, and earlier ends with the time at which each was first seen.
 #[derive(Debug, Default)]
 struct Ends {
     last: i64,
@@ -29,7 +30,7 @@ impl Lag {
         }
     }
 
-    /// Drops ends that the query has read; only unread ends are needed to tell the lag in seconds.
+    /// Drops ends that the query has already read, since only unread ends are needed for the lag in seconds.
     pub fn forget(&mut self, consumed: &StreamOffsets) {
         for (queue, offset) in consumed {
             if let Some(ends) = self.queues.get_mut(queue) {
@@ -43,7 +44,7 @@ impl Lag {
         self.queues.iter().map(|(queue, ends)| (queue.clone(), ends.last)).collect()
     }
 
-    /// Returns the lag of a query that has read up to `consumed`; empty if none of its queues is known.
+    /// Returns how far a query that has read up to `consumed` is behind; empty if its queues are unknown.
     ///
     /// Source: Spark's `KafkaMicroBatchStream.metrics`, for the first three names.
     pub fn metrics(&self, consumed: &StreamOffsets, now: Duration) -> Vec<(String, String)> {

@@ -11,7 +11,7 @@ use std::fmt::Write;
 
 pub type ByTopic = Vec<(String, ByBroker)>;
 
-/// Offsets by broker and queue. The broker `*` stands for all brokers that are not named.
+/// Offsets by broker and queue. The broker name `*` stands for all brokers that are not named.
 pub type ByBroker = Vec<(String, ByQueue)>;
 
 /// Advice for an offset that a queue does not have.
@@ -62,7 +62,7 @@ fn by_broker(name: &str, brokers: &Value) -> Result<ByBroker> {
     by_broker.map(|(broker, queues)| Ok((broker.clone(), by_queue(name, queues)?))).collect()
 }
 
-/// Returns the offset of each queue, in their order, and warnings.
+/// Returns the offset of each queue, in the order of `queues`, and warnings.
 ///
 /// A queue that is not named begins at its first message, or ends behind its last. Offsets outside a queue become the
 /// nearest offset that it has, with a warning.
@@ -109,8 +109,8 @@ pub fn resolve(
     Ok((resolved, warnings))
 }
 
-/// Refuses a start offset behind the end offset of the same queue, which would silently read nothing. -1 and -2 are not
-/// compared.
+/// Refuses a start offset that is larger than the end offset of the same queue, which would silently read nothing. -1
+/// and -2 are not compared.
 ///
 /// # Errors
 /// There is such a queue.
@@ -130,7 +130,8 @@ pub fn check_order(start: &Offsets<ByTopic>, end: &Offsets<ByTopic>, queues: &[(
     Ok(())
 }
 
-/// Returns the offset that is named for a queue. Offsets of a broker replace all those of `*`.
+/// Returns the offset that the option gives for a queue. If the option names the queue's broker, the entry `*` is
+/// ignored.
 fn named_offset(by_topic: &ByTopic, queue: &Queue) -> Option<i64> {
     let (_, by_broker) = by_topic.iter().find(|(topic, _)| *topic == queue.topic)?;
     let of_broker = |wanted: &str| by_broker.iter().find(|(broker, _)| broker == wanted);
@@ -177,14 +178,13 @@ fn or_none(names: impl Iterator<Item = String>) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// Store time in milliseconds of the message before a stream's offset, by queue, where known.
+/// The store time in milliseconds of the message before the stream's offset, by queue. Unknown times are left out.
 pub type StoreTimes = BTreeMap<Queue, i64>;
 
 /// Separates the broker's name from its times.
 const MARK: &str = " stored ";
 
-/// Formats the name of the JSON member with the store times of a broker: `broker-a stored 0:1700000000000
-/// 1:1700000000001`.
+/// Formats the JSON key with the store times of a broker's queues: `broker-a stored 0:1700000000000 1:1700000000001`.
 pub fn member_name(broker_name: &str, times: impl IntoIterator<Item = (i32, i64)>) -> String {
     let mut name = format!("{broker_name}{MARK}");
     for (number, (queue_id, time)) in times.into_iter().enumerate() {
@@ -193,7 +193,7 @@ pub fn member_name(broker_name: &str, times: impl IntoIterator<Item = (i32, i64)
     name
 }
 
-/// Parses a member's name into broker and times; `None` if the name is just a broker's.
+/// Parses a JSON key into broker name and store times; `None` if the key is just a broker name.
 pub fn of_member_name(name: &str) -> Option<(&str, Vec<(i32, i64)>)> {
     let (broker_name, times) = name.rsplit_once(MARK)?;
     let time = |text: &str| {

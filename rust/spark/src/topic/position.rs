@@ -1,6 +1,6 @@
-//! The position of a task without an end, with the first message of each queue. At the end of the batch the driver
-//! checks that these messages still exist. A queue that was read from its first message has no earlier message that
-//! would reveal that the topic was created again.
+//! The position of a task without an end, together with the first message of each queue. At the end of a batch the
+//! driver checks that these messages still exist. For a queue that was read from its first message, only this check
+//! reveals that the topic was created again.
 use crate::error::{Error, Result};
 use crate::topic::checkpoint::TopicPosition;
 use crate::topic::topics::Topics;
@@ -12,7 +12,7 @@ use std::collections::btree_map::Entry;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskPosition {
     pub next: TopicPosition,
-    /// The position behind the first message that was read of each queue.
+    /// The position after the first message that was read of each queue.
     pub first: TopicPosition,
 }
 
@@ -45,7 +45,7 @@ impl TaskPosition {
         self.next.place(queue, answer.offset(last) + 1, store_time(answer, last));
     }
 
-    /// Returns the report with `next` replaced by `offsets`. Store times of queues that have not moved are kept.
+    /// Returns the report with `next` replaced by `offsets`. Queues that have not moved keep their store times.
     pub fn at(&self, offsets: impl IntoIterator<Item = (Queue, i64)>) -> Self {
         let mut next = TopicPosition::default();
         for (queue, offset) in offsets {
@@ -58,8 +58,8 @@ impl TaskPosition {
     }
 }
 
-/// Returns the store time of a message whose record has the queue and offset of the answer. The driver later asks the
-/// broker for the message at that place.
+/// Returns the store time of a message, if its record carries the queue and offset of the answer. The driver later
+/// compares it with the message that the broker has at this offset.
 fn store_time(answer: &PulledAnswer, index: usize) -> Option<i64> {
     let row = answer.rows.get(index)?;
     let message = row.message(&answer.body)?;

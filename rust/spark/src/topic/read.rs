@@ -1,5 +1,5 @@
-//! A read of topics. Its offsets are fixed once and cut into pieces, which together give each message once, whenever
-//! and wherever they are read.
+//! A read of topics. Its offsets are fixed once and divided into pieces. The pieces together contain each message once,
+//! no matter when and where they are read.
 use crate::error::{Error, Result};
 use crate::origin::copy_plan::Copies;
 use crate::origin::log_plan::{LogPlan, LogPlanner};
@@ -27,25 +27,25 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct TopicRead {
     pub cluster: ClusterOptions,
     pub topics: Topics,
-    /// Selects messages and columns, and says how they are pulled.
+    /// Selects messages and columns, and holds the options of pulls.
     pub request: RangeRequest,
     pub start: Offsets<ByTopic>,
     pub end: Offsets<ByTopic>,
     /// Queue ids to read, on each broker.
     pub queue_ids: Option<Vec<i32>>,
-    /// Minimum of pieces; fewer messages give fewer pieces.
+    /// Minimum number of pieces. Few messages give fewer pieces.
     pub min_pieces: i64,
-    /// Maximum of offsets in a piece.
+    /// Maximum number of offsets in a piece.
     pub max_rows: i64,
     pub cut: RangeCut,
     /// Whether no message can match the filters.
     pub is_empty: bool,
-    /// Pieces of an earlier plan, which are read as they are.
+    /// Pieces of an earlier plan, which are read unchanged.
     pub planned: Option<Vec<TopicPiece>>,
     pub via: Via,
-    /// Decisions of an earlier plan, for each broker.
+    /// Decisions of an earlier plan, whether each broker's log is read.
     pub ways: Option<Vec<BrokerWay>>,
-    /// Key of pullers that reads share. `None` if code and not options says how the cluster is reached.
+    /// Key under which reads share pullers. `None` if the cluster is reached by settings that are not options.
     pub pool_key: Option<PoolKey>,
     pub limits: BatchLimits,
     /// Group for which a stream commits offsets; `None` if it does not.
@@ -72,13 +72,13 @@ const CONNECTION: [&str; 15] = [
     "pullBatchSize",
 ];
 
-/// Queues and offsets that pushed filters select. Unlike offsets in options, they need not exist.
+/// The queues and offsets that pushed filters select. Unlike in options, they need not exist.
 #[derive(Clone, Debug, Default)]
 pub struct RangeCut {
     pub topics: Option<Vec<String>>,
     pub broker_names: Option<Vec<String>>,
     pub queue_ids: Option<Vec<i32>>,
-    /// The first offset in all queues and the offset behind the last.
+    /// The first offset to read in all queues, and the offset after the last one.
     pub offsets: Limits,
 }
 
@@ -114,7 +114,7 @@ impl RangeCut {
 #[derive(Debug, Default)]
 pub struct ReadPlan {
     pub pieces: Vec<TopicPiece>,
-    /// Decisions for each broker; empty if the read uses only pulls or copies.
+    /// The decision for each broker, whether its log is read. Empty if the read uses only pulls or copies.
     pub ways: Vec<BrokerWay>,
     pub log: Log,
 }
@@ -237,7 +237,7 @@ impl TopicRead {
         is_taken
     }
 
-    /// Counts the messages from the queues' bounds alone. `None` if messages must be read.
+    /// Counts the messages from the queues' bounds alone. `None` if the count needs the messages themselves.
     ///
     /// # Errors
     /// See [`plan`](Self::plan).
@@ -271,7 +271,7 @@ impl TopicRead {
         Ok(Some(listed))
     }
 
-    /// Checks early that the read is possible, and returns warnings.
+    /// Checks as early as possible that the read can be done. Returns warnings.
     ///
     /// Offsets are not checked, because a stream with a checkpoint does not use them. A broker that does not answer is
     /// no error, because it may answer later.
@@ -296,7 +296,7 @@ impl TopicRead {
         Ok(warnings)
     }
 
-    /// Returns warnings that need no cluster: deprecated options, and SQL92 that names a column.
+    /// Returns the warnings that need no request: deprecated options, and SQL92 that names a column.
     pub fn request_warnings(&self) -> Vec<String> {
         let subscription = &self.request.subscription;
         let is_sql = subscription.expression_type == "SQL92";
@@ -312,7 +312,7 @@ impl TopicRead {
         Ok(TopicCluster::new(self.cluster.clone())?)
     }
 
-    /// Fixes the offsets and cuts them into pieces. Pieces that pull come before pieces of logs.
+    /// Fixes the offsets and divides them into pieces. Pieces to pull come before pieces of logs.
     ///
     /// # Errors
     /// See [`check`](Self::check). Also a broker that does not answer, a missing copy, or in a strict read an offset
@@ -351,7 +351,7 @@ impl TopicRead {
         Ok(ReadPlan { pieces, ways, log })
     }
 
-    /// Plans a read from a mirror's copies. Brokers are asked only for queue bounds and for offsets at times.
+    /// Plans a read from a mirror's copies. Brokers are only asked for queue bounds and for offsets at times.
     fn plan_copies(
         &self,
         directory: &Path,
@@ -370,7 +370,7 @@ impl TopicRead {
         Ok(ReadPlan { pieces, log, ..ReadPlan::default() })
     }
 
-    /// Refuses topics whose consume queues count messages otherwise than the log does, such as light queues.
+    /// Refuses topics whose consume queues do not number messages as the log does, such as light queues.
     fn check_kinds(&self, cluster: &TopicCluster, bounds: &[(Queue, Bounds)]) -> Result<()> {
         let of_topics: BTreeMap<_, _> =
             bounds.iter().map(|(queue, _)| ((&queue.topic, &queue.broker_name), queue)).collect();
@@ -388,7 +388,7 @@ impl TopicRead {
         })
     }
 
-    /// Returns start offsets of a stream without a checkpoint, and warnings.
+    /// Returns the start offsets of a stream without a checkpoint, and warnings.
     ///
     /// # Errors
     /// See [`plan`](Self::plan).
@@ -402,14 +402,14 @@ impl TopicRead {
         Ok((queues.into_iter().zip(start).collect(), warnings))
     }
 
-    /// Returns the current queues of the read. A pattern may match no topic.
+    /// Returns the current queues of the read. It is no error if a pattern matches no topic.
     fn find(&self, cluster: &TopicCluster) -> Result<TopicQueues> {
         let mut topic_queues = self.topics.find(cluster, self.cut.topics.as_deref(), |_, _| false)?;
         self.keep(&mut topic_queues.queues, self.cut.topics.is_none())?;
         Ok(topic_queues)
     }
 
-    /// Drops queues that the read does not select. If `is_strict`, queues that the options name must exist.
+    /// Drops queues that the read does not select. With `is_strict`, queues that the options name must exist.
     ///
     /// # Errors
     /// No broker has a queue id, or an assigned queue does not exist.
@@ -428,14 +428,14 @@ impl TopicRead {
         Ok(())
     }
 
-    /// Returns a warning if a pattern matches no topic.
+    /// Returns a warning if a pattern matches no topic, unless a filter excluded all topics.
     fn nothing(&self, queues: &[Queue]) -> Option<String> {
         // no warning if a pushed filter excluded all topics
         let is_nothing = queues.is_empty() && self.cut.topics.is_none();
         is_nothing.then(|| format!("{}: there is none now", self.topics))
     }
 
-    /// Returns the non-empty ranges to read. `bounds` are the brokers' bounds.
+    /// Returns the ranges to read that are not empty. `bounds` are the bounds that brokers report.
     fn ranges(
         &self,
         cluster: &TopicCluster,
@@ -469,7 +469,7 @@ impl TopicRead {
         Ok(ranges.filter(|range| range.start < range.end).collect())
     }
 
-    /// Decides which ranges are read from brokers' logs.
+    /// Divides ranges into those that are read from brokers' logs and those that are pulled.
     fn plan_logs(
         &self,
         cluster: &TopicCluster,
@@ -484,7 +484,7 @@ impl TopicRead {
         LogPlanner { cluster, request, via, ways, min_pieces, refusal }.plan(ranges, address_of)
     }
 
-    /// Returns the reason to pull from every broker, if the read itself is the reason.
+    /// Returns the reason to pull from every broker, if the read itself does not allow logs.
     fn why_pulled(&self) -> Option<&'static str> {
         let subscription = &self.request.subscription;
         if subscription.expression_type != "TAG" {

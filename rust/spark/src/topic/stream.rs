@@ -33,15 +33,16 @@ pub struct TopicStream {
     /// Last known addresses of brokers.
     addresses: BTreeMap<String, String>,
     target: Option<StreamStates>,
-    /// The last fetched queue states, and when they were fetched.
+    /// The queue states that were fetched last, and the time at which they were fetched.
     told: Option<(Duration, StreamStates)>,
     /// Whether Spark asked for the latest offsets without telling the stream's offsets.
     is_start_unknown: bool,
-    /// Position of the last check that the queues continue at the stream's offsets.
+    /// The last position for which it was checked that the queues continue there.
     looked_at: Option<TopicPosition>,
-    /// Start position of tasks without an end. Merging keeps queues at it that no task read.
+    /// The start position of tasks without an end. When reports are merged, a queue that no task has reported keeps
+    /// this position.
     endless_start: TopicPosition,
-    /// Topics and brokers whose missing route was logged; each is logged once.
+    /// Topics and brokers without a route, so that each is logged once.
     absent: BTreeSet<(String, String)>,
     admission: Admission,
     lag: Lag,
@@ -109,7 +110,7 @@ impl TopicStream {
         Ok(states?.into_iter().collect())
     }
 
-    /// Removes the queues from `states` that do not continue at the stream's offset, and returns them with the reason.
+    /// Removes from `states` the queues that do not continue at the stream's offset, and returns them with the reason.
     /// Also returns queues that the topics no longer have.
     fn take_breaks(&mut self, position: &TopicPosition, states: &mut StreamStates) -> Result<Vec<Break>> {
         let (mut breaks, unseen) = self.breaks(position, states)?;
@@ -128,7 +129,8 @@ impl TopicStream {
         Ok(breaks)
     }
 
-    /// Returns the queues of `states` that do not continue at the stream's offset, and those that could not be checked.
+    /// Returns the queues of `states` that do not continue at the stream's offset, and the queues that could not be
+    /// checked.
     fn breaks(&mut self, position: &TopicPosition, states: &StreamStates) -> Result<(Vec<Break>, Vec<Queue>)> {
         let mut breaks = find_ended(position, states);
         let places = doubtful(position, states);
@@ -140,7 +142,7 @@ impl TopicStream {
         Ok((breaks, unseen.collect()))
     }
 
-    /// Returns next offsets of queues that lost a batch's first messages. `first` is the position behind those
+    /// Returns where to continue in queues that lost the first messages of a batch. `first` is the position after those
     /// messages.
     fn begun_anew(&mut self, first: &TopicPosition, states: &StreamStates) -> Result<StreamOffsets> {
         let group = &self.read.request.puller.consumer_group;
@@ -153,8 +155,8 @@ impl TopicStream {
         self.admission.offsets_behind(&breaks, &mut self.log)
     }
 
-    /// Finds the next offset of queues that do not continue at the stream's offset: the first message stored after the
-    /// last one that was read. If the topic was created again, that is its first message.
+    /// Finds where to continue in queues that do not continue at the stream's offset: at the first message that was
+    /// stored after the last one that was read. If the topic was created again, this is its first message.
     fn find_next(&self, position: &TopicPosition, states: &StreamStates, breaks: &mut [Break]) -> Result<()> {
         for found in breaks {
             let (Some(stored), Some(state)) = (position.stored.get(&found.queue), states.get(&found.queue)) else {
@@ -168,8 +170,8 @@ impl TopicStream {
         Ok(())
     }
 
-    /// Returns the stream's queues that the topics no longer have although their brokers answer. Logs brokers that no
-    /// longer have a topic; they may get it back.
+    /// Returns the stream's queues that the topics no longer have, although their brokers answer. Logs brokers that no
+    /// longer have a topic, which may come back.
     fn gone(&mut self, position: &TopicPosition, states: &StreamStates) -> Result<StreamStates> {
         // no states: no broker answered
         if states.is_empty() {
@@ -189,7 +191,7 @@ impl TopicStream {
         if gone.is_empty() { Ok(StreamStates::new()) } else { self.states_of(&gone, true) }
     }
 
-    /// Completes offsets with the store time of the message before each. Queues that have not moved keep their time.
+    /// Adds to each offset the store time of the message before it. Queues that have not moved keep their times.
     fn position_at(
         &mut self,
         offsets: StreamOffsets,
@@ -218,7 +220,7 @@ impl TopicStream {
         Ok(TopicPosition { offsets, stored })
     }
 
-    /// Adds new queues to a position and moves queues that do not continue there.
+    /// Adds new queues to a position, and moves queues that do not continue at it.
     fn continue_from(&mut self, mut position: TopicPosition) -> Result<TopicPosition> {
         // Spark has just asked for the latest offsets, and nobody reads until the tasks start
         let recent = self.told.take().filter(|(at, _)| self.now() - *at < FRESH);
@@ -238,8 +240,8 @@ impl TopicStream {
         Ok(position)
     }
 
-    /// Logs queues that join at their first message. It is a warning for a queue that the checkpoint should have, since
-    /// it is read again; new topics of a pattern are normal.
+    /// Logs queues that are new in a stream and are read from their first message. It is a warning if the checkpoint
+    /// should have the queue, whose messages are then read again. New topics of a pattern are normal.
     fn tell_of_new(&mut self, start: &StreamOffsets, bounds: &StreamBounds) {
         let is_usual =
             |queue: &Queue| self.read.topics.names().is_none() && !start.keys().any(|known| known.topic == queue.topic);
@@ -250,7 +252,7 @@ impl TopicStream {
         }
     }
 
-    /// Returns the start of a batch, and drops queues from `end` that the start lacks.
+    /// Returns the start of a batch that is planned again. Drops queues from `end` that the start does not have.
     ///
     /// A restarted query first plans the last batch of the earlier run again. The queues of that batch have not been
     /// checked yet.

@@ -1,4 +1,4 @@
-//! The topics of a read: topics by name, topics that match a pattern, or assigned queues.
+//! The topics of a read: topics by name, all topics that match a pattern, or single queues.
 //!
 //! Source: `ConsumerStrategy` of Spark's Kafka source, which has the same options.
 use crate::error::{Error, Result};
@@ -14,18 +14,19 @@ use std::fmt;
 
 /// Example of the option `assign`, shown in errors.
 const FORM: &str = r#"{"topic": {"broker": [0, 1]}}"#;
-/// Prefixes of consumer groups' own topics. A pattern matches these topics only if it contains the prefix.
+/// Prefixes of the retry and dead-letter topics of groups. A pattern matches these topics only if the pattern contains
+/// the prefix.
 const GROUP_MARKS: [&str; 2] = ["%RETRY%", "%DLQ%"];
-/// Prefix of light topics. Their queues list messages of other topics, under offsets of their own.
+/// Prefix of light topics. Their queues list messages of other topics, but number them with their own offsets.
 const LIGHT_QUEUE: &str = "%LMQ%";
 
 /// The topics of a read.
 #[derive(Clone, Debug)]
 pub enum Topics {
     Named(Vec<String>),
-    /// Topics that match the pattern whenever the cluster is asked.
+    /// All topics that match the pattern at the time when the cluster is asked.
     Matching(TopicPattern),
-    /// Queue ids by topic and broker.
+    /// Queue ids, by topic and broker.
     Assigned(BTreeMap<String, BTreeMap<String, Vec<i32>>>),
 }
 
@@ -38,7 +39,7 @@ pub struct TopicPattern {
     regex: Regex,
 }
 
-/// The current queues of topics, with the addresses of their brokers.
+/// The current queues of topics, and the addresses of their brokers.
 #[derive(Debug, Default)]
 pub struct TopicQueues {
     pub queues: Vec<Queue>,
@@ -63,7 +64,8 @@ impl Topics {
         }
     }
 
-    ///
+    /// Creates the topics from their names.
+    /// # Errors A name that no topic may have.
     /// # Errors
     /// A name that no topic may have.
     pub fn of_names(names: impl IntoIterator<Item = String>) -> Result<Self> {
@@ -72,7 +74,7 @@ impl Topics {
         Ok(Self::Named(names.into_iter().collect()))
     }
 
-    /// Whether the read includes a topic of this name.
+    /// Returns whether the read includes the topic.
     pub fn has(&self, topic: &str) -> bool {
         match self {
             Self::Named(names) => names.iter().any(|name| name == topic),
@@ -90,7 +92,7 @@ impl Topics {
         }
     }
 
-    /// Whether light topics may be read. Name servers do not list light topics, so no pattern matches them.
+    /// Returns whether light topics may be read. A pattern never matches one, since name servers do not list them.
     pub fn may_be_light(&self) -> bool {
         match self {
             Self::Named(names) => names.iter().any(|name| name.starts_with(LIGHT_QUEUE)),
@@ -100,7 +102,7 @@ impl Topics {
     }
 
     /// Fetches the current queues of the topics. `only` limits the topics. `spares` decides whether a topic without a
-    /// route is skipped.
+    /// route is skipped or an error.
     ///
     /// # Errors
     /// No name server answers, or a topic is unknown or not readable and `spares` refuses. Topics of a pattern may
@@ -133,7 +135,7 @@ impl Topics {
         Ok(all)
     }
 
-    /// Drops queues that are not assigned. If `is_strict`, every assigned queue must exist.
+    /// Drops queues that are not assigned. With `is_strict`, every assigned queue must exist.
     ///
     /// # Errors
     /// A broker or a queue does not exist.
