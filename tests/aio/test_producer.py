@@ -76,6 +76,26 @@ def test_a_thousand_sends_at_once_take_no_thread_and_leave_other_tasks_their_tur
     run(main())
 
 
+def test_an_exception_of_a_hook_or_selector_leaves_all_room_free(cluster: EmbeddedCluster) -> None:
+    class StopError(BaseException):
+        pass
+
+    def stop(*_: object) -> MessageQueue:
+        raise StopError
+
+    async def main() -> None:
+        async with aio.Producer("stopped", name_server=cluster.name_server) as producer:
+            await producer.send(Message("stopped", b"first"))
+            with pytest.raises(StopError):
+                await producer.send(Message("stopped", b"selected"), selector=stop)
+            await producer.register_send_hook(Before(stop))
+            with pytest.raises(StopError):
+                await producer.send(Message("stopped", b"hooked"))
+            assert producer.in_flight == 0
+
+    run(main())
+
+
 def test_what_takes_long_to_compress_is_prepared_beside_the_loop(cluster: EmbeddedCluster) -> None:
     def choose(queues: Sequence[MessageQueue], _message: Message, threads: list[threading.Thread]) -> MessageQueue:
         threads.append(threading.current_thread())

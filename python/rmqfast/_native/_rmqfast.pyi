@@ -41,7 +41,6 @@ __all__ = [
     "Fetched",
     "FlowControl",
     "Follower",
-    "InFlight",
     "Mailbox",
     "MessageEncoder",
     "MessageSender",
@@ -836,24 +835,6 @@ class DataPlane:
     def close(self) -> None: ...
 
 @final
-class InFlight:
-    """Counts sends and their bytes; further sends wait at a limit. A larger send may go if no other is in flight."""
-
-    def __new__(cls, max_count: int, max_bytes: int) -> InFlight: ...
-    def try_take(self, size: int) -> bool:
-        """Takes room for a send without waiting. Returns whether there was room."""
-    def take(self, size: int, timeout: float) -> None:
-        """Takes room for a send. Waits for it, and raises `RemotingTimeoutError` after `timeout` seconds."""
-    def give_back(self, size: int) -> None:
-        """Called when a send has ended; returns its room."""
-    def wait_until_empty(self, timeout: float) -> bool:
-        """Waits until no sends are in flight. Returns false after `timeout` seconds."""
-    @property
-    def count(self) -> int: ...
-    @property
-    def bytes(self) -> int: ...
-
-@final
 class NameServers:
     """The name servers of a client, in random order. One is used until it does not answer, then the next.
 
@@ -954,7 +935,6 @@ class MessageSender:
         namespace: str,
         is_registered: bool,
         encoder: MessageEncoder,
-        in_flight: InFlight,
         hooks: Hooks[SendHook],
         hooked: HookedSends,
     ) -> MessageSender: ...
@@ -1013,6 +993,11 @@ class MessageSender:
         """Returns the queue that the application selected; None if it leaves the choice to the producer."""
     def address_of(self, topic: str, broker_name: str) -> str:
         """Returns the address of a broker's master. If it is unknown, fetches the topic's route again."""
+    @property
+    def in_flight(self) -> int:
+        """Number of asynchronous sends in flight."""
+    def wait_until_sent(self, timeout: float) -> bool:
+        """Waits until no asynchronous sends are in flight. Returns false after `timeout` seconds."""
     def knows(self, topic: str) -> bool:
         """Whether the queues of a topic are known without asking a name server."""
     def topics(self) -> list[str]:

@@ -87,7 +87,6 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(paths::local_path, module)?)?;
     module.add_function(wrap_pyfunction!(paths::path_exists, module)?)?;
     module.add_class::<broker::DataPlane>()?;
-    module.add_class::<client_send::in_flight::InFlight>()?;
     module.add_class::<client_send::unique_ids::UniqueIds>()?;
     module.add_class::<client_send::encoder::MessageEncoder>()?;
     module.add_class::<client_send::sender::MessageSender>()?;

@@ -64,6 +64,17 @@ class Gate:
         self._sockets.append(self._listening)
         self._start(self._accept)
 
+    def crowd(self) -> None:
+        """Ends all connections; others are neither accepted nor refused."""
+        self.down()
+        self._listening = socket.socket()
+        self._listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        host, _, port = self.address.rpartition(":")
+        self._listening.bind((host, int(port)))
+        self._listening.listen(0)
+        # fills the queue of connections, so that the system ignores further ones
+        self._sockets += [self._listening, socket.create_connection((host, int(port)))]
+
     def close(self) -> None:
         """Ends all connections."""
         self.open()

@@ -13,6 +13,7 @@ from rmqfast import EmbeddedCluster, Message, open_store
 from rmqfast.client.producer import Producer, ProducerOptions, SendContext, SendStatus
 from rmqfast.errors import ForkError, RemotingTimeoutError
 from tests.client.instance.gate import gated
+from tests.client.pull.waiters import check_ends_by_ctrl_c
 from tests.waiting import PATIENCE, until
 
 
@@ -80,6 +81,19 @@ def test_ctrl_c_ends_a_send_that_waits_for_its_broker(cluster: EmbeddedCluster) 
         gate.open()
         hook.is_due = False
         assert producer.send(Message("interrupted", b"third")).status is SendStatus.SEND_OK
+
+
+def test_ctrl_c_while_an_asynchronous_send_connects_leaves_all_room_free(cluster: EmbeddedCluster) -> None:
+    with gated(cluster) as (gate, config), Producer("connecting", config=config) as producer:
+        producer.send_async(Message("connecting", b"first")).result(PATIENCE)
+        gate.crowd()
+        until(lambda: not producer.member.instance.connections.is_open(gate.address))
+        second = Message("connecting", b"second")
+        check_ends_by_ctrl_c(lambda: producer.send_async(second, timeout=PATIENCE), within="send_async")
+        assert producer.in_flight == 0
+        gate.down()
+        gate.up()
+        producer.send_async(Message("connecting", b"third")).result(PATIENCE)
 
 
 class _Interrupts:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from rmqfast._native import InFlight, MessageEncoder, MessageSender, Send
+from rmqfast._native import MessageEncoder, MessageSender, Send
 from rmqfast.client.instance import ClientConfig, ClientInstance, ServiceState
 from rmqfast.client.instance.ids import unique_ids
 from rmqfast.client.instance.namespaces import wrap
@@ -49,7 +49,6 @@ class ProducerMember:
         self.options: Final = options
         self.state: ServiceState = ServiceState.CREATE_JUST
         self.hooks: Hooks[SendHook] = Hooks("sendMessage")
-        self.in_flight: Final = InFlight(options.max_in_flight, options.max_in_flight_bytes)
         self._bare_group, self._lock = group, QuietLock()
         self._is_registered = False
         self._check_back: CheckBack | None = None
@@ -113,7 +112,6 @@ class ProducerMember:
             namespace=namespace,
             is_registered=is_registered,
             encoder=self.encoder,
-            in_flight=self.in_flight,
             hooks=self.hooks,
             hooked=hooked,
         )
@@ -124,8 +122,8 @@ class ProducerMember:
             if self.state is not ServiceState.RUNNING:
                 return
             self.state = ServiceState.SHUTDOWN_ALREADY
-        if not self.in_flight.wait_until_empty(_LONGEST_DRAIN):
-            _log.warning("the producer [%s] ends while %d sends are on their way", self.group, self.in_flight.count)
+        if not self.sender.wait_until_sent(_LONGEST_DRAIN):
+            _log.warning("the producer [%s] ends while %d sends are on their way", self.group, self.in_flight)
         self._checks.close(_LONGEST_CHECK)
         # the inner producer of an instance ends with the instance
         if self._is_registered:
@@ -137,6 +135,10 @@ class ProducerMember:
     def is_registered(self) -> bool:
         """Whether the producer is running and registered at its instance."""
         return self.state is ServiceState.RUNNING and self._is_registered and not self.instance.is_closed
+
+    @property
+    def in_flight(self) -> int:
+        return 0 if self.state is ServiceState.CREATE_JUST else self.sender.in_flight
 
     def check_running(self) -> None:
         """Raises unless the producer is running."""

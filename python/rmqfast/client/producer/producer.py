@@ -91,7 +91,7 @@ class Producer:
     @property
     def in_flight(self) -> int:
         """Number of asynchronous sends without an answer yet; at most `max_in_flight` of the options."""
-        return self.member.in_flight.count
+        return self.member.in_flight
 
     def start(self) -> None:
         """Starts the producer and registers it at brokers.

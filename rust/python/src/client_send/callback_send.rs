@@ -9,6 +9,7 @@ use super::sender::MessageSender;
 use crate::error::{RemotingError, RemotingTimeoutError, RmqError, object, remoting};
 use crate::remoting::callback_table::{Callback, Invocation};
 use pyo3::prelude::*;
+use rmqfast_client::producer::Room;
 use rmqfast_remoting::{OwnedCommand, Result};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -16,15 +17,20 @@ use std::time::{Duration, Instant};
 /// The latency that a broker gets if an asynchronous send could not reach it.
 const NOT_SENT_LATENCY: Duration = Duration::from_secs(3);
 
-/// An asynchronous send. It holds room in `InFlight`, which its end gives back.
+/// An asynchronous send. Its room is free again when it ends, or when nobody refers to it any more.
 pub struct CallbackSend {
     sender: Py<MessageSender>,
     made: Py<Outgoing>,
     queues: Arc<Py<PublishQueues>>,
-    progress: Mutex<Progress>,
+    state: Mutex<State>,
     callback: Py<PyAny>,
     /// The context of the send hooks.
     context: Option<Py<PyAny>>,
+}
+
+struct State {
+    progress: Progress,
+    room: Option<Room>,
 }
 
 /// The queue and broker address of the next attempt, or the callback and the outcome of the send.
@@ -39,12 +45,14 @@ impl CallbackSend {
         made: Bound<'_, Outgoing>,
         queues: Arc<Py<PublishQueues>>,
         progress: Progress,
+        room: Room,
         callback: Bound<'_, PyAny>,
         context: Option<Bound<'_, PyAny>>,
     ) -> Arc<Self> {
         let (sender, made) = (sender.clone().unbind(), made.unbind());
         let (callback, context) = (callback.unbind(), context.map(Bound::unbind));
-        Arc::new(Self { sender, made, queues, progress: Mutex::new(progress), callback, context })
+        let state = Mutex::new(State { progress, room: Some(room) });
+        Arc::new(Self { sender, made, queues, state, callback, context })
     }
 
     /// Makes attempts until a request is in flight. If no attempt succeeds, returns the callback and the outcome.
@@ -71,25 +79,23 @@ impl CallbackSend {
     fn request(self: &Arc<Self>, py: Python<'_>, queue: &Bound<'_, PyAny>, address: &Arc<str>) -> PyResult<()> {
         let sender = self.sender.get();
         let (made, number) = (self.made.bind(py), queue_id(queue)?);
-        let left = self.lock().deadline().saturating_duration_since(Instant::now());
+        let left = self.lock().progress.deadline().saturating_duration_since(Instant::now());
         if left.is_zero() {
             // encoding, waiting for room or earlier attempts used up the timeout
             return Err(RemotingTimeoutError::new_err("invokeAsync call timeout"));
         }
-        let attempt =
-            || Box::new(Attempt { send: self.clone(), queue: queue.clone().unbind(), address: address.clone() });
-        if sender.try_request(made, number, address, left, attempt())? {
-            return Ok(());
-        }
+        let attempt = Attempt { send: self.clone(), queue: queue.clone().unbind(), address: address.clone() };
+        let Err(attempt) = sender.try_request(made, number, address, left, Box::new(attempt))? else { return Ok(()) };
         // a thread that runs callbacks must not wait: the room that it waits for is freed by callbacks
         let waits = sender.may_wait(py)?;
-        sender.request(made, number, address, left, attempt(), waits)
+        sender.request(made, number, address, left, attempt, waits)
     }
 
     /// Records the outcome of an attempt. Returns the next attempt or the outcome of the send.
     fn next<'py>(&self, end: &Bound<'py, PyAny>, latency: Option<Duration>) -> PyResult<Next<'py>> {
         let (py, sender) = (end.py(), self.sender.get());
-        let mut progress = self.lock();
+        let mut state = self.lock();
+        let progress = &mut state.progress;
         if progress.record(end, sender.strategy(), latency)? {
             let (queue, broker_name) = progress.begin(py, self.queues.get(), sender.strategy())?;
             // this thread also runs other callbacks, so it must not wait for a name server
@@ -98,16 +104,16 @@ impl CallbackSend {
             }
         }
         let end = progress.end(py, self.queues.get())?;
+        // freed before the callback runs, which may send the next message
+        drop(state.room.take());
         // unlocked before hooks run, which are Python code
-        drop(progress);
-        // given back before the callback runs, which may send the next message
-        sender.in_flight().give_back(self.made.get().bytes().len());
+        drop(state);
         sender.after(self.context.as_ref().map(|context| context.bind(py)), &end)?;
         Ok(Next::End((self.callback.bind(py).clone(), end)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,6 @@
 mod callback_send;
 pub mod common;
 pub mod encoder;
-pub mod in_flight;
 mod message_fields;
 pub mod outgoing;
 mod progress;

@@ -6,6 +6,7 @@ use crate::error::{ClientError, RemotingTimeoutError, TooManyRequestsError, obje
 use crate::remoting::callback_table::{Callback, Invocation};
 use pyo3::intern;
 use pyo3::prelude::*;
+use rmqfast_client::producer::Room;
 use rmqfast_remoting::{OwnedCommand, Result};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -59,43 +60,47 @@ impl PySend {
             (made, send.hook_messages(py), send.queues.clone())
         };
         let size = made.get().bytes().len();
-        let left = || deadline.saturating_duration_since(Instant::now());
-        if waits {
-            sender.in_flight().take(py, size, left().as_secs_f64())?;
+        let room = if waits {
+            sender.enter(py, size, deadline)?
         } else {
             // hooks run once, so they are called only if the attempt will not have to wait
             let is_open = || sender.shared().bind(py).call_method1(intern!(py, "is_open"), (&*address,))?.extract();
-            if (has_hooks && !is_open()?) || !sender.in_flight().try_take(size) {
+            if has_hooks && !is_open()? {
                 return Ok(false);
             }
-        }
+            let Some(room) = sender.in_flight.try_enter(size) else { return Ok(false) };
+            room
+        };
         let (context, outgoing) = if has_hooks {
             sender.before(made.as_any(), || Ok(shown), queues.get(), &queue, &address, ASYNC)?
         } else {
             (None, made)
         };
-        let attempt = || {
-            let context = context.as_ref().map(|context| context.clone().unbind());
-            let (sender, outgoing) = (self.sender.clone_ref(py), outgoing.clone().unbind());
-            let (queue, address, on_end) = (queue.clone().unbind(), address.clone(), on_end.clone_ref(py));
-            Box::new(Attempt { sender, outgoing, queue, address, size, context, on_end })
-        };
-        let timeout = left();
+        let attempt = Box::new(Attempt {
+            sender: self.sender.clone_ref(py),
+            outgoing: outgoing.clone().unbind(),
+            queue: queue.unbind(),
+            address: address.clone(),
+            room,
+            context: context.as_ref().map(|context| context.clone().unbind()),
+            on_end,
+        });
+        let timeout = deadline.saturating_duration_since(Instant::now());
         let requested = if timeout.is_zero() {
             Err(RemotingTimeoutError::new_err("invokeAsync call timeout"))
-        } else if sender.try_request(&outgoing, number, &address, timeout, attempt())? {
-            return Ok(true);
-        } else if waits || has_hooks {
-            let waits = sender.may_wait(py)? && waits;
-            sender.request(&outgoing, number, &address, timeout, attempt(), waits)
         } else {
-            sender.in_flight().give_back(size);
-            return Ok(false);
+            let Err(attempt) = sender.try_request(&outgoing, number, &address, timeout, attempt)? else {
+                return Ok(true);
+            };
+            if !(waits || has_hooks) {
+                return Ok(false);
+            }
+            let waits = sender.may_wait(py)? && waits;
+            sender.request(&outgoing, number, &address, timeout, attempt, waits)
         };
         match requested {
             Ok(()) => Ok(true),
             Err(error) => {
-                sender.in_flight().give_back(size);
                 let may_come_later = !waits && error.is_instance_of::<TooManyRequestsError>(py);
                 let error = sender.failed_before(py, context.as_ref(), error)?;
                 // the caller tries again with `waits`
@@ -130,13 +135,12 @@ fn no_attempt() -> PyErr {
     ClientError::new_err("no attempt has begun")
 }
 
-/// An attempt in flight, which holds room in `InFlight`.
 struct Attempt {
     sender: Py<MessageSender>,
     outgoing: Py<Outgoing>,
     queue: Py<PyAny>,
     address: Arc<str>,
-    size: usize,
+    room: Room,
     context: Option<Py<PyAny>>,
     on_end: Py<PyAny>,
 }
@@ -153,7 +157,7 @@ impl Callback for Attempt {
             Err(error) => object(py, remoting(error)).into_any(),
         };
         let sender = self.sender.get();
-        sender.in_flight().give_back(self.size);
+        drop(self.room);
         sender.after(self.context.as_ref().map(|context| context.bind(py)), &end)?;
         Ok(Some((self.on_end.into_bound(py), end)))
     }

@@ -3,20 +3,20 @@
 //!
 //! Source: `DefaultMQProducerImpl.sendDefaultImpl`, `sendKernelImpl`, `MQClientAPIImpl.sendMessage`, `sendMessageAsync`.
 use super::encoder::MessageEncoder;
-use super::in_flight::InFlight;
 use super::outgoing::Outgoing;
 use super::progress::Progress;
 use super::publish_topics::{PublishQueues, PublishTopics};
 use super::result::{SentMessage, queue_id};
-use crate::error::{RemotingError, object, remoting};
+use crate::error::{RemotingError, RemotingTimeoutError, object, remoting};
 use crate::pairs::{Pairs, pairs};
 use crate::remoting::callback_table::Callback;
 use crate::remoting::command::{Fields, interruptible};
 use crate::remoting::connections::Connections;
+use crate::signals;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDictMethods, PyMapping, PyTuple};
-use rmqfast_client::producer::{FaultStrategy, RetryRules};
+use rmqfast_client::producer::{FaultStrategy, InFlight, RetryRules, Room};
 use rmqfast_remoting::{OwnedCommand, Result, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct MessageSender {
     /// Callable that returns further header fields for ACL, from the code, fields and body of a request.
     pub(super) sign: Option<Py<PyAny>>,
     pub(super) encoder: Py<MessageEncoder>,
-    pub(super) in_flight: Py<InFlight>,
+    pub(super) in_flight: Arc<InFlight>,
     pub(super) topics: PublishTopics,
     /// Python's `Hooks` object and, in `hooked`, its `HookedSends`.
     pub(super) hooks: Py<PyAny>,
@@ -139,8 +139,15 @@ impl MessageSender {
         &self.shared
     }
 
-    pub fn in_flight(&self) -> &InFlight {
-        self.in_flight.get()
+    /// Waits until `deadline` for room for an asynchronous send of `size` bytes.
+    pub fn enter(&self, py: Python<'_>, size: usize, deadline: Instant) -> PyResult<Room> {
+        // the GIL is kept in the usual case that there is room
+        if let Some(room) = self.in_flight.try_enter(size) {
+            return Ok(room);
+        }
+        let timeout = deadline.saturating_duration_since(Instant::now());
+        let room = py.detach(|| self.in_flight.enter(size, timeout, signals::check)).map_err(remoting)?;
+        room.ok_or_else(|| RemotingTimeoutError::new_err(self.in_flight.full_text(timeout)))
     }
 
     pub fn connections(&self) -> &Connections {
@@ -242,7 +249,7 @@ impl MessageSender {
         Ok(PyErr::from_value(error))
     }
 
-    /// Sends a request if that needs no waiting. Otherwise returns false and drops `callback`.
+    /// Sends a request if that needs no waiting. Otherwise returns `callback`.
     pub fn try_request(
         &self,
         made: &Bound<'_, Outgoing>,
@@ -250,7 +257,7 @@ impl MessageSender {
         address: &str,
         timeout: Duration,
         callback: Box<dyn Callback>,
-    ) -> PyResult<bool> {
+    ) -> PyResult<std::result::Result<(), Box<dyn Callback>>> {
         self.with_fields(made, queue_id, |code, fields| {
             let ask = interruptible(code, fields, made.get().bytes(), timeout);
             self.connections.get().try_submit(address, ask, callback)

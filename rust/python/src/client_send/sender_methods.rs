@@ -1,23 +1,24 @@
 //! The Python methods of `MessageSender`.
 use super::callback_send::CallbackSend;
 use super::encoder::MessageEncoder;
-use super::in_flight::InFlight;
 use super::progress::{Progress, ends_attempt};
 use super::publish_topics::{PublishQueues, PublishTopics};
 use super::result::queue_id;
 use super::send::PySend;
 use super::sender::{ASYNC, MessageSender, ONEWAY, Rules, hook_messages_of, result_or_raise};
-use crate::error::object;
+use crate::error::{object, remoting};
+use crate::remoting::command::seconds;
 use crate::remoting::connections::Connections;
+use crate::signals;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit, intern};
-use rmqfast_client::producer::FaultStrategy;
+use rmqfast_client::producer::{FaultStrategy, InFlight};
 use std::time::Instant;
 
 #[pymethods]
 impl MessageSender {
     #[new]
-    #[pyo3(signature = (connections, shared, sign, *, instance, options, namespace, is_registered, encoder, in_flight, hooks, hooked))]
+    #[pyo3(signature = (connections, shared, sign, *, instance, options, namespace, is_registered, encoder, hooks, hooked))]
     #[allow(clippy::too_many_arguments, reason = "all that a producer has")]
     fn new(
         connections: Py<Connections>,
@@ -28,7 +29,6 @@ impl MessageSender {
         namespace: String,
         is_registered: bool,
         encoder: Py<MessageEncoder>,
-        in_flight: Py<InFlight>,
         hooks: Py<PyAny>,
         hooked: Py<PyAny>,
     ) -> PyResult<Self> {
@@ -36,6 +36,8 @@ impl MessageSender {
         let leaves_slow_brokers: bool = options.getattr("leaves_slow_brokers")?.extract()?;
         let strategy = leaves_slow_brokers.then(FaultStrategy::default);
         let rules = Rules::of(&options)?;
+        let limit = |name: &str| options.getattr(name)?.extract::<usize>();
+        let in_flight = InFlight::new(limit("max_in_flight")?, limit("max_in_flight_bytes")?).into();
         Ok(Self { connections, shared, sign, encoder, in_flight, topics, hooks, hooked, rules, strategy })
     }
 
@@ -89,12 +91,12 @@ impl MessageSender {
         let address = this.topics.address_of(py, &queues.get().topic, &broker_name)?;
         let shown = || messages.map_or_else(|| hook_messages_of(&message), Ok);
         let (context, outgoing) = this.before(&message, shown, queues.get(), &queue, &address, ASYNC)?;
-        let left = progress.deadline().saturating_duration_since(Instant::now()).as_secs_f64();
-        if let Err(error) = this.in_flight.get().take(py, outgoing.get().bytes().len(), left.max(0.0)) {
-            // hooks were called before, so they are told of the failure
-            return Err(this.failed_before(py, context.as_ref(), error)?);
-        }
-        let send = CallbackSend::new(slf, outgoing, queues, progress, callback, context);
+        let room = match this.enter(py, outgoing.get().bytes().len(), progress.deadline()) {
+            Ok(room) => room,
+            // hooks were called before, so they get the failure
+            Err(error) => return Err(this.failed_before(py, context.as_ref(), error)?),
+        };
+        let send = CallbackSend::new(slf, outgoing, queues, progress, room, callback, context);
         match send.request_until_in_flight(py, queue, address)? {
             Some((callback, end)) => callback.call1((end,)).map(drop),
             None => Ok(()),
@@ -171,6 +173,17 @@ impl MessageSender {
     /// Returns the address of a broker's master.
     fn address_of(&self, py: Python<'_>, topic: &str, broker_name: &str) -> PyResult<String> {
         Ok(self.topics.address_of(py, topic, broker_name)?.to_string())
+    }
+
+    /// Number of asynchronous sends in flight.
+    #[getter]
+    fn in_flight(&self) -> usize {
+        self.in_flight.count()
+    }
+
+    /// Waits until no asynchronous sends are in flight. Returns false after `timeout` seconds.
+    fn wait_until_sent(&self, py: Python<'_>, timeout: f64) -> PyResult<bool> {
+        py.detach(|| self.in_flight.wait_until_empty(seconds(timeout), signals::check)).map_err(remoting)
     }
 
     /// Whether the queues of a topic are known without asking a name server.

@@ -178,18 +178,20 @@ impl Connections {
         })
     }
 
-    /// Sends a request if that needs no waiting. Otherwise returns false and drops `callback`.
-    pub fn try_submit(&self, address: &str, ask: Ask<'_>, callback: Box<dyn Callback>) -> bool {
+    /// Sends a request if that needs no waiting. Otherwise returns `callback`.
+    pub fn try_submit(
+        &self,
+        address: &str,
+        ask: Ask<'_>,
+        callback: Box<dyn Callback>,
+    ) -> Result<(), Box<dyn Callback>> {
         // without threads that take completions the sender would wait forever
         if !self.callbacks.has_takers() {
-            return false;
+            return Err(callback);
         }
         let token = self.callbacks.add(callback);
         // on an error the caller sends again with a wait, and gets the error there
         let is_asked = self.inner.try_submit(address, ask, token).unwrap_or(false);
-        if !is_asked {
-            self.callbacks.remove(token);
-        }
-        is_asked
+        if is_asked { Ok(()) } else { self.callbacks.remove(token).map_or(Ok(()), Err) }
     }
 }
