@@ -6,7 +6,7 @@
 //!
 //! Source: `MessageDecoder.encodeMessage`, `CommitLog.MessageExtBatchEncoder.encode`.
 
-/// Minimum bytes of a message.
+/// Length of a message with empty body and properties, in bytes.
 const MIN_LEN: usize = 22;
 
 /// One message of a batch.
@@ -33,7 +33,7 @@ pub fn messages(mut bytes: &[u8]) -> Option<Vec<BatchMessage<'_>>> {
     (!messages.is_empty()).then_some(messages)
 }
 
-/// Parses a message from its flag on.
+/// Parses a message. `bytes` begins with its flag. Returns `None` for invalid bytes.
 fn message_of(bytes: &[u8]) -> Option<BatchMessage<'_>> {
     let (flag, bytes) = bytes.split_first_chunk()?;
     let (length, bytes) = bytes.split_first_chunk()?;

@@ -25,39 +25,39 @@ const OFFSET_MOVED_EVENT: &str = "OFFSET_MOVED_EVENT";
 pub struct BrokerState {
     pub appender: Arc<Appender>,
     pub live: Live,
-    /// Whether sends wait until their messages are on the disk.
+    /// Whether sends wait until their messages are flushed.
     pub flush: Flush,
     /// Options fixed at the start.
     pub options: BrokerOptions,
     /// Topics, groups and subscriptions.
     pub tables: Tables,
     pub offsets: Offsets,
-    /// Limit of new pairs of group and topic that a connection may commit offsets for.
+    /// Limits the pairs of group and topic for which a connection may commit offsets for the first time.
     pub new_offsets: Quota,
-    /// Pulls that cannot be answered yet.
+    /// Pulls that wait for a message or for a heartbeat.
     pub parked_pulls: ParkedPulls,
-    /// Pulls with expensive filters.
+    /// Pulls that wait for the thread that evaluates expensive filters.
     pub heavy_pulls: HeavyPulls,
-    /// Counters by name, and by topic or group.
+    /// Counters by name and by key, such as a topic or a group.
     pub counters: Counters,
     /// Answers to sends that wait for the disk or a slave.
     pub group_commit: GroupCommit,
-    /// Positions of the log that slaves reported.
+    /// Offsets up to which slaves have reported to have the log.
     pub replicas: Arc<Replicas>,
     // These four are also in `counters`. Kept here, they cost no look-up per message.
-    /// Messages stored since the start.
+    /// Counts messages stored since the start.
     pub puts: Arc<Counter>,
-    /// Messages that could not be stored.
+    /// Counts messages that could not be stored, since the start.
     pub failed_puts: Arc<Counter>,
-    /// Messages returned by pulls.
+    /// Counts messages that pulls have returned, since the start.
     pub gets: Arc<Counter>,
-    /// Pulls that returned no message.
+    /// Counts pulls that returned no message, since the start.
     pub missed_gets: Arc<Counter>,
     /// Messages that pulls skipped because the log is damaged.
     pub skipped_messages: SkippedMessages,
-    /// Durations of puts and gets.
+    /// Durations of puts (stored sends) and gets (answered pulls).
     pub times: PutTimes,
-    /// Backlog of the control plane, for requests not answered here.
+    /// Queue of requests that the control plane must answer.
     pub control: Arc<Mailbox>,
     settings: RwLock<Settings>,
     disk_usage: RwLock<String>,
@@ -107,8 +107,8 @@ impl BrokerState {
         SlaveWait::Since((self.flush == Flush::Async).then(Instant::now))
     }
 
-    /// Waits until a slave has the log up to `position`, for at most `slaveTimeout` from `since`. Returns the response
-    /// code; the message is stored in any case.
+    /// Waits until a slave has the log up to `position`, but at most for `slaveTimeout` after `since`. Returns the
+    /// response code. The message is stored, even if no slave has it.
     ///
     /// Source: `CommitLog.submitReplicaRequest`.
     pub fn wait_replicated(&self, position: u64, since: Instant) -> i32 {
@@ -120,10 +120,10 @@ impl BrokerState {
         }
     }
 
-    /// Waits until the log up to `position` is on the disk, if sends wait for the disk.
+    /// Waits until the log up to `position` is on the disk. Returns at once if sends do not wait for the disk.
     ///
     /// # Errors
-    /// [`NotFlushed`]. If another process changed the files, the appended messages may not be on the disk.
+    /// [`NotFlushed`] if the log was not flushed in time, or if another process has changed the files.
     pub fn wait_flushed(&self, position: u64, timeout: Duration) -> Result<(), NotFlushed> {
         if self.flush == Flush::Async {
             return Ok(());
@@ -136,22 +136,23 @@ impl BrokerState {
         }
     }
 
-    /// Passes a request to the control plane. Returns false if its backlog is full.
+    /// Passes a request to the control plane. Returns false if the queue of the control plane is full.
     pub fn hand_over(&self, connection: &Arc<Connection>, request: &Command<'_>) -> bool {
         self.control.request(request, Answer::to(connection, request))
     }
 
-    /// Returns the first offset of a queue and its end (exclusive), or 0 for a missing queue.
+    /// Returns the first offset of a queue and its end (exclusive). Both are 0 for a missing queue.
     pub fn bounds(&self, topic: &str, queue_id: i32) -> (i64, i64) {
         self.live.queue(topic, queue_id).map_or((0, 0), |queue| queue.bounds())
     }
 
-    /// Returns the end of a queue (exclusive), or 0 for a missing queue.
+    /// Returns the end of a queue (exclusive). The end of a missing queue is 0.
     pub fn max_offset(&self, topic: &str, queue_id: i32) -> i64 {
         self.live.queue(topic, queue_id).map_or(0, |queue| queue.max_offset())
     }
 
-    /// Returns whether a queue still has its first message, and in what counts as memory. Also true for an empty queue.
+    /// Returns whether the first message of a queue still exists and counts as being in memory. Also returns true for
+    /// an empty queue.
     ///
     /// Source: `ConsumerManageProcessor.queryConsumerOffset`, `DefaultMessageStore.checkInDiskByConsumeOffset`.
     pub fn is_young(&self, topic: &str, queue_id: i32) -> bool {
@@ -174,12 +175,12 @@ impl BrokerState {
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
-    /// Sets the text about the disk usage in refusals.
+    /// Sets the text about the disk's usage, which is part of the refusal of a send.
     pub fn set_disk_usage(&self, text: &str) {
         text.clone_into(&mut self.disk_usage.write().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Returns the remark for a send while nothing can be stored.
+    /// Returns the remark with which sends are refused while nothing can be stored.
     pub fn not_available(&self) -> String {
         if let Some((path, reason)) = self.appender.harm() {
             return format!("service not available now. {}: {reason}", path.display());
@@ -217,7 +218,8 @@ impl BrokerState {
         }
     }
 
-    /// Stores a message in OFFSET_MOVED_EVENT: a consumer's offset was out of range, and continues at `new_offset`.
+    /// Stores a message in the topic OFFSET_MOVED_EVENT. It says that a consumer pulled an offset out of range, and
+    /// continues at `new_offset`.
     ///
     /// Source: `PullMessageProcessor.generateOffsetMovedEvent`.
     pub fn offset_moved(&self, header: &PullHeader<'_>, new_offset: i64) {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// Counts of calls, messages and bytes.
+/// Counts calls, and the messages and bytes of these calls.
 #[derive(Debug, Default)]
 pub struct Counter {
     calls: AtomicU64,
@@ -66,7 +66,7 @@ impl Counters {
     }
 }
 
-/// Names of the ranges, with their ends in milliseconds (exclusive).
+/// Names of the ranges of durations, with the end of each range in milliseconds (exclusive).
 const RANGES: [(&str, u64); 13] = [
     ("<=0ms", 1),
     ("0~10ms", 10),
@@ -83,7 +83,8 @@ const RANGES: [(&str, u64); 13] = [
     ("10s~", u64::MAX),
 ];
 
-/// Number of puts per range of duration, and the longest put and get.
+/// Counts the puts (stored sends) per range of duration. Also holds the longest put and the longest get (answered
+/// pull).
 #[derive(Debug, Default)]
 pub struct PutTimes {
     puts: [AtomicU64; RANGES.len()],
@@ -111,7 +112,7 @@ impl PutTimes {
         (self.put_max.load(Ordering::Relaxed), self.get_max.load(Ordering::Relaxed))
     }
 
-    /// Returns the number of puts by the name of the range. Empty ranges are left out.
+    /// Returns the name of each range, and the number of puts whose duration is in it. Empty ranges are left out.
     pub fn ranges(&self) -> Vec<(&'static str, u64)> {
         let counted = RANGES.iter().zip(&self.puts).map(|((name, _), puts)| (*name, puts.load(Ordering::Relaxed)));
         counted.filter(|(_, puts)| *puts > 0).collect()

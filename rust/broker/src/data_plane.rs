@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Maximum body of requests other than sends. Clients send a few hundred bytes.
+/// Maximum bytes of a request's body, except for sends. Clients send a few hundred bytes.
 const MAX_BODY: usize = 4 << 20;
 const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 
@@ -29,7 +29,8 @@ pub struct DataPlane {
 }
 
 impl DataPlane {
-    /// Creates the data plane of `appender`'s store. `control` receives the requests that are not answered here.
+    /// Creates the data plane for the store of `appender`. The control plane gets the requests that are not answered
+    /// here through `control`.
     ///
     /// # Errors
     /// The error of the operating system if no thread can be started.
@@ -88,8 +89,8 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Answers a request after the control plane created what was missing for it. `target` replaces the message's topic
-    /// and queue.
+    /// Answers a request again, after the control plane has created the missing topic or group. `target` replaces the
+    /// message's topic and queue.
     pub fn handle_again(&self, request: &OwnedCommand, answer: &Answer, target: Option<(&str, i32)>) {
         let (command, connection) = (request.borrow(), &answer.connection);
         let mut out = Outgoing::default();
@@ -101,12 +102,13 @@ impl DataPlane {
         connection.send_frames(out);
     }
 
-    /// Answers pulls that waited long enough, or whose queue grew without a notification.
+    /// Answers parked pulls that waited long enough, or whose queue got messages without a notification.
     pub fn check_parked_pulls(&self) {
         pull::wake_overdue(&self.state);
     }
 
-    /// Answers waiting sends, then stops. Parked pulls are no longer woken, and the connections of slaves end.
+    /// Answers sends that wait for the disk or a slave, then stops. Parked pulls are no longer answered, and the
+    /// connections of slaves are closed.
     pub fn close(&self) {
         self.state.appender.set_arrival_listener(None);
         // connections of producers are closed by now, so nobody waits for a slave

@@ -12,7 +12,7 @@ use rmqfast_store::store::append::Place;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// The answer to a send: ids of the messages, and queue and offset of the first.
+/// The answer to a send. Holds the ids of the messages, and queue and offset of the first message.
 #[derive(Debug)]
 pub struct SendReceipt {
     ids: String,
@@ -36,7 +36,7 @@ impl SendReceipt {
         Self { ids: String::from_utf8(ids).unwrap_or_default(), queue_id, queue_offset }
     }
 
-    /// Writes the receipt as answer.
+    /// Writes the receipt as the answer to the send.
     pub fn write(&self, code: i32, options: &BrokerOptions, reply: &mut Reply<'_>) {
         reply.write(code, None, &self.fields(options), b"");
     }
@@ -61,7 +61,7 @@ fn refuse(remark: &str, answer: &Answer) {
     answer.send(&Header { code, remark: Some(remark), ..Header::response(answer.serialize_type) }, b"");
 }
 
-/// An answer that waits for the log up to `position`.
+/// An answer that is sent when the log is safe up to `position`.
 #[derive(Debug)]
 struct Pending {
     position: u64,
@@ -70,27 +70,27 @@ struct Pending {
     receipt: SendReceipt,
 }
 
-/// State of an answer's wait for a slave.
+/// Tells whether an answer must wait for a slave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlaveWait {
-    /// Waits only for the disk.
+    /// The answer does not wait for a slave.
     None,
-    /// No slave was near enough when the message arrived.
+    /// When the message arrived, no slave was near enough to the end of the log to wait for it.
     NotAvailable,
-    /// Waits for a slave; the timeout starts at this time, or after the flush if `None`.
+    /// The answer waits for a slave. Its timeout starts at this time, or after the flush if `None`.
     Since(Option<Instant>),
 }
 
 /// Reason why appended messages are not on the disk.
 #[derive(Debug)]
 pub enum NotFlushed {
-    /// The flush took too long or failed.
+    /// The flush failed, or took longer than the timeout.
     InTime,
-    /// Another process changed the files; with the remark for the producer.
+    /// Another process changed the files. Holds the remark for the producer.
     Harmed(String),
 }
 
-/// Queue of waiting answers.
+/// Queue of answers that wait for the disk or a slave.
 #[derive(Debug, Default)]
 pub struct GroupCommit {
     queue: Mutex<Queue>,
@@ -104,15 +104,15 @@ struct Queue {
 }
 
 impl GroupCommit {
-    /// Queues an answer until the log is safe up to `position`.
+    /// Queues an answer. It is sent when the log is on the disk, and on a slave if required, up to `position`.
     pub fn push(&self, position: u64, slave: SlaveWait, answer: Answer, receipt: SendReceipt) {
         self.lock().pending.push(Pending { position, slave, answer, receipt });
         self.changed.notify_one();
     }
 
-    /// Sends pending answers until [`close`](Self::close). `wait_flushed` waits until the log up to a position is on
-    /// the disk. `wait_replicated` waits until a slave has it, with a timeout from the given time on, and returns the
-    /// response code.
+    /// Sends queued answers until [`close`](Self::close). `wait_flushed` waits until the log up to a position is on
+    /// the disk. `wait_replicated` waits until a slave has the log up to a position, with a timeout that begins at
+    /// the given time, and returns the response code.
     pub fn run(
         &self,
         options: &BrokerOptions,
@@ -154,7 +154,7 @@ impl GroupCommit {
         (!queue.pending.is_empty()).then(|| std::mem::take(&mut queue.pending))
     }
 
-    /// Ends [`run`](Self::run) when no answer is pending.
+    /// Makes [`run`](Self::run) return once no answer is queued.
     pub fn close(&self) {
         self.lock().is_closed = true;
         self.changed.notify_all();

@@ -1,14 +1,15 @@
-//! Pulls with expensive filters. A separate thread answers them one by one, so that they do not block sockets.
+//! Pulls with expensive filters. A separate thread answers them one by one, so that their filters do not delay other
+//! requests.
 use crate::parked_pulls::{Look, ParkedPull};
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Maximum bytes of waiting requests.
+/// Maximum bytes of queued requests.
 const MAX_BYTES: usize = 64 << 20;
-/// Bytes counted per request in addition to its fields.
+/// Bytes that each request is counted for, in addition to its fields.
 const OF_REQUEST: usize = 1 << 10;
 
-/// Pulls that wait for the thread.
+/// Queue of pulls with expensive filters.
 #[derive(Debug, Default)]
 pub struct HeavyPulls {
     waiting: Mutex<Waiting>,
@@ -23,7 +24,7 @@ struct Waiting {
 }
 
 impl HeavyPulls {
-    /// Adds a pull. Returns false if too many wait, or after [`close`](Self::close).
+    /// Queues a pull. Returns false if too many pulls are queued, or after [`close`](Self::close).
     pub fn push(&self, pull: ParkedPull, look: Look) -> bool {
         let mut waiting = self.lock();
         let bytes = bytes_of(&pull);
@@ -43,7 +44,7 @@ impl HeavyPulls {
         }
     }
 
-    /// Ends [`run`](Self::run) after the current pull. Waiting pulls are dropped.
+    /// Makes [`run`](Self::run) return after the current pull. Queued pulls are dropped.
     pub fn close(&self) {
         let mut waiting = self.lock();
         waiting.is_closed = true;

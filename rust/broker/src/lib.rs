@@ -1,8 +1,8 @@
-//! A broker's data plane: the requests per message. It reads tables that the control plane fills, and hands over
-//! requests that need more.
+//! A broker's data plane. It answers the frequent requests: sends, pulls and offsets. It reads tables that the
+//! control plane fills, and passes all other requests to the control plane.
 //!
 //! Read in this order: [`DataPlane`] dispatches requests; `send` and `pull` answer them; `parked_pulls` keeps pulls
-//! that cannot be answered yet; the control plane writes the [`Tables`].
+//! that wait for a message; the control plane writes the [`Tables`].
 #![allow(missing_docs, reason = "not published: fields that their names explain have none")]
 pub mod batch_body;
 mod broker_state;

@@ -33,7 +33,7 @@ enum Outcome {
 
 enum Refusal {
     Wrong(String),
-    /// The limit of groups and topics per connection or per broker is reached.
+    /// The limit of groups and topics, per connection or per broker, is reached.
     TooMany(String),
 }
 
@@ -71,7 +71,8 @@ fn outcome(state: &BrokerState, connection: &Connection, request: &Command<'_>) 
     })
 }
 
-/// Checks the first commit of a group for a topic, since its offsets are kept and saved for ever.
+/// Checks the first offset that a group commits for a topic against the limits, since the offsets of a group and
+/// topic are kept for ever.
 fn admit(state: &BrokerState, connection: &Connection, group: &str, topic: &str) -> Result<(), Refusal> {
     Rule::Group.check(group)?;
     Rule::NamedTopic.check(topic)?;

@@ -1,4 +1,4 @@
-//! Consumer offsets of all groups in memory, and which of them must still be saved.
+//! Consumer offsets of all groups, in memory. Remembers which offsets have changed since they were saved.
 //!
 //! Source: `ConsumerOffsetManager`.
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,7 +17,7 @@ pub struct Offsets {
 #[derive(Debug, Default)]
 struct Inner {
     groups: HashMap<Arc<str>, GroupOffsets>,
-    /// Shared names of topics, to store each once for all groups.
+    /// Names of topics. Each name is stored once and shared by all groups.
     topics: HashSet<Arc<str>>,
     /// Pairs of group and topic that changed since the last [`take_changed`](Offsets::take_changed).
     changed: Vec<(Arc<str>, Arc<str>)>,
@@ -44,7 +44,7 @@ struct TopicOffsets {
 #[derive(Debug, PartialEq, Eq)]
 pub struct ChangedOffsets {
     pub key: String,
-    /// Offsets by queue id as JSON; `None` if they were removed.
+    /// Offsets by queue id, as JSON. `None` if the offsets were removed.
     pub json: Option<String>,
 }
 
@@ -74,7 +74,6 @@ impl Offsets {
         }
     }
 
-    /// Returns the stored offset.
     pub fn get(&self, group: &str, topic: &str, queue_id: i32) -> Option<i64> {
         let inner = self.read();
         let offsets = inner.groups.get(group)?.topics.iter().find(|offsets| &*offsets.topic == topic)?;
@@ -119,7 +118,8 @@ impl Offsets {
         }
     }
 
-    /// Removes and returns at most `limit` pairs that changed or were removed since the last call.
+    /// Returns the pairs that changed or were removed since the last call, at most `limit`. Later calls do not return
+    /// them again.
     pub fn take_changed(&self, limit: usize) -> Vec<ChangedOffsets> {
         let mut inner = self.write();
         let rest = inner.changed.len().saturating_sub(limit);
@@ -132,7 +132,8 @@ impl Offsets {
         keys.into_iter().map(|(group, topic)| inner.take(&group, &topic)).collect()
     }
 
-    /// Returns a copy as rows of group, topic and offsets by queue, filtered by group and topic if these are given.
+    /// Returns a copy of the offsets. Each row has group, topic and offsets by queue id. Arguments that are not
+    /// `None` select one group or one topic.
     pub fn of(&self, group: Option<&str>, topic: Option<&str>) -> Vec<(String, String, Queues)> {
         let inner = self.read();
         let groups: Box<dyn Iterator<Item = &GroupOffsets>> = match group {
@@ -184,7 +185,7 @@ impl GroupOffsets {
     }
 }
 
-/// Returns the shared string of a topic's name.
+/// Returns the topic's name as a string that all groups share.
 fn intern(topics: &mut HashSet<Arc<str>>, topic: &str) -> Arc<str> {
     if let Some(name) = topics.get(topic) {
         return Arc::clone(name);

@@ -1,7 +1,8 @@
 //! Pulls that cannot be answered yet. A pull at the end of its queue waits for a message. A pull that arrived before
 //! the heartbeat that registers its subscription waits for the heartbeat.
 //!
-//! There is no polling: the thread that changes what a pull waits for removes the pull and answers it.
+//! There is no polling. The thread that stores a message or handles a heartbeat also answers the pulls that waited
+//! for it.
 //!
 //! Source: `PullRequestHoldService`, `ManyPullRequest`; `RebalancePushImpl.messageQueueChanged` for early pulls.
 use crate::subscription::Subscription;
@@ -11,23 +12,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Stage of a pull. Stages only advance, so that a pull waits at most once for each reason.
+/// Stage of a pull. Each stage is later than the one before, so that a pull waits at most once for each reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// Just received: may wait for its heartbeat, then for a message.
+    /// The pull was just received. It may wait for a heartbeat, then for a message.
     First,
-    /// Waited for its heartbeat: may wait for a message.
+    /// The pull has waited for a heartbeat. It may still wait for a message.
     AfterHeartbeat,
-    /// Waited for a message: is answered in any case.
+    /// The pull has waited for a message. It is answered at once.
     Last,
 }
 
 #[derive(Debug)]
 pub struct ParkedPull {
     pub answer: Answer,
-    /// The request without body and remark, which may be large and are not needed.
+    /// The request, without body and remark. They may be large and are not needed for the answer.
     pub request: OwnedCommand,
-    /// Time at which it is answered in any case.
+    /// Time at which the pull is answered in any case.
     pub until: Instant,
 }
 
@@ -45,7 +46,7 @@ impl ParkedPull {
     }
 }
 
-/// Waits for a message of its queue at `offset` or later.
+/// A pull that waits for a message of its queue at `offset` or later.
 #[derive(Debug)]
 struct AtQueueEnd {
     pull: ParkedPull,
@@ -53,7 +54,7 @@ struct AtQueueEnd {
     subscription: Arc<Subscription>,
 }
 
-/// Waits until the group has registered this or a later version of its subscription.
+/// A pull that waits until its group has registered this version of its subscription, or a later version.
 #[derive(Debug)]
 struct Early {
     pull: ParkedPull,
@@ -63,19 +64,19 @@ struct Early {
 
 type Queues = HashMap<i32, Vec<AtQueueEnd>>;
 
-/// Waiting pulls by topic and queue, and early pulls by group.
+/// Parked pulls: by topic and queue if they wait for a message, by group if they wait for a heartbeat.
 #[derive(Debug, Default)]
 pub struct ParkedPulls {
     at_queue_end: Mutex<HashMap<Box<str>, Queues>>,
     early: Mutex<HashMap<Box<str>, Vec<Early>>>,
-    /// Number of pulls at a queue's end. Atomic, as every append reads it.
+    /// Number of pulls that wait for a message. Atomic, because each append reads the number.
     count: AtomicUsize,
 }
 
-/// Parts of an arrived message that filters read.
+/// The parts of a new message that filters need.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// Tags code of its consume-queue unit.
+    /// Tag hash in the message's consume-queue entry.
     pub tags_code: i64,
     pub properties: &'a [u8],
 }
@@ -86,8 +87,8 @@ impl ParkedPulls {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Parks a pull until a message arrives. The caller must then check the queue again, as a message may have arrived
-    /// before the pull was visible.
+    /// Parks a pull until a message arrives. Afterwards the caller must check the queue again, because a message may
+    /// have arrived before the pull was parked.
     pub fn park_at_queue_end(
         &self,
         (topic, queue_id): (&str, i32),
@@ -106,8 +107,8 @@ impl ParkedPulls {
         }
     }
 
-    /// Removes and returns the pulls of a queue that match `message`, which is before `max`. Without a message, all
-    /// pulls before `max`.
+    /// Removes and returns the pulls of a queue that wait for an offset below `max` and match `message`. Without a
+    /// message, removes all pulls of the queue that wait for an offset below `max`.
     pub fn take_arrived(
         &self,
         (topic, queue_id): (&str, i32),
@@ -129,8 +130,8 @@ impl ParkedPulls {
         self.subtract(pulls)
     }
 
-    /// Removes and returns the pulls that waited long enough, whose peer is gone, or whose queue grew without a
-    /// notification.
+    /// Removes and returns pulls that waited long enough, whose client has disconnected, or whose queue got messages
+    /// without a notification.
     pub fn take_overdue(&self, max_offset: impl Fn(&str, i32) -> i64) -> Vec<ParkedPull> {
         let now = Instant::now();
         let mut pulls = Vec::new();
@@ -148,13 +149,14 @@ impl ParkedPulls {
         self.subtract(pulls)
     }
 
-    /// Parks a pull until its group registers `version` of its subscription to the topic. The caller must then check
-    /// the tables again, as the heartbeat may have arrived meanwhile.
+    /// Parks a pull until its group registers `version` of its subscription to the topic. Afterwards the caller must
+    /// check the tables again, because the heartbeat may have arrived before the pull was parked.
     pub fn park_early(&self, group: &str, (topic, version): (&str, i64), pull: ParkedPull) {
         lock(&self.early).entry(group.into()).or_default().push(Early { pull, topic: topic.into(), version });
     }
 
-    /// Removes and returns the early pulls of a group for which `is_early` returns false, or that waited long enough.
+    /// Removes and returns the pulls of a group that waited for a heartbeat, if `is_early` now returns false for them
+    /// or they waited long enough.
     pub fn take_early(&self, group: &str, is_early: impl Fn(&str, i64) -> bool) -> Vec<ParkedPull> {
         let now = Instant::now();
         let mut groups = lock(&self.early);
@@ -167,7 +169,7 @@ impl ParkedPulls {
         pulls
     }
 
-    /// Subtracts pulls from the count after their removal.
+    /// Subtracts removed pulls from the count, and returns them.
     fn subtract(&self, pulls: Vec<ParkedPull>) -> Vec<ParkedPull> {
         self.count.fetch_sub(pulls.len(), Ordering::SeqCst);
         pulls

@@ -8,7 +8,7 @@ use rmqfast_store::format::java_map::in_map_order;
 use rmqfast_store::format::properties;
 use rmqfast_store::store::append::{Pair, Row, Rows};
 
-/// Property: whether the producer waits until the message is on the disk. Only the broker reads it.
+/// Property that says whether the producer waits until the message is on the disk. Only the broker uses it.
 pub const WAIT: &[u8] = b"WAIT";
 /// Property of a half message, the first phase of a transaction.
 pub const TRAN_MSG: &[u8] = b"TRAN_MSG";
@@ -25,14 +25,14 @@ const TRANSACTION_MASK: i32 = 0xC;
 /// Name and value of a property.
 pub type Property<'a> = (&'a [u8], &'a [u8]);
 
-/// Returns the request's properties plus those that the broker adds, in the order of Java's map.
+/// Returns the properties of the request and the properties that the broker adds, in the order of Java's map.
 pub fn with_cluster<'a>(header: &SendHeader<'a>, cluster: &'a str) -> Vec<Property<'a>> {
     let own = [(CLUSTER, cluster.as_bytes())];
     in_map_order(properties::iter(header.properties.as_bytes()).chain(own))
 }
 
-/// Returns the properties to store, without WAIT, which is not needed later. For delayed messages WAIT moves to the
-/// end, as Java rewrites them from a map into which it is put back.
+/// Returns the properties to store. WAIT is left out, since only this broker needs it. For a delayed message WAIT
+/// moves to the end, because Java removes it from a map and puts it back.
 pub fn without_wait(mut properties: Vec<Property<'_>>) -> Vec<Property<'_>> {
     let is_delayed = value(&properties, DELAY).is_some_and(|level| level != b"0");
     let Some(at) = properties.iter().position(|(name, _)| *name == WAIT) else { return properties };
@@ -45,10 +45,10 @@ pub fn value<'a>(properties: &[Property<'a>], name: &[u8]) -> Option<&'a [u8]> {
     properties.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
 }
 
-/// A SEND_MESSAGE request, parsed.
+/// A parsed SEND_MESSAGE request.
 #[derive(Debug)]
 pub struct ParsedSend<'a> {
-    /// Header with the topic and queue in which the message is stored.
+    /// The header. Its topic and queue are those in which the message is stored, which may differ from the request.
     pub header: SendHeader<'a>,
     pub body: &'a [u8],
     pub born_host: Host,
@@ -85,19 +85,19 @@ impl Rows for ParsedSend<'_> {
     }
 }
 
-/// A SEND_BATCH_MESSAGE request, parsed.
+/// A parsed SEND_BATCH_MESSAGE request.
 #[derive(Debug)]
 pub struct ParsedBatch<'a> {
     header: SendHeader<'a>,
     messages: Vec<BatchMessage<'a>>,
     born_host: Host,
     properties: Vec<Property<'a>>,
-    /// End of the properties of each message.
+    /// For each message, the end of its properties in the list of properties.
     ends: Vec<usize>,
 }
 
 impl<'a> ParsedBatch<'a> {
-    /// Combines the properties of each message with those of the batch.
+    /// Adds the properties of the batch to the properties of each message.
     pub fn new(
         header: SendHeader<'a>,
         messages: Vec<BatchMessage<'a>>,

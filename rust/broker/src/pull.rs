@@ -1,4 +1,4 @@
-//! Answers PULL_MESSAGE: returns messages of a queue, or parks the request until there is a message.
+//! Answers PULL_MESSAGE. Returns messages of a queue, or parks the request until a message arrives.
 //!
 //! Source: `PullMessageProcessor.processRequest`.
 use crate::broker_state::BrokerState;
@@ -17,11 +17,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// More woken pulls than this are answered on another thread, so that the waking thread does not wait.
+/// Maximum number of pulls to answer on the thread that wakes them. More pulls are answered on another thread, so
+/// that the waking thread is not delayed.
 const FEW: usize = 16;
-/// Maximum bytes of a pull's subscription that is parsed on the socket's thread.
+/// Maximum bytes of a subscription in a pull request that is parsed on the thread of the socket.
 const LARGE_TEXT: usize = 16 << 10;
-/// Maximum compiled filters kept per thread, for pulls that carry large filters.
+/// Maximum number of compiled filters that each thread caches, for pull requests that carry large filters.
 const KEPT_FILTERS: usize = 8;
 const FAQ: &str = "\nSee http://rocketmq.apache.org/docs/faq/ for further details.";
 
@@ -30,7 +31,7 @@ const MASTER_ID: i64 = 0;
 /// Response code and remark of a refusal.
 type Refusal = (i32, String);
 
-/// Type and text of an expression, and the compiled filter.
+/// A cached filter: type and text of the expression, and its compiled form.
 type Kept = (Option<Box<str>>, Box<str>, Arc<Subscription>);
 
 thread_local! {
@@ -39,7 +40,7 @@ thread_local! {
     static RECORDS: RefCell<Places> = RefCell::default();
 }
 
-/// A pull request while it is answered.
+/// A pull request for which an answer is being made.
 pub struct Pulling<'a> {
     pub state: &'a Arc<BrokerState>,
     pub connection: &'a Arc<Connection>,
@@ -49,7 +50,8 @@ pub struct Pulling<'a> {
     pub is_aside: bool,
 }
 
-/// Answers the parked pulls of a queue that match `message`; without a message, all pulls before `max`.
+/// Answers the parked pulls of a queue that wait for an offset below `max` and match `message`. Without a message,
+/// answers all pulls of the queue that wait for an offset below `max`.
 pub fn wake_queue(state: &Arc<BrokerState>, queue: (&str, i32), max: i64, message: Option<Message<'_>>) {
     let woken = state.parked_pulls.take_arrived(queue, max, message);
     if woken.len() <= FEW {
@@ -58,13 +60,13 @@ pub fn wake_queue(state: &Arc<BrokerState>, queue: (&str, i32), max: i64, messag
     answer_elsewhere(state, woken, Look::Last);
 }
 
-/// Answers the parked pulls that waited long enough, or whose queue grew without a notification.
+/// Answers parked pulls that waited long enough, or whose queue got messages without a notification.
 pub fn wake_overdue(state: &Arc<BrokerState>) {
     let woken = state.parked_pulls.take_overdue(|topic, queue_id| state.max_offset(topic, queue_id));
     answer_elsewhere(state, woken, Look::Last);
 }
 
-/// Answers the early pulls of a group whose heartbeat arrived or timed out.
+/// Answers the pulls of a group that waited for a heartbeat, if the heartbeat has arrived or they waited long enough.
 pub fn wake_early(state: &Arc<BrokerState>, group: &str) {
     let is_early = |topic: &str, version| state.tables.is_behind(group, topic, version);
     // never on this thread: the control plane may hold locks while it registers a heartbeat
@@ -149,7 +151,8 @@ impl Pulling<'_> {
         }
     }
 
-    /// Parks a pull until its heartbeat arrives. After the timeout it is refused.
+    /// Parks a pull until the heartbeat that registers its subscription arrives. The pull is refused if the heartbeat
+    /// does not arrive in time.
     fn park_early(&self, header: &PullHeader<'_>) {
         let wait = self.state.options.early_pull_wait;
         let (state, group) = (Arc::downgrade(self.state), Box::from(header.group));
@@ -268,8 +271,8 @@ impl Pulling<'_> {
         }
     }
 
-    /// Corrects the answer of a slave, which may be behind its master: a consumer that asks for a missing offset shall
-    /// retry the same offset.
+    /// Corrects the answer of a slave, which may be behind its master. A consumer that asks for an offset that the
+    /// slave does not have shall ask for the same offset again.
     ///
     /// Source: `DefaultMessageStore.nextOffsetCorrection`.
     fn as_of_slave(&self, header: &PullHeader<'_>, pulled: PullResult) -> PullResult {
@@ -280,7 +283,7 @@ impl Pulling<'_> {
         PullResult { next_begin_offset: header.queue_offset, ..pulled }
     }
 
-    /// Returns whether messages missing here may exist on the master.
+    /// Returns whether messages that are missing here may exist on the master.
     fn may_be_behind(&self) -> bool {
         self.state.options.is_slave && !self.state.settings().checks_offsets_in_slave
     }
@@ -295,8 +298,8 @@ impl Pulling<'_> {
         }
     }
 
-    /// Returns the broker id for the next pull: a slave if slaves may be read, the messages are not in memory, and the
-    /// group's configuration does not say otherwise.
+    /// Returns the broker id for the consumer's next pull. It is a slave if slaves may be read, the messages are not
+    /// in memory, and the configuration of the group allows it.
     fn suggested_broker(&self, header: &PullHeader<'_>, pulled: &PullResult) -> i64 {
         let group = self.state.tables.group(header.group).filter(|_| self.state.settings().slave_read);
         let suggested = |group: Group| match pulled.suggest_pulling_from_slave {
@@ -355,7 +358,8 @@ impl Pulling<'_> {
     }
 }
 
-/// Returns a subscription to all messages for an early pull by tags, as its consumer filters by tags itself anyway.
+/// Returns a subscription to all messages, for a pull that arrived before its heartbeat. Only for filters by tags,
+/// since the consumer checks the tags itself.
 ///
 /// After a rebalance a client raises the version of its subscription, pulls with it, and only then sends the heartbeat
 /// with that version. Java's client skips the heartbeat while another is in flight, and sends the next half a minute
@@ -390,7 +394,7 @@ fn compile(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
     Subscription::parse(header.expression_type, text, header.sub_version).map(Arc::new)
 }
 
-/// Returns a large filter from this thread's cache, or compiles it.
+/// Returns the compiled filter from this thread's cache. If it is not there, compiles the filter and caches it.
 fn kept_filter(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
     let kind = header.expression_type;
     KEPT.with_borrow_mut(|kept| {

@@ -14,16 +14,16 @@ pub struct PullHeader<'a> {
     pub group: &'a str,
     pub topic: &'a str,
     pub queue_id: i32,
-    /// Offset of the first message.
+    /// Queue offset from which the client wants messages.
     pub queue_offset: i64,
     /// Maximum messages of the answer.
     pub max_messages: i32,
     sys_flag: i32,
-    /// Offset of the group to store, if `commits_offset`.
+    /// Offset to commit for the group, if [`commits_offset`](Self::commits_offset).
     pub commit_offset: i64,
-    /// Milliseconds for which the request may be held.
+    /// Milliseconds for which the request may wait at the broker.
     pub suspend_ms: u64,
-    /// Subscription sent with the request.
+    /// Subscription that the request carries, as a string.
     pub subscription: Option<&'a str>,
     /// Version of the consumer's subscription.
     pub sub_version: i64,
@@ -78,7 +78,7 @@ impl<'a> PullHeader<'a> {
         self.sys_flag & COMMIT_OFFSET != 0
     }
 
-    /// Returns whether the request may wait for a message.
+    /// Returns whether the request may wait at the broker for a message.
     pub fn may_be_parked(&self) -> bool {
         self.sys_flag & SUSPEND != 0
     }

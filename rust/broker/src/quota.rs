@@ -1,4 +1,4 @@
-//! Limits the names that a connection may add permanently: a burst, then a rate per second.
+//! Limits the number of names that a connection may add permanently: a number at once, then a rate per second.
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -8,7 +8,8 @@ use std::time::Instant;
 pub struct Quota {
     burst: f64,
     per_second: f64,
-    /// Tokens of each connection, and the time of their computation. A connection that spent nothing has no entry.
+    /// For each connection, its tokens and the time at which they were computed. A connection that has all its tokens
+    /// has no entry.
     budgets: Mutex<HashMap<u64, (f64, Instant)>>,
 }
 
@@ -18,7 +19,7 @@ impl Quota {
         Self { burst: burst.into(), per_second: per_second.into(), budgets: Mutex::default() }
     }
 
-    /// Takes one token of a connection. Returns false if there is none.
+    /// Takes a token of a connection. Returns false if the connection has no token left.
     pub fn take(&self, connection: u64, now: Instant) -> bool {
         let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
         let (tokens, at) = budgets.entry(connection).or_insert((self.burst, now));
@@ -30,12 +31,12 @@ impl Quota {
         is_there
     }
 
-    /// Removes a closed connection.
+    /// Removes the entry of a closed connection.
     pub fn forget(&self, connection: u64) {
         self.budgets.lock().unwrap_or_else(PoisonError::into_inner).remove(&connection);
     }
 
-    /// Returns the limits as text for a refusal.
+    /// Returns the limits in words, for the refusal of a request.
     pub fn limits(&self) -> String {
         format!("{} at once and {} a second", self.burst, self.per_second)
     }

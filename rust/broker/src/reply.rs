@@ -3,12 +3,12 @@ use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Body, Command, Header, Outgoing, SerializeType, Value};
 use rmqfast_store::store::serve::Places;
 
-/// Answers with at least this many bytes of records are copied chunk by chunk while they are written. Smaller answers
-/// are copied at once, as a single write wakes the peer only once.
+/// Minimum bytes of records in an answer that is copied chunk by chunk while it is written. A smaller answer is
+/// copied at once, because a single write wakes the client only once.
 const LARGE: usize = 512 << 10;
 
-/// A body within the log's mapped files. They stay mapped, even if retention removes them, until the body is written or
-/// the connection ends, which happens if the peer does not read.
+/// A body in the mapped files of the log. The files stay mapped until the body is written or the connection ends,
+/// even if retention removes them. A connection whose peer does not read ends after a timeout.
 #[derive(Debug)]
 struct InLog(Places);
 
@@ -26,7 +26,8 @@ impl Body for InLog {
     }
 }
 
-/// The control plane must answer: it creates a missing topic or group first, or has more information.
+/// Result of a request that the control plane must answer. It creates a missing topic or group, or has information
+/// that is not in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandOver;
 
@@ -40,7 +41,7 @@ pub struct Reply<'a> {
 }
 
 impl<'a> Reply<'a> {
-    /// Creates the reply to `request`, which is appended to `out`.
+    /// Creates the reply to `request`. It will be appended to `out`.
     pub fn to(request: &Command<'_>, out: &'a mut Outgoing) -> Self {
         Self { out, opaque: request.opaque, serialize_type: request.serialize_type, is_oneway: request.is_oneway() }
     }
@@ -52,7 +53,8 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Writes an answer with records as its body, directly from the log. Takes `records` if they are many.
+    /// Writes an answer whose body is records, directly from the log. Empties `records` if they are too large to
+    /// copy.
     pub fn write_records(&mut self, code: i32, remark: &str, fields: &[(&str, Value<'_>)], records: &mut Places) {
         if !self.is_oneway {
             let remark = Some(remark);

@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 const RETRY: &str = "%RETRY%";
-/// Properties of 5.x that set the time of delivery.
+/// Properties of 5.x that set the delivery time of a message.
 const TIMER: [&[u8]; 3] = [b"TIMER_DELIVER_MS", b"TIMER_DELAY_MS", b"TIMER_DELAY_SEC"];
 const MULTI_TAG: i32 = 2;
 const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
@@ -30,22 +30,22 @@ const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 /// Response code and remark of a refusal.
 type Refusal = (i32, String);
 
-/// An answer to send at once, with its response code.
+/// An answer that can be sent at once, with its response code.
 type Receipt = (i32, SendReceipt);
 
-/// A send request while it is answered.
+/// A send request for which an answer is being made.
 pub struct Sending<'a> {
     pub state: &'a BrokerState,
     pub connection: &'a Arc<Connection>,
     pub request: &'a Command<'a>,
-    /// Set if the control plane has prepared the request.
+    /// Set if the control plane has prepared the request, see [`PreparedSend`].
     pub prepared: Option<PreparedSend<'a>>,
 }
 
-/// Preparation by the control plane: whatever was missing, such as the topic, exists now.
+/// Result of the preparation by the control plane, which has created what the request needs, such as its topic.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PreparedSend<'a> {
-    /// Topic and queue that replace those of the message.
+    /// Topic and queue id that replace those of the message.
     pub target: Option<(&'a str, i32)>,
 }
 
@@ -201,7 +201,8 @@ impl Sending<'_> {
         }
     }
 
-    /// Counts messages for the topic in which they are stored: the schedule topic, the half topic, or their own.
+    /// Counts the messages for the topic in which they are stored. For delayed and half messages this is not their
+    /// own topic.
     ///
     /// Source: `SendMessageProcessor.handlePutMessageResult`.
     fn count(&self, topic: &str, places: &[Place], position: u64) {
@@ -228,7 +229,7 @@ impl Sending<'_> {
         illegal(self.state.options.max_message_size)
     }
 
-    /// Returns code and remark for a failed put, as in `handlePutMessageResult`.
+    /// Returns the response code and remark for messages that could not be stored, as `handlePutMessageResult` does.
     fn refusal_of(&self, error: &Error) -> Refusal {
         use PutMessageStatus as Status;
         self.state.failed_puts.add(1, 0);
@@ -249,14 +250,14 @@ impl Sending<'_> {
     }
 }
 
-/// Returns the remark for a message whose body exceeds `most` bytes, or whose properties are too long.
+/// Returns the remark for a message that is too large: its body exceeds `most` bytes, or its properties are too long.
 pub fn illegal(most: usize) -> String {
     format!(
         "the message is illegal, maybe msg body or properties length not matched. msg body length limit {most}B, msg properties length limit 32KB."
     )
 }
 
-/// Refuses a batch to a retry topic. Checked with the original topic, as the control plane may have replaced it.
+/// Refuses a batch to a retry topic. Uses the topic of the request, because the control plane may have replaced it.
 ///
 /// Source: `SendMessageProcessor.asyncSendBatchMessage`.
 fn check_batch(topic: &str) -> Result<(), Refusal> {
@@ -266,8 +267,8 @@ fn check_batch(topic: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses the timed messages of 5.x, which are not supported. 4.9 would deliver them at once; here the producer gets
-/// an error.
+/// Refuses messages with a delivery time of 5.x, which are not supported. A 4.9 broker would deliver them at once,
+/// here the producer gets an error.
 ///
 /// Source: `HookUtils.handleScheduleMessage`, `checkIfTimerMessage` of 5.x.
 fn check_timer(properties: &[Property<'_>]) -> Result<(), Refusal> {
@@ -279,7 +280,7 @@ fn check_timer(properties: &[Property<'_>]) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns whether a value of `DELAY` is a delay level above 0.
+/// Returns whether the value of a property `DELAY` is a number above 0.
 fn is_level(value: &[u8]) -> bool {
     std::str::from_utf8(value).ok().and_then(|text| text.parse::<i32>().ok()).is_some_and(|level| level > 0)
 }
@@ -297,7 +298,7 @@ fn describe(name: &str, topic: Topic) -> String {
     )
 }
 
-/// Returns the next queue, round robin. Java chooses at random; clients cannot rely on either.
+/// Returns the next queue in turn. Java chooses a random queue; no client can rely on either.
 fn any_queue(topic: Topic) -> i32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     (NEXT.fetch_add(1, Ordering::Relaxed) % topic.write_queues.max(1).cast_unsigned()).cast_signed()

@@ -6,15 +6,15 @@ use rmqfast_remoting::Command;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SendHeader<'a> {
     pub topic: &'a str,
-    /// Queue id; negative for any queue.
+    /// Queue id. A negative id lets the broker choose a queue.
     pub queue_id: i32,
-    /// Bits of `MessageSysFlag`, without those for IPv6 hosts.
+    /// Bits of `MessageSysFlag`, without the bits for IPv6 hosts.
     pub sys_flag: i32,
     pub born_timestamp: i64,
     /// The application's flag of 32 bits.
     pub flag: i32,
     pub properties: &'a str,
-    /// Number of failed deliveries.
+    /// Number of failed deliveries to consumers.
     pub reconsume_times: i32,
 }
 

@@ -1,10 +1,10 @@
-//! Counts indexed messages that pulls skip because the log is damaged, and reports each position once.
+//! Counts the messages that queues list but pulls skip because the log is damaged. Reports each position once.
 use rmqfast_store::store::serve::SkippedRange;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum remembered positions. Further skipped messages are only counted.
+/// Maximum number of positions to remember. Further skipped messages are only counted.
 const MAX_PLACES: usize = 10_000;
 
 /// A skipped message and its queue.
@@ -12,7 +12,7 @@ const MAX_PLACES: usize = 10_000;
 pub struct SkippedMessage {
     pub topic: String,
     pub queue_id: i32,
-    /// Expected position of the message, and the fault there.
+    /// The range of skipped messages, and the fault of their positions.
     pub skipped: SkippedRange,
 }
 
@@ -51,12 +51,12 @@ impl SkippedMessages {
         }
     }
 
-    /// Returns the number of skipped messages. A message pulled by two groups counts twice.
+    /// Returns the number of skipped messages. A message that two groups pulled counts twice.
     pub fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Removes and returns the messages not reported yet.
+    /// Returns the skipped messages that earlier calls have not returned.
     pub fn take(&self) -> Vec<SkippedMessage> {
         std::mem::take(&mut self.places.lock().unwrap_or_else(PoisonError::into_inner).unreported)
     }

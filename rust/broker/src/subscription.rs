@@ -9,19 +9,19 @@ use rmqfast_store::store::serve::{PullFilter, TagCodes};
 
 const SQL92: &str = "SQL92";
 
-/// Maximum cost of a filter per message on a shared thread, about 50 µs. More expensive filters run on their own
-/// thread.
+/// Maximum cost of a filter per message on a shared thread, which is about 50 µs. More expensive filters run on a
+/// separate thread.
 const HEAVY: usize = 512;
 
-/// Maximum characters kept of a filter's name and of a compile error.
+/// Maximum number of characters to keep of a filter's type or of a compile error.
 const MAX_TEXT: usize = 1000;
 
 /// A group's subscription to a topic.
 #[derive(Debug)]
 pub struct Subscription {
-    /// Version in milliseconds; later versions are newer.
+    /// Version of the subscription, as sent by the client. It is a time in milliseconds, and a later time is newer.
     pub version: i64,
-    /// Name of the filter, `SQL92` or an unknown name; `None` for tags.
+    /// Type of the filter, which is `SQL92` or an unknown name. `None` for tags.
     pub filter_type: Option<Box<str>>,
     filter: Filter,
 }
@@ -31,12 +31,13 @@ enum Filter {
     All,
     Codes(TagCodes),
     Sql(Box<Sql92>),
-    /// Does not compile, with the reason. A pull that carries such a filter gets all messages.
+    /// The expression does not compile; holds the reason. A pull that carries an invalid expression gets all
+    /// messages.
     Invalid(Box<str>),
 }
 
 impl Subscription {
-    /// Creates the subscription of a heartbeat, from the hash codes of its tags or an SQL92 expression.
+    /// Creates the subscription that a heartbeat contains, from the hash codes of its tags or an SQL92 expression.
     pub fn new(expression_type: &str, sub_string: &str, version: i64, codes: &[i32]) -> Self {
         if !is_tag_type(expression_type) {
             return Self::compile(expression_type, sub_string, version);
@@ -61,7 +62,7 @@ impl Subscription {
         Self { version, filter_type: None, filter: Filter::All }
     }
 
-    /// Parses the subscription of a pull. Returns `None` for illegal tags.
+    /// Parses the subscription in a pull request. Returns `None` for invalid tags.
     pub fn parse(expression_type: Option<&str>, text: &str, version: i64) -> Option<Self> {
         if let Some(filter_type) = expression_type.filter(|name| !is_tag_type(name)) {
             return Some(Self::compile(filter_type, text, version));
@@ -81,14 +82,14 @@ impl Subscription {
         }
     }
 
-    /// Returns whether its pulls are answered on the thread for expensive filters.
+    /// Returns whether pulls with this filter are answered on the thread for expensive filters.
     pub fn is_heavy(&self) -> bool {
         // for a message without properties, as no message is known yet
         self.cost(0) > HEAVY
     }
 
-    /// Returns whether an arrived message may match: by tags code or properties. Expensive filters are not evaluated
-    /// and return true, since the appending thread waits for this.
+    /// Returns whether a new message may match, by its tag hash or properties. Always true for an expensive filter,
+    /// which is not evaluated here, because the appending thread waits for the result.
     pub fn matches_arrival(&self, tags_code: i64, properties: &[u8]) -> bool {
         match &self.filter {
             Filter::Sql(_) if self.cost(properties.len()) > HEAVY => true,
@@ -113,7 +114,7 @@ fn compile_sql(expression: &str) -> Filter {
     }
 }
 
-/// Shortens a string, which a client may have made as long as a frame.
+/// Shortens a string from a client, which may be very long.
 fn clip(text: &str) -> Box<str> {
     text.chars().take(MAX_TEXT).collect()
 }

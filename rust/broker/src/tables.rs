@@ -20,13 +20,13 @@ pub struct Topic {
 pub struct Group {
     pub consume_enable: bool,
     pub broadcast_enable: bool,
-    /// Broker id to pull from (`brokerId`); 0 is the master.
+    /// Id of the broker from which the group pulls (`brokerId`); 0 is the master.
     pub broker_id: i64,
-    /// Broker id for messages that are not in memory (`whichBrokerWhenConsumeSlowly`).
+    /// Id of the broker from which the group pulls messages that are not in memory (`whichBrokerWhenConsumeSlowly`).
     pub slow_broker_id: i64,
 }
 
-/// Subscriptions of a group with online consumers.
+/// Subscriptions of a group that has consumers online.
 #[derive(Debug, Default)]
 struct Online {
     is_broadcasting: bool,
@@ -38,16 +38,16 @@ struct Online {
 pub enum GroupSubscription {
     /// The group has no consumer online.
     Offline,
-    /// The group has no subscription to the topic; true for the broadcasting model.
+    /// The group has no subscription to the topic. Holds true if the group uses the broadcasting model.
     Nothing(bool),
-    /// The subscription, and true for the broadcasting model.
+    /// The group's subscription. The second value is true if the group uses the broadcasting model.
     To(Arc<Subscription>, bool),
 }
 
 /// Called with the name of a group after its subscriptions changed.
 type OnChange = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Tables of the data plane. Every request reads them; a heartbeat only writes changes.
+/// Tables of the data plane. Each request reads them. A heartbeat changes them only if its content is new.
 pub struct Tables {
     topics: RwLock<HashMap<Box<str>, Topic>>,
     groups: RwLock<HashMap<Box<str>, Group>>,
@@ -108,12 +108,13 @@ impl Tables {
         }
     }
 
-    /// Returns whether an online group has only registered a version of its subscription older than `version`.
+    /// Returns whether a group is online but has only registered versions of its subscription older than `version`.
     pub fn is_behind(&self, group: &str, topic: &str, version: i64) -> bool {
         matches!(self.subscription(group, topic), GroupSubscription::To(subscription, _) if subscription.version < version)
     }
 
-    /// Registers the callback for changed subscriptions, called without a lock. Only the first registration counts.
+    /// Registers the callback for changed subscriptions. No lock is held while the callback runs. Only the first
+    /// registration counts.
     pub fn on_subscription_change(&self, on_change: impl Fn(&str) + Send + Sync + 'static) {
         let _ = self.on_subscription_change.set(Box::new(on_change));
     }
@@ -156,7 +157,7 @@ impl Tables {
         self.permission.store(perm, Ordering::Relaxed);
     }
 
-    /// Returns whether the broker's permission has any of these bits.
+    /// Returns whether the broker's permission has any of the bits in `perm`.
     #[inline]
     pub fn allows(&self, perm: i32) -> bool {
         self.permission.load(Ordering::Relaxed) & perm != 0

@@ -7,12 +7,12 @@ use std::path::Path;
 
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// An error that Java gets as text only.
+/// An error that Java gets as class name and text.
 #[derive(Debug)]
 pub struct Failure {
     /// Name of the class in `rmqfast.errors`.
     pub kind: &'static str,
-    /// The error text: place, expected and actual value.
+    /// The error text. It names the place, the expected and the actual value.
     pub text: String,
 }
 

@@ -1,9 +1,9 @@
-//! Converts filters from Java. Values arrive as strings and are parsed by the type of their column.
+//! Converts filters from Java. Java passes values as strings, which are parsed according to the type of their column.
 use rmqfast_spark::request::push_down::{Filter, Literal};
 use rmqfast_spark::request::schema::spark_type;
 use rmqfast_store::scan::Column;
 
-/// Builds a filter from its parts: kind, column, and values, of which null stands for NULL.
+/// Builds a filter from its parts: kind, column, and values. A Java null in the values is SQL's NULL.
 pub fn of(mut parts: Vec<Option<String>>) -> Filter {
     let values = parts.split_off(parts.len().min(2));
     let mut head = parts.into_iter().map(Option::unwrap_or_default);

@@ -10,12 +10,12 @@ pub type Texts<'a> = JObjectArray<'a, JString<'a>>;
 
 pub type TextLists<'a> = JObjectArray<'a, Texts<'a>>;
 
-/// Converts a `String`, or null to `None`.
+/// Converts a Java `String`. A Java null becomes `None`.
 pub fn text(env: &mut Env<'_>, text: &JString<'_>) -> Result<Option<String>> {
     if text.is_null() { Ok(None) } else { text.try_to_string(env).map(Some) }
 }
 
-/// Converts a `String[]`; elements may be null.
+/// Converts a `String[]`, in which a Java null becomes `None`.
 pub fn texts(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Vec<Option<String>>> {
     let mut texts = Vec::new();
     for index in 0..array.len(env)? {
@@ -32,7 +32,7 @@ pub fn words(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Vec<String>> {
     Ok(texts(env, array)?.into_iter().map(Option::unwrap_or_default).collect())
 }
 
-/// Converts a `String[]` of alternating names and values.
+/// Converts a `String[]` in which names and values alternate.
 pub fn pairs(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Pairs> {
     let words = words(env, array)?;
     Ok(words.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect())
@@ -59,7 +59,7 @@ fn string_array<'a>(env: &mut Env<'a>, words: &[String]) -> Result<Texts<'a>> {
     Ok(array)
 }
 
-/// Returns a `String[]` of alternating names and values.
+/// Creates a `String[]` in which names and values alternate.
 pub fn string_pairs<'a>(env: &mut Env<'a>, pairs: impl IntoIterator<Item = (String, String)>) -> Result<Texts<'a>> {
     let words: Vec<String> = pairs.into_iter().flat_map(|(name, text)| [name, text]).collect();
     string_array(env, &words)
@@ -100,7 +100,7 @@ pub fn log(env: &mut Env<'_>, lines: &[(Level, String)]) -> Result<()> {
     Ok(())
 }
 
-/// Returns an error if the calling Java thread was interrupted. Waits in Rust call this regularly, since Java cannot
+/// Fails if the calling Java thread was interrupted. Loops that wait in Rust call this regularly, since Java cannot
 /// interrupt them.
 pub fn check_interrupt() -> rmqfast_remoting::Result<()> {
     let look = |env: &mut Env<'_>| -> Result<bool> {
@@ -115,7 +115,7 @@ pub fn check_interrupt() -> rmqfast_remoting::Result<()> {
     if is_interrupted.unwrap_or(false) { Err(rmqfast_remoting::Error::Interrupted) } else { Ok(()) }
 }
 
-/// Finds the class through the class loader of the native method's class.
+/// Finds the Java class of the native methods, through the class loader that has loaded it.
 fn native_class<'a>(env: &mut Env<'a>) -> Result<JClass<'a>> {
     env.find_class(jni_str!("org/rmqfast/spark/Native"))
 }

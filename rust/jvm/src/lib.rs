@@ -1,5 +1,5 @@
-//! The JVM library of the Spark data source `rocketmq-columnar`: it gets options, filters and partitions, and returns
-//! vectors.
+//! The JVM library of the Spark data source `rocketmq-columnar`: Java passes options, filters and partitions, and
+//! gets vectors.
 //!
 //! ```text
 //! options ──► Read ──► pieces       in the driver; rmqfast-spark

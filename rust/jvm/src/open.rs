@@ -7,7 +7,7 @@ use rmqfast_spark::origin::piece::TopicPiece;
 use rmqfast_spark::read::Read;
 use rmqfast_spark::store::piece;
 
-/// Opens a piece of a read, and returns at most `limit` rows. For the other arguments see [`TopicTask::open`].
+/// Opens a piece of a read. The task returns at most `limit` rows. For the other arguments see [`TopicTask::open`].
 ///
 /// # Errors
 /// The bytes are not a piece; see also [`StoreTask::open`] and [`TopicTask::open`].

@@ -14,7 +14,8 @@ use std::time::Duration;
 
 /// Approximate bytes of a block, which fills one or more batches.
 const BLOCK: usize = 1 << 20;
-/// Blocks without a matching row after which the caller can check whether the task was killed.
+/// Number of blocks without a matching row after which the caller gets an empty batch, so that it can check whether
+/// the task was killed.
 const PATIENCE: u32 = 16;
 
 pub struct StoreTask {
@@ -22,7 +23,7 @@ pub struct StoreTask {
     piece: Piece,
     source: RowSource,
     batch: Batch,
-    /// Index of the block's first row that is left for the next batches.
+    /// Index of the first row of the block that no batch has returned yet.
     next_row: usize,
     rows_left: u64,
     rows: u64,
@@ -31,7 +32,8 @@ pub struct StoreTask {
 }
 
 impl StoreTask {
-    /// Opens the store to read `piece`, which is from [`StoreRead::partitions`]. Returns at most `limit` rows.
+    /// Opens the store to read `piece`, which is from [`StoreRead::partitions`]. The task returns at most `limit`
+    /// rows.
     ///
     /// # Errors
     /// The executor has no store at the path.

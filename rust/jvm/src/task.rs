@@ -5,10 +5,10 @@ use rmqfast_client::ranges;
 use std::time::Duration;
 
 pub trait Task: Send {
-    /// Fills the next batch and returns its number of rows; `None` at the end. Invalidates earlier
-    /// [`addresses`](Self::addresses).
+    /// Fills the next batch. Returns its number of rows, or `None` at the end. The [`addresses`](Self::addresses) of
+    /// earlier batches become invalid.
     ///
-    /// Returns 0 rows after `wait` without messages, so that the caller can check whether the task was killed.
+    /// Returns 0 if no message arrives within `wait`, so that the caller can check whether the task was killed.
     ///
     /// # Errors
     /// Lost or unreadable messages if the read is strict, or a broker that does not answer.
@@ -30,8 +30,8 @@ pub trait Task: Send {
     /// Returns log lines since the last call.
     fn take_warning(&mut self) -> Option<String>;
 
-    /// Called when the task ends early without a failure, as at a limit or in Real-Time Mode. Leaves connections to the
-    /// next task.
+    /// Called when the task ends before its last row without a failure, for example at a limit or in Real-Time Mode.
+    /// Makes its connections available to the next task.
     fn keep(&mut self) {}
 
     fn counts(&self) -> Counts;

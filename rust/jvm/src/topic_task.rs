@@ -20,22 +20,23 @@ static POOL: PullerPool = PullerPool::new();
 pub struct TopicTask {
     reader: PieceReader,
     batch: Batch,
-    /// Answers that the vectors point into, kept until the next batch.
+    /// Answers whose bytes the vectors of the current batch use. They are kept until the next batch.
     answers: Vec<PulledAnswer>,
-    /// Index of the answer and of its row at which the next batch begins.
+    /// Position at which the next batch begins: index of the answer, and index of the row in the answer.
     next: (usize, usize),
     rows_left: u64,
     /// Number of rows in the current batch.
     filled: usize,
-    /// Position before the current answers; only for a piece without an end.
+    /// Position before the answers of the current batch. Only for a piece without an end.
     position: Option<TaskPosition>,
 }
 
 impl TopicTask {
-    /// Opens the piece without a request.
+    /// Opens the piece. Sends no request yet.
     ///
-    /// If `is_repeated`, the task is a retry and does not use pooled connections, which a failed attempt may have left.
-    /// If `reads_ahead`, the task also pulls messages for the next batch of this process.
+    /// With `is_repeated` the task is a retry. It uses no connection from the pool, because the failed attempt may
+    /// have left a broken connection there. With `reads_ahead` the task also pulls messages that the next batch in
+    /// this process will need.
     ///
     /// # Errors
     /// The piece has queues of several brokers.
@@ -59,13 +60,13 @@ impl TopicTask {
         Ok(Self { reader, batch, answers: Vec::new(), next: (0, 0), rows_left: limit, filled: 0, position })
     }
 
-    /// Returns the number of answered rows that are left for the next batches.
+    /// Returns the number of rows in the answers that no batch has returned yet.
     fn rows_left(&self) -> usize {
         let rows: usize = self.answers.iter().skip(self.next.0).map(|answer| answer.rows.len()).sum();
         rows - self.next.1
     }
 
-    /// Fills the batch from the answers and returns its number of rows.
+    /// Fills the batch from the answers. Returns the number of rows in the batch.
     fn fill(&mut self) -> Result<usize> {
         let mut damage = Vec::new();
         let mut rows = 0;

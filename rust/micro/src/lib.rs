@@ -1,4 +1,5 @@
-//! Messages of one topic in four queues, one in a hundred with the tag looked for; and a store that holds them.
+//! Makes messages and a store for benchmarks. The messages belong to one topic with four queues. One message in a
+//! hundred has the tag that benchmarks search for.
 #![allow(missing_docs)]
 
 use arrow_array::{ArrayRef, BinaryArray, Int32Array, RecordBatch, StringArray};
@@ -8,30 +9,29 @@ use std::path::Path;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// The topic of all messages.
 pub const TOPIC: &str = "orders";
-/// The tag of one message in [`TAGS`].
+/// The tag that benchmarks search for.
 pub const TAG: &str = "tag07";
 pub const TAGS: usize = 100;
 const QUEUES: usize = 4;
 const BODY: usize = 128;
 
-/// The tag of the n-th message.
+/// Returns the tag of message number `n`.
 pub fn tag(n: usize) -> String {
     format!("tag{:02}", n % TAGS)
 }
 
-/// The key of the n-th message.
+/// Returns the key of message number `n`.
 pub fn key(n: usize) -> String {
     format!("order-{:08}", n * 7919)
 }
 
-/// The body of the n-th message: its number, repeated.
+/// Returns the body of message number `n`, which is its number, repeated.
 pub fn body(n: usize) -> Vec<u8> {
     vec![n as u8; BODY]
 }
 
-/// The messages with these numbers, as they are appended.
+/// Returns `count` messages as rows to append.
 pub fn columns(count: usize) -> Columns {
     let columns: [(&str, ArrayRef); 5] = [
         ("topic", Arc::new(StringArray::from(vec![TOPIC; count]))),
@@ -44,14 +44,14 @@ pub fn columns(count: usize) -> Columns {
     Columns::new(&RecordBatch::try_from_iter(columns).expect("columns of one length")).expect("columns of a message")
 }
 
-/// An appender of a store that does not exist yet, with files no larger than what is made up here needs.
+/// Creates a store in `directory` and returns its appender. Its files are no larger than the benchmarks need.
 pub fn appender(directory: &Path) -> Appender {
     let (index_slots, index_entries) = (1 << 16, 1 << 18);
     let options = AppendOptions { file_size: 16 << 20, index_slots, index_entries, ..AppendOptions::default() };
     Appender::open(&directory.join("store"), options).expect("a new store")
 }
 
-/// A store of `count` messages, which goes away with the directory.
+/// Creates a store of `count` messages in a temporary directory. Dropping the directory removes the store.
 pub fn store(count: usize) -> (TempDir, MessageStore) {
     let directory = tempfile::tempdir().expect("a directory");
     let appender = appender(directory.path());

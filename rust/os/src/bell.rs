@@ -1,4 +1,4 @@
-//! A bell wakes a thread that waits for a socket.
+//! Wakes a thread that waits for a socket. The bell is the waking side, the ear the waiting side.
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -29,7 +29,7 @@ pub fn bell() -> io::Result<(Bell, Ear)> {
 }
 
 impl Bell {
-    /// Wakes the thread if it waits, or at its next wait.
+    /// Wakes the thread if it waits. If it does not wait, its next wait returns at once.
     pub fn ring(&self) {
         // a full buffer means that the bell has already rung
         let _ = (&self.0).write(&[1]);
@@ -59,7 +59,7 @@ fn pair() -> io::Result<(Stream, Stream)> {
     Stream::pair()
 }
 
-/// Returns the two ends of a connection of this process to itself.
+/// Connects this process to itself and returns both ends of the connection.
 #[cfg(windows)]
 fn pair() -> io::Result<(Stream, Stream)> {
     let listener = std::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0))?;

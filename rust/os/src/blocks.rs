@@ -1,10 +1,10 @@
-//! Blocks of a file: which bytes are stored, and allocation of blocks.
+//! Blocks of a file. Tells which bytes the file system stores, and allocates blocks.
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-/// `f_type` of ext4, XFS and tmpfs, which write to allocated blocks in place. Others may write to new blocks and find
-/// the disk full.
+/// Values of `f_type` for ext4, XFS and tmpfs, which write into allocated blocks in place. Other file systems may
+/// write to new blocks and find the disk full.
 #[cfg(target_os = "linux")]
 const KEEPS_BLOCKS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
 
@@ -12,7 +12,8 @@ const KEEPS_BLOCKS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
 /// system does not support this.
 ///
 /// # Errors
-/// The error of the operating system, for example for a full disk. Some of the blocks may be allocated then.
+/// The error of the operating system, for example for a full disk. After an error some of the blocks may be
+/// allocated.
 pub fn allocate(file: &File, at: u64, len: u64) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return by_mode(file, rustix::fs::FallocateFlags::empty(), at, len);
@@ -26,7 +27,7 @@ pub fn allocate(file: &File, at: u64, len: u64) -> io::Result<bool> {
 /// Zeroes `len` bytes at `at` and frees the blocks within. Returns false if this is not supported.
 ///
 /// # Errors
-/// The error of the operating system. Any of the bytes may be zero then.
+/// The error of the operating system. After an error any of the bytes may be zero.
 pub fn punch(file: &File, at: u64, len: u64) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return {
@@ -55,11 +56,11 @@ fn by_mode(file: &File, mode: rustix::fs::FallocateFlags, at: u64, len: u64) -> 
     }
 }
 
-/// Returns the ranges between `from` and `end` that the file system stores, or the whole range if it does not know
-/// holes.
+/// Returns the ranges between `from` and `end` that the file system stores. Returns the whole range if the file
+/// system does not report holes.
 ///
-/// Call this before reading: blocks that the system reads ahead count as stored from then on, so with reads in between
-/// the result would grow to the whole file.
+/// Must be called before the file is read. Blocks that the system has read ahead count as stored, so after reads the
+/// result may be the whole file.
 pub fn stored_ranges(file: &File, from: u64, end: u64) -> Vec<Range<u64>> {
     let mut stored = Vec::new();
     let mut at = next_stored(file, from, end);
@@ -75,16 +76,16 @@ pub fn stored_ranges(file: &File, from: u64, end: u64) -> Vec<Range<u64>> {
     stored
 }
 
-/// Returns the start of the next stored bytes from `at` on: `end` if there are none, `at` if the file system does not
-/// know holes.
+/// Returns the position of the next stored byte at or behind `at`; `end` if there is none. Returns `at` if the file
+/// system does not report holes.
 pub fn next_stored(file: &File, at: u64, end: u64) -> u64 {
     next_data(file, at).map_or(at, |next| next.unwrap_or(end).clamp(at, end.max(at)))
 }
 
-/// Returns the start of the next stored bytes from `at` on, or `None` if there are none.
+/// Returns the position of the next stored byte at or behind `at`, or `None` if there is none.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`] or another error if the file system does not know holes, or reports them wrongly.
+/// [`io::ErrorKind::Unsupported`] or another error if the file system does not report holes, or reports them wrongly.
 fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     #[cfg(target_os = "linux")]
     return match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
@@ -96,7 +97,7 @@ fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     return unknown(file, at);
 }
 
-/// Returns the start of the next hole from `at` on, or the end of the file.
+/// Returns the position of the next hole at or behind `at`, or the end of the file.
 ///
 /// # Errors
 /// Fails like [`next_data`], and if the file ends before `at`.
@@ -107,7 +108,7 @@ fn next_hole(file: &File, at: u64) -> io::Result<u64> {
     return unknown(file, at);
 }
 
-/// Returns `Unsupported`: APFS reports holes where data was just written.
+/// Fails with `Unsupported`, because APFS reports holes in places that were just written.
 #[cfg(not(target_os = "linux"))]
 fn unknown<T>(_file: &File, _at: u64) -> io::Result<T> {
     Err(io::ErrorKind::Unsupported.into())

@@ -1,7 +1,7 @@
 //! A clock that nobody can set.
 
-/// Returns milliseconds since an arbitrary moment, including time that the machine slept. Changes of the system time
-/// have no effect.
+/// Returns milliseconds since an arbitrary moment, including the time during which the machine slept. Changes of the
+/// system time have no effect.
 pub fn steady_ms() -> i64 {
     #[cfg(unix)]
     {

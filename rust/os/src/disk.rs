@@ -33,8 +33,8 @@ pub fn space(path: &Path) -> io::Result<Space> {
 /// Waits until everything written to the file system of `directory` is on the disk.
 ///
 /// # Errors
-/// The error of the operating system; [`io::ErrorKind::Unsupported`] if there is no such call, so that each file must
-/// be synchronized.
+/// The error of the operating system; [`io::ErrorKind::Unsupported`] if the system has no call for this. The caller
+/// must then synchronize each file.
 pub fn sync_file_system(directory: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::fs::syncfs(std::fs::File::open(directory)?)?);
@@ -43,7 +43,7 @@ pub fn sync_file_system(directory: &Path) -> io::Result<()> {
     return directory.metadata().and_then(|_| Err(io::ErrorKind::Unsupported.into()));
 }
 
-/// Waits until new and removed names in `directory` are on the disk.
+/// Waits until creations and removals of names in `directory` are on the disk.
 ///
 /// # Errors
 /// The error of the operating system.

@@ -1,4 +1,4 @@
-//! Page faults in a mapped file that another process truncated.
+//! Handles page faults in a mapped file that another process has truncated.
 #[cfg(windows)]
 mod refused;
 #[cfg(unix)]

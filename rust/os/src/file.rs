@@ -6,7 +6,7 @@ use std::path::Path;
 #[cfg(unix)]
 pub use std::os::unix::fs::FileExt;
 
-/// Reads and writes at a position.
+/// Reads and writes a file at a given position.
 #[cfg(windows)]
 pub trait FileExt {
     /// Reads some bytes at `offset`.
@@ -24,7 +24,7 @@ pub trait FileExt {
     /// Fills `buffer` with the bytes at `offset`.
     ///
     /// # Errors
-    /// The error of the operating system; [`io::ErrorKind::UnexpectedEof`] where there are fewer.
+    /// The error of the operating system; [`io::ErrorKind::UnexpectedEof`] if the file ends earlier.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut at = 0;
         while at < buffer.len() {

@@ -3,7 +3,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Identity of a file or directory, equal for all of its names.
+/// Identity of a file or directory. It is the same for all names of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId {
     /// Number of the file system.

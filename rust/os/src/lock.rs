@@ -8,7 +8,8 @@ use std::io;
 /// The process that holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Id of the process. `None` if the operating system does not know it, for example for another container.
+    /// Id of the process. `None` if the operating system does not report it, for example for a process in another
+    /// container.
     pub process: Option<u32>,
 }
 

@@ -29,7 +29,7 @@ pub fn set(file: &File, mode: u32) -> io::Result<()> {
     }
 }
 
-/// Creates a directory and its missing parents, with `mode` without the bits of the umask.
+/// Creates a directory and its missing parents. They get `mode` without the bits of the umask.
 ///
 /// # Errors
 /// The error of the operating system.

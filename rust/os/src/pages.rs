@@ -25,7 +25,7 @@ fn ask_size() -> usize {
     size
 }
 
-/// Allocates memory for a range of a map now, so that a later write does not wait for it. A failure is ignored.
+/// Allocates memory for a range of a map, so that later writes do not wait for it. Failures are ignored.
 pub fn populate(map: &MmapRaw, range: Range<usize>) {
     #[cfg(target_os = "linux")]
     let _ = map.advise_range(memmap2::Advice::PopulateWrite, range.start, range.len());
@@ -33,8 +33,8 @@ pub fn populate(map: &MmapRaw, range: Range<usize>) {
     let _ = (map, range);
 }
 
-/// Releases cached pages of a file from `from` to `end`. The range must not contain unwritten changes or be written
-/// meanwhile. Does nothing on systems without this call.
+/// Releases the cached pages of a file from `from` to `end`. The range must not contain unflushed changes, and nobody
+/// may write to it during the call. Does nothing on systems that have no call for this.
 pub fn forget(file: &File, from: u64, end: u64) {
     #[cfg(target_os = "linux")]
     {

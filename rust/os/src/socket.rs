@@ -2,8 +2,8 @@
 use std::io;
 use std::net::{TcpListener, TcpStream};
 
-/// Reads available bytes without waiting; [`io::ErrorKind::WouldBlock`] if there are none. Only one thread may use the
-/// socket meanwhile, as Windows must change its mode for this.
+/// Reads available bytes without waiting. Fails with [`io::ErrorKind::WouldBlock`] if there are none. No other thread
+/// may use the socket during the call, because on Windows the call changes the mode of the socket.
 ///
 /// # Errors
 /// The error of the operating system.
@@ -24,7 +24,7 @@ pub fn read_ready(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// Ends a blocked accept of the listener, if the operating system supports that.
+/// Makes a blocked accept of the listener return, if the operating system supports that.
 pub fn shut_down(listener: &TcpListener) {
     let _ = rustix::net::shutdown(listener, rustix::net::Shutdown::Both);
 }

@@ -1,4 +1,4 @@
-//! Accepts a connection of a server. Its first byte shows whether the client starts a TLS handshake.
+//! Accepts a connection of a server. The first byte from the client shows whether it starts a TLS handshake.
 //!
 //! Source: `NettyRemotingServer.HandshakeHandler`.
 use crate::connection::{Connection, now_ms};
@@ -13,7 +13,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// First byte of a TLS handshake. A frame with this first byte would have 352 MiB.
+/// First byte of a TLS handshake. A RocketMQ frame with this first byte would have a length of 352 MiB, so the two
+/// cannot be confused.
 pub const HANDSHAKE: u8 = 0x16;
 
 pub enum Begun {
@@ -23,14 +24,14 @@ pub enum Begun {
     Ended,
 }
 
-/// Accepts TLS connections. Changed certificates apply to later connections.
+/// Accepts TLS connections. New certificates apply to connections that are accepted later.
 pub struct Acceptor {
     pub tls: ServerTls,
     config: RwLock<Arc<ServerConfig>>,
 }
 
 impl Acceptor {
-    /// Reads the current certificate files.
+    /// Reads the certificate files as they are now.
     ///
     /// # Errors
     /// [`Error::TlsFile`].
@@ -62,7 +63,7 @@ impl Acceptor {
     }
 }
 
-/// Waits for the first byte, and for the TLS handshake if it starts one. Without an acceptor TLS is disabled.
+/// Waits for the first byte, and for the TLS handshake if that byte starts one. Without an acceptor, TLS is disabled.
 ///
 /// # Errors
 /// [`Error::Tls`] if the handshake fails or the mode does not allow it; [`Error::Io`].
@@ -92,7 +93,7 @@ pub async fn begin(
     }
 }
 
-/// Returns the error for a peer that does not start a handshake although TLS is enforced.
+/// Returns the error for a peer that does not start a TLS handshake although TLS is required.
 pub fn plain(peer: &str) -> Error {
     tls_error(peer, "plain bytes came, expected a handshake: TLS is enforced")
 }

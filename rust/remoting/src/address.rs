@@ -1,4 +1,4 @@
-//! Connections of a client to one address, with a back-off after failures.
+//! Connections of a client to one address. After a failed attempt to connect, further attempts wait for a while.
 //!
 //! Source: `NettyRemotingClient.channelTables`, `ChannelWrapper`.
 use crate::client::Client;
@@ -23,7 +23,7 @@ pub struct Address {
     name: String,
     state: Mutex<State>,
     changed: Condvar,
-    /// Clock for the back-off, replaced in tests.
+    /// Clock for the pause after failures. Tests replace it.
     clock: fn() -> Instant,
 }
 
@@ -31,7 +31,7 @@ pub struct Address {
 struct State {
     /// The shared connection, over which both sides send requests.
     shared: Option<Arc<Connection>>,
-    /// Idle connections with the start of their idle time, oldest first.
+    /// Idle connections, each with the time since which it is idle. The oldest comes first.
     idle: VecDeque<(Client, Instant)>,
     is_tried: bool,
     /// Failures since the last success.
@@ -59,8 +59,8 @@ impl Address {
         self.lock().shared.as_ref().filter(|connection| connection.is_open()).cloned()
     }
 
-    /// Returns the shared connection. If it is not open, `open` is called, or the result of another thread's attempt is
-    /// used.
+    /// Returns the shared connection. If there is none, calls `open`. If another thread is just opening one, waits
+    /// for its result instead.
     ///
     /// # Errors
     /// Fails like [`try_once`](Self::try_once).
@@ -82,7 +82,7 @@ impl Address {
         )
     }
 
-    /// Opens a connection for one caller with `open`.
+    /// Opens a connection that only the caller uses, by calling `open`.
     ///
     /// # Errors
     /// Fails like [`try_once`](Self::try_once).
@@ -95,7 +95,7 @@ impl Address {
         self.try_once(timeout, interrupt, |_| None, open)
     }
 
-    /// Removes and returns the last used idle connection. Its peer may have closed it meanwhile.
+    /// Removes and returns the idle connection that was used last. Its peer may have closed it.
     pub fn take_idle(&self) -> Option<Client> {
         self.lock().idle.pop_back().map(|(client, _)| client)
     }
@@ -134,8 +134,8 @@ impl Address {
         self.changed.notify_all();
     }
 
-    /// Returns the result of `there`, or of `attempt`. Only one attempt runs at a time, and none during the pause after
-    /// a failure.
+    /// Returns the result of `there` if there is one, otherwise that of `attempt`. Only one attempt runs at a time.
+    /// During the pause after a failure no attempt runs.
     ///
     /// # Errors
     /// The error of the last attempt; [`Error::Interrupted`].
@@ -208,7 +208,7 @@ impl Address {
     }
 }
 
-/// The right to attempt a connection. Its drop wakes waiting callers.
+/// The right to attempt a connection. Dropping it wakes the callers that wait for their turn.
 struct Turn<'a>(&'a Address);
 
 impl Drop for Turn<'_> {
@@ -218,7 +218,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Returns the pause after `failures` failures and one more. `random` in 0..1 spreads the reconnects of many clients.
+/// Returns the pause after one more failure than `failures`. `random`, from 0 to 1, makes many clients reconnect at
+/// different times.
 fn pause(failures: u32, random: f64) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
     // at least a quarter of the pause: otherwise some clients would hardly wait

@@ -12,13 +12,13 @@ pub type Date = (i32, u8, u8);
 pub struct Certificates {
     /// Certificate of the authority, which peers must trust.
     pub authority: String,
-    /// Key of the authority. It can sign further trusted certificates, so keep it secret.
+    /// Private key of the authority. It can sign further certificates that peers trust, so it must be kept secret.
     pub authority_key: String,
     pub server: String,
     pub server_key: String,
 }
 
-/// Creates both certificates. `names` are the host names and addresses of the server.
+/// Creates both certificates, valid from `begin` to `end`. `names` are the host names and addresses of the server.
 ///
 /// # Errors
 /// [`Error::Malformed`] without a name; [`Error::Io`] for an invalid name, or if the library fails.

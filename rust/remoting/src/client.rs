@@ -29,11 +29,11 @@ pub struct Client {
     limits: Limits,
     inbox: Inbox,
     out: Vec<u8>,
-    /// Bytes written of the last frame.
+    /// Number of bytes of the last frame that were written.
     written: usize,
 }
 
-/// Deadline and interrupt of a wait.
+/// Deadline and interrupt of a call that waits.
 struct Patience<'a> {
     until: Instant,
     timeout: Duration,
@@ -55,7 +55,7 @@ impl Client {
         Self::open(address, tls, timeout, &interrupt::never)
     }
 
-    /// Like [`connect`](Self::connect), with an interrupt.
+    /// Connects as [`connect`](Self::connect) does. The interrupt can end the wait early.
     ///
     /// # Errors
     /// Fails like [`connect`](Self::connect), [`Error::Interrupted`].
@@ -123,7 +123,7 @@ impl Client {
         self.tell(Ask::new(code, fields, body, timeout))
     }
 
-    /// Like [`send_oneway`](Self::send_oneway), with an interrupt.
+    /// Sends as [`send_oneway`](Self::send_oneway) does. The interrupt can end the wait early.
     ///
     /// # Errors
     /// Fails like [`send_oneway`](Self::send_oneway), [`Error::Interrupted`].
@@ -137,7 +137,7 @@ impl Client {
         &self.address
     }
 
-    /// Returns whether the peer has not closed the connection, as far as the operating system knows. Does not wait.
+    /// Returns whether the connection is still open, as far as the operating system knows. Does not wait.
     pub fn is_alive(&mut self) -> bool {
         loop {
             match self.inbox.fill(|room| self.stream.read_ready(room)) {
@@ -151,7 +151,7 @@ impl Client {
         }
     }
 
-    /// Returns whether no byte of the last request was written, so that the peer cannot have read it.
+    /// Returns whether no byte of the last request was written. If so, the peer cannot have read the request.
     pub fn is_unsent(&self) -> bool {
         self.written == 0
     }
@@ -160,7 +160,7 @@ impl Client {
         self.stream.socket()
     }
 
-    /// Frees buffers that only large frames needed.
+    /// Frees the part of the buffers that only large frames needed.
     pub(crate) fn shrink(&mut self) {
         self.inbox.shrink();
         if self.out.capacity() > KEPT {
@@ -178,7 +178,8 @@ impl Client {
         }
     }
 
-    /// Returns the socket, for a caller that reads and writes itself. Only before the first request.
+    /// Returns the socket to a caller that wants to read and write without this client. Must be called before the
+    /// first request.
     pub fn into_transport(self) -> Transport {
         self.stream
     }
@@ -215,7 +216,8 @@ impl Client {
         }
     }
 
-    /// Returns `Ok` if an incomplete call may be repeated: no final error, interrupt or timeout.
+    /// Returns `Ok` if a call that did not finish may be repeated. Fails for a final error, an interrupt, or the
+    /// timeout.
     fn pause(&mut self, error: &io::Error, patience: &Patience<'_>) -> Result<()> {
         if !is_pause(error) {
             return Err(self.io_error(error));

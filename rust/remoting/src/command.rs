@@ -19,7 +19,7 @@ pub struct Command<'a> {
     pub language: Language,
     /// Ordinal of the peer's release.
     pub version: i32,
-    /// Number of the request. Its response has the same number.
+    /// Number of the request. The response to it has the same number.
     pub opaque: i32,
     /// Combination of [`RESPONSE`] and [`ONEWAY`].
     pub flag: i32,

@@ -1,4 +1,4 @@
-//! Queue of completed asynchronous requests. A thread takes several at once.
+//! Queue of the results of asynchronous requests. A thread takes several results at once.
 //!
 //! Source: `NettyRemotingAbstract.executeInvokeCallback`, `scanResponseTable`, `semaphoreAsync`.
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ pub struct Completions {
     state: Mutex<State>,
     arrived: Condvar,
     freed: Condvar,
-    /// Number of requests without a result, for the task that checks timeouts.
+    /// Number of requests without a result. The task that checks timeouts reads it.
     unanswered: AtomicUsize,
     pub(crate) has_unanswered: Notify,
     max_in_flight: usize,
@@ -37,8 +37,8 @@ pub struct Completions {
 struct State {
     done: VecDeque<Completion>,
     in_flight: usize,
-    /// Number of threads that wait for a result (`idle`) and for a place (`crowded`). Zero saves the system call that
-    /// wakes.
+    /// Number of threads that wait for a result (`idle`) or for a free place (`crowded`). If it is zero, nobody has
+    /// to be woken, which saves a system call.
     idle: usize,
     crowded: usize,
     is_closed: bool,
@@ -51,7 +51,7 @@ impl State {
 }
 
 impl Completions {
-    /// Creates the queue for at most `max_in_flight` requests, and `takers` threads that take results.
+    /// Creates the queue for at most `max_in_flight` requests. `takers` is the number of threads that take results.
     pub fn new(max_in_flight: usize, takers: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -64,7 +64,8 @@ impl Completions {
         }
     }
 
-    /// Reserves a place for a request. Waits for a free place until `until`; `None` ignores the limit.
+    /// Reserves a place for a request. Waits until `until` for a free place. With `None` always succeeds at once,
+    /// even beyond the limit.
     ///
     /// # Errors
     /// [`Error::TooManyRequests`] if no place became free in time, [`Error::Closed`], [`Error::Interrupted`].
@@ -90,7 +91,7 @@ impl Completions {
         Ok(())
     }
 
-    /// Frees the place of a request that was not sent.
+    /// Frees the place of a request that was not sent after all.
     pub(crate) fn release(&self) {
         self.lock().in_flight -= 1;
         self.freed.notify_one();
@@ -104,7 +105,7 @@ impl Completions {
         }
     }
 
-    /// Uncounts a sent request that gets no result here.
+    /// Counts that a sent request will not get a result in this queue.
     pub(crate) fn note_forgotten(&self) {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
     }
@@ -127,15 +128,16 @@ impl Completions {
         }
     }
 
-    /// Waits for results and takes some: [`wait`](Self::wait), then [`take_ready`](Self::take_ready). Returns an empty
-    /// list after `timeout`, and `None` after the end.
+    /// Waits for results and takes some of them, by [`wait`](Self::wait) and [`take_ready`](Self::take_ready).
+    /// Returns an empty list after `timeout`, and `None` after the end.
     pub fn take(&self, max: usize, timeout: Duration) -> Option<Vec<Completion>> {
         self.wait(timeout).then(|| self.take_ready(max))
     }
 
-    /// Waits until there is a result, or `timeout` is over. Returns false after the end: closed, and nothing in flight.
+    /// Waits until there is a result, or `timeout` is over. Returns false after the end, which means that the queue
+    /// is closed and no request is in flight.
     ///
-    /// The caller must then take results, since other threads may not have been woken for them.
+    /// The caller must take results afterwards, because other threads may not have been woken for them.
     pub fn wait(&self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
         let mut state = self.lock();
@@ -154,7 +156,7 @@ impl Completions {
         true
     }
 
-    /// Takes at most `max` results, and no more than this thread's share.
+    /// Takes at most `max` results, and no more than a fair share for this thread.
     pub fn take_ready(&self, max: usize) -> Vec<Completion> {
         let mut state = self.lock();
         // a thread that takes a whole burst would handle it alone
@@ -181,7 +183,7 @@ impl Completions {
         self.lock().in_flight
     }
 
-    /// Refuses further requests. Requests in flight end with their connections.
+    /// Refuses further requests. Requests in flight get a result when their connections are closed.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
         // wakes takers, callers that wait for a place, and the task that waits for a first request

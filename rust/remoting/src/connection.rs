@@ -1,4 +1,4 @@
-//! One open connection, for all threads that send over it.
+//! One open connection, shared by all threads that send over it.
 //!
 //! Frames of other threads are queued here, and the connection's session writes them together.
 //!
@@ -25,7 +25,7 @@ const HALF_OPEN: Duration = Duration::from_secs(3);
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 static STARTED: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// Returns milliseconds since the first call in this process, plus 1, so that 0 can mean "never".
+/// Returns milliseconds since the first call in this process, plus 1, so that 0 can stand for "never".
 pub(crate) fn now_ms() -> u64 {
     STARTED.elapsed().as_millis() as u64 + 1
 }
@@ -37,11 +37,11 @@ pub struct Connection {
     peer: SocketAddr,
     local: SocketAddr,
     max_outgoing: usize,
-    /// Bytes of buffer to keep for further frames.
+    /// Maximum bytes of the buffer to keep for further frames.
     kept: usize,
     outgoing: Mutex<Outgoing>,
     taken: Condvar,
-    /// Whether the session is writing frames taken from `outgoing`.
+    /// Whether the session is writing frames that it took from `outgoing`.
     is_writing: AtomicBool,
     pending: Pending,
     oneway: Oneway,
@@ -51,34 +51,34 @@ pub struct Connection {
     pub(crate) watch: Watch,
 }
 
-/// Times of the last events in milliseconds of [`now_ms`], read by the sweeper.
+/// Times of the last events, in milliseconds of [`now_ms`]. The sweeper reads them to detect timeouts.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     /// Time of the last read or write.
     pub active: AtomicU64,
     /// Time of the last read.
     pub heard: AtomicU64,
-    /// Start of a frame that is not complete; 0 for none.
+    /// Time at which the first bytes of an incomplete frame arrived; 0 if there is no incomplete frame.
     pub frame_began: AtomicU64,
-    /// Start of a write that is not complete; 0 for none.
+    /// Time at which the current write began; 0 if there is none.
     pub write_began: AtomicU64,
-    /// Bytes written since the start.
+    /// Number of bytes written over the connection.
     pub written: AtomicU64,
 }
 
-/// Counts of oneway requests, since only these show which were never written.
+/// Counts oneway requests. They have no answer, so only these counts show how many were never written.
 #[derive(Debug, Default)]
 struct Oneway {
-    /// Number queued. Changed under the lock of `outgoing`, like `taken`.
+    /// Number of queued requests. Changed under the lock of `outgoing`, like `taken`.
     gathered: AtomicU64,
-    /// Number taken by the session to be written.
+    /// Number of requests that the session has taken to write them.
     taken: AtomicU64,
-    /// Number written, or reported as lost.
+    /// Number of requests that were written or reported as lost.
     settled: AtomicU64,
 }
 
 impl Watch {
-    /// Records that bytes arrived.
+    /// Notes the time at which bytes arrived.
     pub fn heard(&self) {
         let now = now_ms();
         self.active.store(now, Ordering::Relaxed);
@@ -107,7 +107,8 @@ impl Connection {
         }
     }
 
-    /// Returns the connection with a buffer of `kept` bytes that it keeps, for connections with heavy traffic.
+    /// Sets the number of bytes of the buffer that the connection keeps. A large buffer suits connections with heavy
+    /// traffic.
     pub(crate) fn keeping(self, kept: usize) -> Self {
         Self { kept, ..self }
     }
@@ -117,7 +118,7 @@ impl Connection {
         self.id
     }
 
-    /// Returns the peer as `host:port`; on the client's side as the application gave it.
+    /// Returns the peer as `host:port`. For a client this is the address as the application gave it.
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -134,7 +135,7 @@ impl Connection {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// Closes the connection. Queued output is lost.
+    /// Closes the connection. Queued output is dropped.
     pub fn close(&self) {
         // first: `submit` reads this after queueing its frame, so that no request is left behind unnoticed
         self.is_open.store(false, Ordering::Release);
@@ -146,13 +147,13 @@ impl Connection {
         self.taken.notify_all();
     }
 
-    /// Queues the frames that `write` appends. Returns false if the connection is closed. Too much queued output closes
-    /// the connection.
+    /// Queues the frames that `write` appends to its buffer. Returns false if the connection is closed. If too much
+    /// output is queued, closes the connection.
     pub fn send(&self, write: impl FnOnce(&mut Vec<u8>)) -> bool {
         self.gather(|outgoing| write(outgoing.frames()))
     }
 
-    /// Queues `frames`, like [`send`](Self::send).
+    /// Queues `frames`, as [`send`](Self::send) does.
     pub fn send_frames(&self, mut frames: Outgoing) -> bool {
         self.gather(|outgoing| outgoing.append(&mut frames))
     }
@@ -188,7 +189,7 @@ impl Connection {
         self.taken.notify_all();
     }
 
-    /// Records that frames were written. Reuses their buffer unless it is too large.
+    /// Notes that frames were written. Reuses their buffer unless it is too large.
     pub(crate) fn wrote(&self, written: &mut Outgoing) {
         written.clear();
         // the maximum, as `lost_oneway` may have settled all requests meanwhile
@@ -202,13 +203,12 @@ impl Connection {
         self.is_writing.store(false, Ordering::Release);
     }
 
-    /// Returns whether no output is queued or being written, or the connection is closed.
+    /// Returns whether all output was written. Also true for a closed connection.
     pub(crate) fn is_drained(&self) -> bool {
         !self.is_open() || self.outgoing().is_empty() && !self.is_writing.load(Ordering::Acquire)
     }
 
-    /// Returns the number of oneway requests that were never written, and marks them as reported, so that a second call
-    /// returns 0.
+    /// Returns the number of oneway requests that were never written. Each lost request is returned by one call only.
     pub(crate) fn lost_oneway(&self) -> u64 {
         let gathered = self.oneway.gathered.load(Ordering::Relaxed);
         // fetch_max returns the count settled before, so that each request is reported once
@@ -221,7 +221,7 @@ impl Connection {
         self.send(|out| header.write(body, out))
     }
 
-    /// Sends a request and waits for the answer. Must not be called by the thread that reads from the connection.
+    /// Sends a request and waits for the answer. The thread that reads from the connection must not call this.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Timeout`].
@@ -235,7 +235,7 @@ impl Connection {
         self.ask(Ask::new(code, fields, body, timeout))
     }
 
-    /// Like [`request`](Self::request), with an interrupt.
+    /// Sends a request as [`request`](Self::request) does. The interrupt can end the wait early.
     ///
     /// # Errors
     /// Fails like [`request`](Self::request), [`Error::Interrupted`].
@@ -263,8 +263,8 @@ impl Connection {
         }
     }
 
-    /// Sends a request whose result goes to the ticket's completions. Waits for room in the queued output until
-    /// `until`; `None` does not wait.
+    /// Sends a request. Its result goes to the completions of the ticket. Waits until `until` if too much output is
+    /// queued; with `None` does not wait.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::TooManyRequests`], [`Error::Interrupted`]. The request was not sent then.
@@ -282,7 +282,7 @@ impl Connection {
         if self.pending.forget(opaque) { Err(self.closed_error()) } else { Ok(()) }
     }
 
-    /// Sends a oneway request. Waits for room as [`submit`](Self::submit) does.
+    /// Sends a oneway request. If too much output is queued, waits as [`submit`](Self::submit) does.
     ///
     /// # Errors
     /// Fails like [`submit`](Self::submit).
@@ -313,8 +313,8 @@ impl Connection {
         if self.is_open() { Ok(outgoing) } else { Err(self.closed_error()) }
     }
 
-    /// Fails requests that timed out. If no bytes arrived since the oldest was sent, the peer is gone and the
-    /// connection is closed.
+    /// Fails the requests that have timed out. If no bytes have arrived since the oldest of them was sent, closes the
+    /// connection, because the peer is probably gone.
     pub(crate) fn expire(&self, now: Instant) {
         let Some(asked_at) = self.pending.expire(&self.address, now) else { return };
         let waited = now.saturating_duration_since(asked_at);
@@ -324,7 +324,7 @@ impl Connection {
         }
     }
 
-    /// Returns whether bytes arrived at `time` of [`now_ms`] or later.
+    /// Returns whether bytes arrived at `time` or later, in milliseconds of [`now_ms`].
     pub(crate) fn has_heard_since(&self, time: u64) -> bool {
         self.watch.heard.load(Ordering::Relaxed) >= time
     }
@@ -351,7 +351,7 @@ impl Connection {
 pub struct Answer {
     pub connection: Arc<Connection>,
     pub opaque: i32,
-    /// Encoding of the request's header, also used for the answer.
+    /// Encoding of the request's header. The answer uses the same encoding.
     pub serialize_type: SerializeType,
     pub is_oneway: bool,
     /// Time at which the request arrived.
@@ -370,8 +370,8 @@ impl Answer {
         }
     }
 
-    /// Sends an answer with the opaque and the encoding of the request. Returns false for a oneway request or a closed
-    /// connection.
+    /// Sends the answer, with the number and the encoding of the request. Returns false for a oneway request or a
+    /// closed connection.
     pub fn send(&self, header: &Header<'_>, body: &[u8]) -> bool {
         let header = Header { opaque: self.opaque, serialize_type: self.serialize_type, ..*header };
         !self.is_oneway && self.connection.send(|out| header.write(body, out))

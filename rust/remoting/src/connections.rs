@@ -1,5 +1,5 @@
-//! All connections of a client by address: connections driven by their callers, and one shared connection over which
-//! both sides send requests.
+//! All connections of a client, by address. Each address has connections that a single caller reads and writes
+//! itself, and one shared connection over which both sides send requests.
 //!
 //! Source: `NettyRemotingClient`.
 use crate::address::Address;
@@ -45,7 +45,7 @@ pub struct ConnectionsOptions {
     pub limits: Limits,
     /// Time to connect, including the TLS handshake.
     pub connect_timeout: Duration,
-    /// Maximum bytes of queued output per connection. Asynchronous and oneway requests may use only half of it.
+    /// Maximum bytes of queued output per connection. Asynchronous and oneway requests may use only half of this.
     pub max_outgoing: usize,
     /// Time without traffic after which a shared connection is closed.
     pub max_idle: Duration,
@@ -69,7 +69,7 @@ impl Default for ConnectionsOptions {
     }
 }
 
-/// All connections of a client. They are closed on drop.
+/// All connections of a client. Dropping this closes them.
 pub struct Connections {
     shared: Arc<Shared>,
     pid: u32,
@@ -85,7 +85,7 @@ struct Shared {
 #[derive(Default)]
 struct State {
     addresses: HashMap<String, Arc<Address>>,
-    /// Sockets of connections driven by their callers, so that `close` can wake the callers.
+    /// Sockets of the connections that callers read and write themselves. `close` uses them to wake the callers.
     sockets: Vec<Weak<TcpStream>>,
     housekeeping: Option<AbortHandle>,
     is_closed: bool,
@@ -98,8 +98,8 @@ impl fmt::Debug for Connections {
 }
 
 impl Connections {
-    /// Creates the table without connections. `handler` gets the requests of peers over shared connections, and the end
-    /// of these.
+    /// Creates the table, without connections. `handler` gets the requests that peers send over shared connections,
+    /// and is notified when a shared connection ends.
     pub fn new(options: ConnectionsOptions, handler: Arc<dyn Handler>, completions: Arc<Completions>) -> Self {
         let shared = Shared { options, handler, completions, state: Mutex::default() };
         Self { shared: shared.into(), pid: process::id() }
@@ -110,15 +110,16 @@ impl Connections {
         &self.shared.completions
     }
 
-    /// Sends a request over a connection driven by this thread, and waits for the answer. `take` gets the answer and
-    /// its body.
+    /// Sends a request over a connection that only this thread uses, and waits for the answer. `take` gets the answer
+    /// and its body.
     ///
-    /// An idle connection that its peer closed is not used. If nothing of the request could be written to it, another
-    /// connection is opened, once. A request that the peer may have read is never sent again.
+    /// An idle connection that its peer has closed is not used. If no byte of the request could be written to an idle
+    /// connection, another connection is opened, but only once. A request that the peer may have read is never sent
+    /// again.
     ///
     /// # Errors
-    /// The errors of [`Client::ask`] and [`Client::open`]; the last error of the address during its back-off;
-    /// [`Error::Closed`]; [`Error::Forked`].
+    /// The errors of [`Client::ask`] and [`Client::open`]; the last error of the address, during the pause after a
+    /// failure; [`Error::Closed`]; [`Error::Forked`].
     pub fn request<T>(&self, address: &str, ask: Ask<'_>, take: impl FnOnce(&ReceivedFrame, &[u8]) -> T) -> Result<T> {
         let (client, received) = self.request_with(address, ask)?;
         let answer = take(&received, client.body(&received));
@@ -126,8 +127,8 @@ impl Connections {
         Ok(answer)
     }
 
-    /// Like [`request`](Self::request), for a caller that reads the body later. The body is in the returned connection,
-    /// which must be given back.
+    /// Sends a request as [`request`](Self::request) does, for a caller that reads the body later. The body is in the
+    /// returned connection. The caller must give the connection back.
     ///
     /// # Errors
     /// Fails like [`request`](Self::request).
@@ -165,8 +166,8 @@ impl Connections {
         Ok(())
     }
 
-    /// Sends a request over the shared connection and waits for the answer. After a timeout without any bytes from the
-    /// peer the connection is closed.
+    /// Sends a request over the shared connection and waits for the answer. If the call times out and the peer has
+    /// sent no bytes meanwhile, the connection is closed.
     ///
     /// # Errors
     /// Fails like [`request`](Self::request).
@@ -181,7 +182,8 @@ impl Connections {
         answer
     }
 
-    /// Like [`submit`](Self::submit), but returns false instead of connecting or waiting for room.
+    /// Sends a request as [`submit`](Self::submit) does. Returns false if it would have to connect, or to wait
+    /// because too many requests are queued.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Forked`].
@@ -202,8 +204,8 @@ impl Connections {
     }
 
     /// Sends a request over the shared connection. Its result is put into the completions exactly once, unless this
-    /// call fails. If too many requests are in flight or queued, it waits up to `ask.timeout`, but only if `waits` is
-    /// true.
+    /// call fails. If too many requests are in flight or queued, the call waits up to `ask.timeout` if `waits` is
+    /// true, and fails otherwise.
     ///
     /// # Errors
     /// [`Error::TooManyRequests`], the errors of [`Client::open`], [`Error::Closed`], [`Error::Forked`],
@@ -219,7 +221,8 @@ impl Connections {
         submitted.inspect_err(|_| completions.release())
     }
 
-    /// Sends a oneway request over the shared connection. It waits for room as [`submit`](Self::submit) does.
+    /// Sends a oneway request over the shared connection. If too many requests are queued, waits as
+    /// [`submit`](Self::submit) does.
     ///
     /// # Errors
     /// Fails like [`submit`](Self::submit).
@@ -228,7 +231,7 @@ impl Connections {
         self.connection(address, ask.interrupt)?.tell(ask, until)
     }
 
-    /// Returns the shared connection of an address, and opens it if needed.
+    /// Returns the shared connection of an address. Opens the connection if there is none.
     ///
     /// # Errors
     /// The errors of [`Client::open`], [`Error::Closed`], [`Error::Forked`].
@@ -247,7 +250,7 @@ impl Connections {
         Ok(connection)
     }
 
-    /// Refuses further requests, and waits until queued oneway requests are written, as long as their peers read.
+    /// Refuses further requests. Waits until queued oneway requests are written, but not for peers that do not read.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -273,7 +276,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Closes all connections; pending requests fail. Does nothing in a fork of the process.
+    /// Closes all connections. Requests in flight fail. Does nothing in a fork of the process.
     ///
     /// Returns the number of oneway requests that were never written, by address.
     pub fn close(&self) -> Vec<(String, u64)> {
@@ -366,7 +369,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails requests that timed out.
+    /// Fails the requests that have timed out.
     fn expire(&self) {
         let now = Instant::now();
         for connection in self.addresses().iter().filter_map(|address| address.shared()) {
@@ -374,7 +377,7 @@ impl Shared {
         }
     }
 
-    /// Closes connections that are idle, send a frame too slowly, or do not read their requests.
+    /// Closes connections that are idle, that receive a frame too slowly, or whose peers do not read requests.
     fn sweep(&self) {
         let options = &self.options;
         let patience =
@@ -388,7 +391,7 @@ impl Shared {
     }
 }
 
-/// A connection while its session runs.
+/// A connection in the table while its session runs. Dropping it removes the connection from the table.
 struct Open {
     connection: Arc<Connection>,
     handler: Arc<dyn Handler>,
@@ -415,7 +418,7 @@ async fn converse(dialled: DialledStream, mut open: Open, limits: Limits) {
     open.reason = run.err();
 }
 
-/// Checks for timeouts until the connections are dropped.
+/// Checks all timeouts regularly, until the connections are dropped.
 async fn keep_house(shared: Weak<Shared>) {
     let Some(completions) = shared.upgrade().map(|shared| shared.completions.clone()) else { return };
     let mut next_round = Instant::now() + ROUND;

@@ -1,5 +1,5 @@
-//! Opens connections of a client. Background threads resolve the host, connect and shake hands, while the caller waits
-//! interruptibly.
+//! Opens connections of a client. Background threads resolve the host, connect and do the TLS handshake. Meanwhile
+//! the caller waits and can be interrupted.
 //!
 //! Source: `NettyRemotingClient.createChannel`.
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Errors of connections and of their bytes.
+//! Errors of connections, and of bytes that violate the protocol.
 use std::io;
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ pub enum Error {
     /// Bytes that violate the protocol.
     #[error("malformed {what}: expected {expected}, got {got}")]
     Malformed { what: &'static str, expected: String, got: String },
-    /// A limit is exceeded.
+    /// A length or number exceeds its limit.
     #[error("{what} above its limit: expected at most {limit}, got {got}")]
     TooLarge {
         what: &'static str,
@@ -21,7 +21,7 @@ pub enum Error {
     Connect { address: String, source: io::Error },
     #[error("the channel <{address}> is closed")]
     Closed { address: String },
-    /// No answer within the timeout.
+    /// No answer arrived within the timeout.
     #[error("wait response on the channel <{address}> timeout, {timeout_ms}(ms)")]
     Timeout { address: String, timeout_ms: u64 },
     /// A certificate or key file cannot be used.
@@ -33,13 +33,13 @@ pub enum Error {
     /// A connection ended before oneway requests were written.
     #[error("up to {count} one-way requests to <{address}> are lost: the connection ended before they were written")]
     OnewayLost { address: String, count: u64 },
-    /// Used in a fork of the process that opened the connection.
+    /// The connection was used in a forked process that did not open it.
     #[error("used in a fork of the process that opened it")]
     Forked,
-    /// The limit of requests in flight or of queued bytes was not free in time.
+    /// The limit of requests in flight, or of queued bytes, was reached and did not become free in time.
     #[error("no room for a further request to <{address}> in time: expected at most {limit} in flight")]
     TooManyRequests { address: String, limit: usize },
-    /// The caller's interrupt ended the wait.
+    /// The interrupt of the caller ended the wait.
     #[error("interrupted")]
     Interrupted,
     /// An error of the operating system.
@@ -48,7 +48,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the class of `rmqfast.errors` for this error, in Python and the JVM.
+    /// Returns the name of the class in `rmqfast.errors` that Python and the JVM raise for this error.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Malformed { .. } | Self::TooLarge { .. } => "RemotingProtocolError",
@@ -67,7 +67,7 @@ impl Error {
         Self::Malformed { what, expected: expected.into(), got: got.to_string() }
     }
 
-    /// Returns a copy, for further callers that waited for the same connection.
+    /// Returns a copy of the error, for other callers that waited for the same connection.
     pub(crate) fn duplicate(&self) -> Self {
         let again = |source: &io::Error| io::Error::new(source.kind(), source.to_string());
         match self {

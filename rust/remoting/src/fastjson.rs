@@ -1,4 +1,4 @@
-//! Parses JSON as RocketMQ's fastjson does, which is more than JSON: strings may have single quotes, and keys may be
+//! Parses JSON as RocketMQ's fastjson does. It accepts more than JSON: strings in single quotes, and keys that are
 //! bare words, whole numbers or objects.
 //!
 //! Source: `DefaultJSONParser` of fastjson 1.2.69, below `RemotingSerializable`.
@@ -7,8 +7,8 @@ use std::fmt;
 
 /// Maximum nesting of objects and arrays.
 pub const MAX_DEPTH: usize = 64;
-/// Maximum values in a document, counted by separators, including those within strings. Parsed values take far more
-/// memory than their source.
+/// Maximum number of values in a document. Separators are counted, even inside strings. Without a limit the parsed
+/// values could take far more memory than the document.
 pub const MAX_VALUES: usize = 2_000_000;
 // Maximum digits of a whole number.
 const MAX_DIGITS: usize = 4000;
@@ -19,14 +19,14 @@ pub enum Json {
     Null,
     Flag(bool),
     Number(i64),
-    /// A whole number of more than 64 bits, as digits.
+    /// A whole number that does not fit into 64 bits, as digits.
     BigNumber(String),
     /// A number with a fraction or an exponent.
     Fraction(f64),
     /// A string. Unpaired surrogates are replaced by U+FFFD.
     Text(String),
     Array(Vec<Json>),
-    /// Members in order. The last of several members with the same key counts.
+    /// Members of an object, in order. If a key is repeated, the last member counts.
     Object(Vec<(Key, Json)>),
 }
 
@@ -37,14 +37,14 @@ pub enum Key {
     Text(String),
     /// A bare whole number.
     Number(i128),
-    /// A `MessageQueue` as key: an object with these three members, or a string that contains one.
+    /// The key is a `MessageQueue`: an object with these three members, or a string that contains such an object.
     Queue { topic: String, broker_name: String, queue_id: i64 },
 }
 
 /// Reason why a document is not valid JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoJson {
-    /// A syntax error at a character.
+    /// There is a syntax error at a character.
     #[error("no json at character {at}: expected {expected}, got {got}")]
     At {
         /// Index of the character, from 0.
@@ -52,7 +52,7 @@ pub enum NoJson {
         expected: Cow<'static, str>,
         got: String,
     },
-    /// More than [`MAX_VALUES`] values.
+    /// There are more than [`MAX_VALUES`] values.
     #[error("no json of more than {MAX_VALUES} values")]
     TooMany,
 }
@@ -79,7 +79,8 @@ impl Json {
         if text.trim().is_empty() { Ok(Self::Null) } else { Parser { text, at: 0 }.document() }
     }
 
-    /// Returns a member of an object, or `None` if it is missing or null, or this is no object.
+    /// Returns a member of an object. Returns `None` if the member is missing or null, or if this value is not an
+    /// object.
     pub fn member(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else { return None };
         let is_named = |(key, _): &&(Key, Self)| matches!(key, Key::Text(key) if key == name);
@@ -91,7 +92,7 @@ impl Json {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// Returns a whole number, also from a string of digits.
+    /// Returns a whole number. Also accepts a string of digits.
     pub fn number(&self) -> Option<i64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -106,7 +107,7 @@ impl Json {
     }
 }
 
-/// A document during its parse.
+/// The state of parsing a document.
 struct Parser<'a> {
     text: &'a str,
     /// Position of the next byte.
@@ -258,7 +259,7 @@ impl Parser<'_> {
     }
 }
 
-/// Converts a string to a key. A string that contains a queue becomes a queue, as in RocketMQ.
+/// Converts a string to a key. As in RocketMQ, a string that contains a `MessageQueue` becomes a queue.
 fn key_of_text(text: String) -> Key {
     let parsed = text.starts_with('{').then(|| Parser { text: &text, at: 0 }.document().ok().and_then(queue));
     parsed.flatten().unwrap_or(Key::Text(text))
@@ -276,7 +277,7 @@ fn queue(value: Json) -> Option<Key> {
     Some(Key::Queue { topic: topic.to_owned(), broker_name: broker_name.to_owned(), queue_id })
 }
 
-/// Decodes an escape after its backslash. Returns the character and the bytes consumed.
+/// Decodes an escape. `rest` begins behind the backslash. Returns the character and the number of bytes consumed.
 fn escape(rest: &[u8], quote: u8) -> Option<(char, usize)> {
     let character = match rest.first()? {
         b'"' => '"',
@@ -294,7 +295,7 @@ fn escape(rest: &[u8], quote: u8) -> Option<(char, usize)> {
     Some((character, 1))
 }
 
-/// Decodes `uXXXX`. Two surrogates such as `uD83D\uDE00` become one character, an unpaired one U+FFFD.
+/// Decodes `uXXXX`. Two surrogates such as `uD83D\uDE00` become one character. An unpaired surrogate becomes U+FFFD.
 fn unicode(rest: &[u8]) -> Option<(char, usize)> {
     let unit = |at: usize| {
         let digits = rest.get(at..at + 4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
@@ -309,7 +310,7 @@ fn unicode(rest: &[u8]) -> Option<(char, usize)> {
     }
 }
 
-/// Returns the length of the number at the start, and whether it is whole.
+/// Returns the length of the number at the start, and whether the number is whole.
 fn number_end(rest: &[u8]) -> Option<(usize, bool)> {
     let digits = |at: usize| rest[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let start = usize::from(rest.first() == Some(&b'-'));

@@ -13,7 +13,8 @@ use crate::error::{Error, Result};
 /// Limits for frames of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Maximum bytes of a frame including its length field, as in `com.rocketmq.remoting.frameMaxLength`.
+    /// Maximum bytes of a frame, including its length field. RocketMQ's name for it is
+    /// `com.rocketmq.remoting.frameMaxLength`.
     pub frame: usize,
     /// Maximum bytes of a header.
     pub header: usize,
@@ -60,7 +61,7 @@ pub enum SerializeType {
 }
 
 impl SerializeType {
-    /// Returns its number in the mark.
+    /// Returns the number of the encoding in a frame's mark.
     pub fn number(self) -> u8 {
         match self {
             Self::Json => 0,
@@ -68,7 +69,7 @@ impl SerializeType {
         }
     }
 
-    /// Returns its name in a JSON header.
+    /// Returns the name of the encoding in a JSON header.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "JSON",
@@ -86,11 +87,11 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
-/// Returns the first frame of `bytes` and its length, or `None` while it is incomplete.
+/// Returns the first frame of `bytes` and its length. Returns `None` if the frame is incomplete.
 ///
 /// # Errors
-/// [`Error::TooLarge`] and [`Error::Malformed`], as soon as the first eight bytes are there. The connection cannot be
-/// used further then.
+/// [`Error::TooLarge`] and [`Error::Malformed`], once the first eight bytes are complete. The connection cannot be
+/// used any more.
 pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, usize)>> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
     let length = length_of(i32::from_be_bytes(*length), limits)?;
@@ -101,7 +102,8 @@ pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, 
     Ok(Some((Frame { serialize_type, header, body }, LENGTH + length)))
 }
 
-/// Returns the first frame as soon as its header is complete. Its body is empty, but the returned length includes it.
+/// Returns the first frame once its header is complete. The frame is returned without its body, but the returned
+/// length includes the body.
 ///
 /// # Errors
 /// Fails like [`first`].
@@ -141,14 +143,15 @@ fn mark_of(mark: u32, length: usize, limits: &Limits) -> Result<(SerializeType, 
     Ok((serialize_type, header))
 }
 
-/// Reserves the length and mark of a frame in `out`. Returns its position, for [`end`].
+/// Reserves the length and mark of a frame in `out`. Returns their position, for [`end`].
 pub(crate) fn begin(out: &mut Vec<u8>) -> usize {
     let at = out.len();
     out.extend_from_slice(&[0; LENGTH + MARK]);
     at
 }
 
-/// Fills in the length and mark of the frame at `at`, after its header was appended. `body` is the length of its body.
+/// Fills in the length and mark of the frame at `at`. Called after the header was appended. `body` is the length of
+/// the frame's body.
 pub(crate) fn end(out: &mut [u8], at: usize, serialize_type: SerializeType, body: usize) {
     let header = out.len() - at - LENGTH - MARK;
     let length = (MARK + header + body) as u32;

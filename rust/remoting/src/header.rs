@@ -3,7 +3,7 @@ use crate::command::RESPONSE;
 use crate::frame::SerializeType;
 use crate::json_text::with_digits;
 
-/// Ordinal of 4.9.4 in `MQVersion.Version`, which this side sends as its own version.
+/// Version number that this side sends: that of 4.9.4 in `MQVersion.Version`.
 pub const VERSION: i32 = 401;
 
 /// Value of a header field. On the wire all values are strings.
@@ -18,7 +18,7 @@ pub enum Value<'a> {
 pub struct Header<'a> {
     /// The request code, or the response code.
     pub code: i32,
-    /// Number of the request. Its response has the same number.
+    /// Number of the request. The response to it has the same number.
     pub opaque: i32,
     /// Combination of [`RESPONSE`] and [`crate::ONEWAY`].
     pub flag: i32,

@@ -1,4 +1,4 @@
-//! Buffer for the bytes that a client reads. Bytes are moved only if a frame does not fit behind others.
+//! Buffer for the bytes that a client reads. Bytes are moved only if the next frame has no room behind them.
 use crate::command::Command;
 use crate::error::Result;
 use crate::frame;
@@ -12,7 +12,7 @@ const USUAL: usize = 64 << 10;
 // Maximum bytes of buffer kept between two requests.
 const KEPT: usize = 1 << 20;
 
-/// Received bytes that were not taken: `bytes[start..end]`.
+/// Received bytes in `bytes[start..end]`. They belong to frames that nobody has taken yet.
 #[derive(Debug, Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
@@ -23,14 +23,14 @@ pub struct Inbox {
 /// A frame with its parsed header. Its body stays in the inbox until the next read.
 #[derive(Debug)]
 pub struct ReceivedFrame {
-    /// The header. The body in it is empty.
+    /// The header. Its body is empty.
     pub head: OwnedCommand,
     /// Range of the body in the inbox.
     pub body: Range<usize>,
 }
 
 impl Inbox {
-    /// Reads once and returns the number of bytes.
+    /// Reads once into the buffer. Returns the number of bytes read.
     ///
     /// # Errors
     /// The error of `read`.
@@ -62,15 +62,15 @@ impl Inbox {
         self.start == self.end
     }
 
-    /// Frees a buffer that only a large answer needed.
+    /// Frees the part of the buffer that only a large answer needed.
     pub fn shrink(&mut self) {
         if self.is_empty() && self.bytes.len() > KEPT {
             *self = Self::default();
         }
     }
 
-    /// Makes room for one read. The buffer grows to at most twice the received bytes, so a length that a frame only
-    /// announces allocates nothing.
+    /// Makes room for one read. The buffer grows to at most twice the received bytes. So a frame that only announces
+    /// a large length does not make it large.
     fn make_room(&mut self) {
         if self.is_empty() {
             (self.start, self.end) = (0, 0);

@@ -1,4 +1,4 @@
-//! A request with its timeout, and the interrupt that may end the wait early.
+//! A request with its timeout, and an interrupt that can end the wait for the answer.
 use crate::error::Result;
 use crate::header::Value;
 use std::fmt;
@@ -7,10 +7,10 @@ use std::time::Duration;
 /// Time between two checks of an interrupt.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
-/// Checked every [`SLICE`] during a wait. An error ends the wait.
+/// A callback that is called every [`SLICE`] during a wait. Its error ends the wait.
 pub type Interrupt<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 
-/// The interrupt that never ends a wait.
+/// Never ends a wait.
 ///
 /// # Errors
 /// None.
@@ -18,14 +18,14 @@ pub fn never() -> Result<()> {
     Ok(())
 }
 
-/// A request, with the limits of the wait for its answer.
+/// A request, with the timeout and the interrupt of the wait for its answer.
 #[derive(Clone, Copy)]
 pub struct Ask<'a> {
     pub code: i32,
     pub fields: &'a [(&'a str, Value<'a>)],
     pub body: &'a [u8],
     pub timeout: Duration,
-    /// Ends the wait early.
+    /// Called during the wait. Its error ends the wait early.
     pub interrupt: Interrupt<'a>,
 }
 

@@ -7,7 +7,7 @@ use crate::language::Language;
 use memchr::memchr2;
 use std::borrow::Cow;
 
-/// Decodes a header, or returns `None` for the general parser.
+/// Decodes a header. Returns `None` if the general parser must decode it.
 pub fn decode(header: &[u8]) -> Option<Command<'_>> {
     let mut scan = Scan { text: std::str::from_utf8(header).ok()?, at: 0 };
     let mut command = Command::empty();
@@ -36,7 +36,7 @@ pub fn decode(header: &[u8]) -> Option<Command<'_>> {
     }
 }
 
-/// A header during its parse. Blanks between tokens count as unusual.
+/// The state of decoding a header. Blanks between tokens count as unusual.
 struct Scan<'a> {
     text: &'a str,
     at: usize,
@@ -94,7 +94,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Parses the rest of a string from its first escape on. `before` is the part before.
+    /// Parses the rest of a string that has an escape. `before` is the part before the first escape.
     fn unescape(&mut self, before: &str) -> Option<String> {
         let mut out = String::with_capacity(2 * before.len() + 64);
         out.push_str(before);

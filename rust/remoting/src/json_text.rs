@@ -27,8 +27,8 @@ pub fn write_text(text: &str, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Appends the escape of a control character, quote or backslash. Property strings contain many: their separators are
-/// 0x01 and 0x02.
+/// Appends the escape of a control character, quote or backslash. Property strings contain many of them, since their
+/// separators are 0x01 and 0x02.
 fn write_escape(byte: u8, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let short = match byte {
@@ -142,7 +142,7 @@ impl<'de> Visitor<'de> for TextVisitor {
 pub struct Number(i64);
 
 impl Number {
-    /// Returns the number; the parse already checked its range.
+    /// Returns the number, whose range was checked when it was parsed.
     pub fn as_i32(&self) -> i32 {
         self.0 as i32
     }

@@ -18,14 +18,14 @@ pub struct KeyPair {
     pub key: PathBuf,
 }
 
-/// Contents of a file, or the error of its read; empty if no file is configured.
+/// Content of a file, or the error from reading it. Empty if no file is configured.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Source {
     path: PathBuf,
     content: Option<std::result::Result<Vec<u8>, String>>,
 }
 
-/// Contents of all files of one side. Compared to detect changes.
+/// Contents of all PEM files of a server or client. They are compared to detect changes.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct KeyMaterial {
     pub certificate: Source,
@@ -114,7 +114,7 @@ fn pem_certificates(source: &Source, what: &'static str) -> Result<Vec<Certifica
     Ok(certificates)
 }
 
-/// Returns the error for a failure of the TLS library without a file at fault.
+/// Returns the error for a failure of the TLS library that no file has caused.
 pub fn unusable(error: &impl fmt::Display) -> Error {
     Error::io("setting up TLS", io::Error::other(error.to_string()))
 }

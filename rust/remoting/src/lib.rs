@@ -2,8 +2,8 @@
 //!
 //! Read in this order. A [`frame`] is the bytes of one command, and a [`Command`] is its parsed header
 //! ([`json_header`], [`binary_header`]) and body. A [`Connection`] is an open socket over which both sides send
-//! requests. A [`Server`] has many of them. A [`Client`] is a connection driven by its caller, and [`Connections`] are
-//! all connections of a client. [`ServerTls`] and [`ClientTls`] configure TLS.
+//! requests. A [`Server`] has many of them. A [`Client`] is a connection that its caller reads and writes itself, and
+//! [`Connections`] are all connections of a client. [`ServerTls`] and [`ClientTls`] configure TLS.
 #![allow(missing_docs)]
 
 mod accept;

@@ -1,4 +1,4 @@
-//! Backlog of requests for the threads of the control plane, which may block.
+//! Queue of requests for the control plane, whose threads may block.
 use crate::command::Command;
 use crate::connection::{Answer, Connection};
 use crate::error::Error;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub enum Event {
     Request(Box<OwnedCommand>, Answer),
-    /// A connection ended; with the reason, unless it was closed regularly.
+    /// A connection has ended. Holds the reason, unless the connection was closed regularly.
     Closed(Arc<Connection>, Option<String>),
     /// A warning that concerns no single connection.
     Warning(String),
@@ -27,8 +27,8 @@ const SHARE: usize = 4;
 // Minimum time between two warnings about dropped requests.
 const WARNINGS: Duration = Duration::from_secs(1);
 
-/// A bounded queue of events. Connections take turns, each with its events in order, so that a busy connection does not
-/// starve others. Requests with large bodies have their own queue, which only some threads read.
+/// A bounded queue of events. Connections take turns, so that a busy connection does not delay the others. The events
+/// of a connection stay in order. Requests with large bodies have their own queue, which only some threads read.
 #[derive(Debug)]
 pub struct Mailbox {
     events: Mutex<Events>,
@@ -40,17 +40,18 @@ pub struct Mailbox {
 struct Events {
     small: Turns,
     large: Turns,
-    /// Whether the last event taken by a thread for large requests was large.
+    /// Whether the last event was a large request, among those taken by threads that take large requests.
     was_large: bool,
-    /// Bytes of the waiting requests.
+    /// Bytes of the queued requests.
     bytes: usize,
-    /// Dropped oneway requests not reported yet. The sender gets no answer, so a warning is the only trace.
+    /// Number of oneway requests that were dropped and not yet reported. The sender gets no answer, so only a warning
+    /// shows the loss.
     dropped: u64,
     warned_at: Option<Instant>,
     is_closed: bool,
 }
 
-/// Events by connection, taken round robin.
+/// Events of each connection. The connections take turns.
 #[derive(Debug, Default)]
 struct Turns {
     next: VecDeque<u64>,
@@ -92,7 +93,7 @@ impl Events {
         self.small.len + self.large.len
     }
 
-    /// Removes and returns the next event. With `takes_large`, large and small requests alternate.
+    /// Removes and returns the next event. With `takes_large`, large and small requests take turns.
     fn next(&mut self, takes_large: bool) -> Option<Event> {
         let event = match (takes_large, self.was_large) {
             (false, _) => self.small.pop(),
@@ -154,7 +155,7 @@ impl Mailbox {
         true
     }
 
-    /// Counts a dropped oneway request, which `take` later reports in a warning.
+    /// Counts a dropped oneway request. A later `take` reports the number in a warning.
     pub fn note_dropped(&self) {
         self.lock().dropped += 1;
         self.arrived.notify_one();
@@ -175,12 +176,12 @@ impl Mailbox {
         self.arrived.notify_one();
     }
 
-    /// Removes and returns the next event, or `None` after `timeout`, or if the mailbox is closed and empty.
+    /// Removes and returns the next event. Returns `None` after `timeout`, and if the mailbox is closed and empty.
     pub fn take(&self, timeout: Duration) -> Option<Event> {
         self.take_of(timeout, true)
     }
 
-    /// Like [`take`](Self::take), but leaves requests with large bodies to other threads.
+    /// Takes an event as [`take`](Self::take) does, but leaves requests with large bodies to other threads.
     pub fn take_small(&self, timeout: Duration) -> Option<Event> {
         self.take_of(timeout, false)
     }

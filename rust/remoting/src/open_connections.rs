@@ -11,7 +11,7 @@ pub struct OpenConnections {
 #[derive(Debug, Default)]
 struct Table {
     connections: HashMap<u64, Arc<Connection>>,
-    /// Whether further connections are refused.
+    /// Whether further connections are refused, because the server was closed.
     is_closed: bool,
 }
 
@@ -34,7 +34,7 @@ impl OpenConnections {
         self.lock().connections.len()
     }
 
-    /// Returns a snapshot of all connections, to use without the lock.
+    /// Returns a copy of the list of connections, to use without the lock.
     pub fn all(&self) -> Vec<Arc<Connection>> {
         self.lock().connections.values().cloned().collect()
     }

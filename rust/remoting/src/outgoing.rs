@@ -1,7 +1,7 @@
 //! Queued output: bytes of frames, and bodies that stay in other memory until they are written.
 //!
-//! A large body is copied in chunks, and each chunk is written before the next is copied. The chunk is then still in
-//! the CPU cache when the operating system copies it, and the peer can read it meanwhile.
+//! A large body is copied in chunks. Each chunk is written before the next chunk is copied. So the chunk is still in
+//! the CPU cache when the operating system copies it, and the peer can read it while the next chunk is copied.
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{self, IoSlice};
@@ -19,22 +19,21 @@ thread_local! {
     static GATHERED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The body of a frame in other memory, in pieces. The pieces must not change during its lifetime.
+/// A body of a frame that stays in other memory. It consists of pieces, which must not change while the body exists.
 pub trait Body: fmt::Debug + Send + Sync {
-    /// Returns the bytes of all pieces.
+    /// Returns the sum of the bytes of all pieces.
     fn bytes(&self) -> usize;
 
-    /// Returns the piece `number`, or `None` after the last.
+    /// Returns the piece with this number, or `None` after the last piece.
     fn piece(&self, number: usize) -> Option<&[u8]>;
 
-    /// Returns false if the pieces may have changed. The connection is then closed before the bytes read from them are
-    /// written.
+    /// Returns false if the pieces may have changed. The connection is then closed, and no changed bytes are written.
     fn is_whole(&self) -> bool {
         true
     }
 }
 
-/// Frames, one after the other.
+/// Frames to write, one after the other.
 #[derive(Debug, Default)]
 pub struct Outgoing {
     frames: Vec<u8>,
@@ -43,7 +42,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Returns the buffer to append frames to.
+    /// Returns the buffer to which frames are appended.
     pub fn frames(&mut self) -> &mut Vec<u8> {
         &mut self.frames
     }
@@ -81,7 +80,7 @@ impl Outgoing {
         self.bodies = Vec::new();
     }
 
-    /// Writes all frames. `written` counts the bytes.
+    /// Writes all frames. Adds the number of written bytes to `written`.
     ///
     /// # Errors
     /// The errors of the socket; a body whose pieces may have changed.
@@ -120,7 +119,8 @@ impl Outgoing {
     }
 }
 
-/// Appends the next slices to `gathered` until CHUNK bytes. Returns a large slice to write directly, if one follows.
+/// Appends the next slices to `gathered`, until it has CHUNK bytes. If a large slice follows, returns it, to be
+/// written without a copy.
 fn gather<'a>(slices: &mut impl Iterator<Item = &'a [u8]>, gathered: &mut Vec<u8>) -> Option<&'a [u8]> {
     while gathered.len() < CHUNK {
         let slice = slices.next()?;

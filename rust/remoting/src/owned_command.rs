@@ -1,4 +1,4 @@
-//! A command that outlives its frame, for another thread or a later answer.
+//! A command that can be kept longer than its frame, for another thread or a later answer.
 use crate::command::{Command, RESPONSE};
 use crate::frame::SerializeType;
 use crate::language::Language;
@@ -59,7 +59,7 @@ impl OwnedCommand {
     }
 }
 
-/// Header fields in order, in one allocation, as commands are passed between threads all the time.
+/// Header fields in order. They share one allocation, since commands are passed between threads often.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedFields {
     text: String,

@@ -1,4 +1,4 @@
-//! Requests of this side in flight, until they are answered.
+//! Requests that this side has sent and that are not answered yet.
 use crate::command::Command;
 use crate::completions::Completions;
 use crate::error::{Error, Result};
@@ -11,29 +11,29 @@ use std::time::{Duration, Instant};
 
 type Waiting = HashMap<i32, Waiter>;
 
-/// Waiters by opaque. An answer without a waiter is dropped.
+/// Waiting callers, by the number of their request. An answer for which nobody waits is dropped.
 #[derive(Debug)]
 pub struct Pending {
     next_opaque: AtomicI32,
-    /// `None` after the connection was closed.
+    /// The waiting callers; `None` after the connection was closed.
     waiting: Mutex<Option<Waiting>>,
 }
 
 #[derive(Debug)]
 enum Waiter {
-    /// A blocked thread, which checks its timeout itself.
+    /// A thread is blocked and checks its timeout itself.
     Caller(SyncSender<OwnedCommand>),
-    /// No thread is blocked. The result goes to the completions.
+    /// No thread is blocked. The result goes to the completions of the ticket.
     Ticket(Ticket),
 }
 
-/// An asynchronous request, whose result goes to `completions`.
+/// An asynchronous request. Its result goes to `completions`.
 #[derive(Debug)]
 pub struct Ticket {
     pub completions: Arc<Completions>,
     /// The caller's number for the request.
     pub token: u64,
-    /// Time of the request.
+    /// Time at which the request was sent.
     pub asked_at: Instant,
     pub timeout: Duration,
 }
@@ -49,13 +49,13 @@ impl Pending {
         Self { next_opaque: AtomicI32::new(1), waiting: Mutex::new(Some(Waiting::new())) }
     }
 
-    /// Returns the next opaque.
+    /// Returns the number for the next request.
     pub fn opaque(&self) -> i32 {
         self.next_opaque.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Registers a blocked caller. Returns the opaque and the receiver of the answer, or `None` if the connection is
-    /// closed.
+    /// Registers a blocked caller. Returns the number of its request and the receiver of the answer, or `None` if the
+    /// connection is closed.
     pub fn wait(&self) -> Option<(i32, Receiver<OwnedCommand>)> {
         let opaque = self.opaque();
         // room for the one answer, so that the session never blocks
@@ -64,7 +64,7 @@ impl Pending {
         Some((opaque, receiver))
     }
 
-    /// Registers an asynchronous request. Returns its opaque, or `None` if the connection is closed.
+    /// Registers an asynchronous request. Returns its number, or `None` if the connection is closed.
     pub fn take_ticket(&self, ticket: Ticket) -> Option<i32> {
         let opaque = self.opaque();
         let completions = ticket.completions.clone();
@@ -74,7 +74,7 @@ impl Pending {
         Some(opaque)
     }
 
-    /// Removes a waiter. Returns whether its request had no result yet.
+    /// Removes a waiting caller. Returns whether its request had no result yet.
     pub fn forget(&self, opaque: i32) -> bool {
         let forgotten = self.lock().as_mut().and_then(|waiting| waiting.remove(&opaque));
         if let Some(Waiter::Ticket(ticket)) = &forgotten {
@@ -83,7 +83,7 @@ impl Pending {
         forgotten.is_some()
     }
 
-    /// Passes an answer to its waiter. An answer without a waiter is not copied.
+    /// Passes an answer to the caller that waits for it. An answer for which nobody waits is not copied.
     pub fn answer(&self, answer: &Command<'_>) {
         // unlocked after this line, as completions have their own lock
         let waiter = self.lock().as_mut().and_then(|waiting| waiting.remove(&answer.opaque));
@@ -95,7 +95,7 @@ impl Pending {
         }
     }
 
-    /// Fails asynchronous requests that timed out. Returns the time of the oldest of them.
+    /// Fails the asynchronous requests that have timed out. Returns the time at which the oldest of them was sent.
     pub fn expire(&self, address: &str, now: Instant) -> Option<Instant> {
         // collected first, so that completions are not locked within this lock
         let mut late = Vec::new();
@@ -114,7 +114,7 @@ impl Pending {
         oldest
     }
 
-    /// Called when the connection was closed. All waiters get an error.
+    /// Fails all waiting callers. Called when the connection was closed.
     pub fn close(&self, address: &str) {
         // from here on no waiter can be registered
         let waiting = self.lock().take();

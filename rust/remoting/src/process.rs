@@ -15,7 +15,7 @@ pub fn id() -> u32 {
     }
 }
 
-/// Clears the cached id. Called in each fork, which would otherwise use its parent's id.
+/// Clears the cached id. Called in each forked process, which would otherwise use the id of its parent.
 pub fn forget() {
     ID.store(0, Ordering::Relaxed);
 }

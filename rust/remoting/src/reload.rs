@@ -7,15 +7,15 @@ use crate::key_material::KeyMaterial;
 use std::sync::Weak;
 use std::time::Duration;
 
-/// Contents of the files at the last checks.
+/// Contents of the PEM files at the last checks.
 struct Watch {
     loaded: KeyMaterial,
-    /// Contents at the last check, if they differed from `loaded`.
+    /// Contents at the last check, if they were different from `loaded`.
     seen: Option<KeyMaterial>,
 }
 
-/// Checks the files every `interval` until the server is dropped. Unusable files change nothing, but the handler gets a
-/// warning.
+/// Checks the files every `interval` until the server is dropped. If new files are unusable, the old certificates
+/// stay in use and the handler gets a warning.
 pub async fn run(acceptor: Weak<Acceptor>, handler: Weak<dyn Handler>, loaded: KeyMaterial, interval: Duration) {
     let mut watch = Watch { loaded, seen: None };
     loop {
@@ -33,8 +33,8 @@ pub async fn run(acceptor: Weak<Acceptor>, handler: Weak<dyn Handler>, loaded: K
 }
 
 impl Watch {
-    /// Returns the material to load: a change seen by two checks in a row, since certificate and key are replaced one
-    /// after the other.
+    /// Returns the contents to load. A change is loaded after two checks in a row have seen it, because certificate
+    /// and key are replaced one after the other.
     fn look(&mut self, material: KeyMaterial) -> Option<KeyMaterial> {
         if material == self.loaded {
             self.seen = None;

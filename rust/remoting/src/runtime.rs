@@ -1,4 +1,4 @@
-//! Threads for network I/O: up to four for all servers of a process, one for its clients.
+//! Threads for network I/O. All servers of a process share up to four threads, all clients share one.
 use crate::error::{Error, Result};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::runtime::{Builder, Runtime};
@@ -12,8 +12,8 @@ type Owned = Mutex<Option<(u32, Arc<Runtime>)>>;
 static SERVERS: Owned = Mutex::new(None);
 static CLIENTS: Owned = Mutex::new(None);
 
-/// Returns the runtime of the process's servers, and starts it at the first call. A fork starts its own, as it has no
-/// threads of its parent.
+/// Returns the runtime that all servers of the process share. Starts it at the first call. A forked process starts
+/// its own runtime, because the threads of its parent do not exist there.
 ///
 /// # Errors
 /// [`Error::Io`] if no thread can be started.
@@ -22,8 +22,8 @@ pub fn shared() -> Result<Arc<Runtime>> {
     of_process(&SERVERS, cores, "rmqfast-io")
 }
 
-/// Returns the runtime of the process's clients. It has one thread, as two would wake each other for each request and
-/// answer.
+/// Returns the runtime that all clients of the process share. It has one thread, because two threads would wake each
+/// other for each request and answer.
 ///
 /// # Errors
 /// Fails like [`shared`].
@@ -52,7 +52,7 @@ pub fn spawn_blocking(work: impl FnOnce() + Send + 'static) -> bool {
     shared().map(|runtime| runtime.spawn_blocking(work)).is_ok()
 }
 
-/// Runs short work after a delay. Returns false if the runtime cannot be started.
+/// Runs `work`, which must be short, after a delay. Returns false if the runtime cannot be started.
 pub fn spawn_after(delay: std::time::Duration, work: impl FnOnce() + Send + 'static) -> bool {
     let later = async move {
         tokio::time::sleep(delay).await;

@@ -137,7 +137,7 @@ async fn converse(stream: TcpStream, connection: &Arc<Connection>, shared: &Shar
     }
 }
 
-/// A connection while it is in the server's table.
+/// A connection in the server's table. Dropping it removes the connection from the table.
 struct Open<'a> {
     connection: &'a Arc<Connection>,
     shared: &'a Shared,

@@ -10,7 +10,7 @@ pub struct ServerOptions {
     pub max_connections: usize,
     /// Maximum bytes of queued output per connection.
     pub max_outgoing: usize,
-    /// Time without traffic after which a connection is closed.
+    /// Maximum time without traffic. After this time a connection is closed.
     pub max_idle: Duration,
     /// Maximum time from the first to the last byte of a frame.
     pub max_frame_time: Duration,
@@ -18,7 +18,7 @@ pub struct ServerOptions {
     pub max_write_time: Duration,
     /// Maximum time of a TLS handshake.
     pub max_handshake_time: Duration,
-    /// Interval of the checks for changed TLS files, as in `FileWatchService.WATCH_INTERVAL`.
+    /// Interval at which the TLS files are checked for changes, as in `FileWatchService.WATCH_INTERVAL`.
     pub reload_interval: Duration,
     /// `None` for a server without TLS.
     pub tls: Option<ServerTls>,

@@ -1,7 +1,7 @@
 //! Serves one connection: reads frames, passes requests to the handler, writes answers.
 //!
-//! All frames of one read are handled in order, and their answers are written together. While a peer does not read its
-//! answers, nothing more is read from it.
+//! All frames of one read are handled in order, and their answers are written together. While a peer does not read
+//! its answers, no further requests are read from it.
 use crate::command::Command;
 use crate::connection::{Connection, now_ms};
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ thread_local! {
     static WRITTEN: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// State of one connection: frames not handled yet, and answers not written yet.
+/// State of one connection, with frames that are not handled yet and answers that are not written yet.
 struct Session<'a, S> {
     io: S,
     connection: &'a Arc<Connection>,
@@ -46,16 +46,16 @@ struct Session<'a, S> {
     out: Outgoing,
     /// Whether the inbox may hold complete frames.
     is_behind: bool,
-    /// Whether the handler accepted the body of the first frame in the inbox.
+    /// Whether the handler has accepted the body of the first frame in the inbox.
     is_admitted: bool,
-    /// Remaining bytes of a refused frame.
+    /// Bytes of a refused frame that must still be skipped.
     skipped: usize,
 }
 
 /// Serves a connection until it ends.
 ///
 /// # Errors
-/// The reason for the end. `Ok` if either side closed the connection.
+/// The reason for the end. Returns `Ok` if either side closed the connection regularly.
 pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
     io: S,
     connection: &Arc<Connection>,
@@ -138,7 +138,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         Ok(())
     }
 
-    /// Handles complete frames until HIGH_WATER bytes of answers. Returns the bytes consumed.
+    /// Handles complete frames. Stops if the answers have HIGH_WATER bytes. Returns the number of bytes consumed.
     fn handle(&mut self, bytes: &[u8]) -> Result<usize> {
         let mut used = self.skip(bytes);
         self.is_behind = false;
@@ -165,15 +165,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         Ok(used)
     }
 
-    /// Skips bytes of a refused frame. Returns the bytes skipped.
+    /// Skips bytes of a refused frame. Returns the number of bytes skipped.
     fn skip(&mut self, bytes: &[u8]) -> usize {
         let passed = self.skipped.min(bytes.len());
         self.skipped -= passed;
         passed
     }
 
-    /// Refuses a request with a large body, if the handler says so, as soon as its header is complete. The frame's
-    /// bytes are skipped.
+    /// Asks the handler about a request with a large body, once its header is complete. If the handler refuses the
+    /// request, the rest of the frame is skipped.
     fn refuse(&mut self, bytes: &[u8]) -> Result<bool> {
         if self.is_admitted {
             return Ok(false);
@@ -198,7 +198,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         Ok(true)
     }
 
-    /// Records since when a frame is incomplete, for the sweeper's timeout.
+    /// Notes the time since which a frame is incomplete, for the timeout that the sweeper checks.
     fn note_partial(&self) {
         let began = &self.connection.watch.frame_began;
         // while this side is behind, the peer is not to blame
@@ -227,14 +227,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         Ok(())
     }
 
-    /// Borrows the thread's buffer for answers, so that idle connections need no buffer and busy ones no allocation.
+    /// Borrows the buffer of this thread for answers. So idle connections need no buffer, and busy connections need
+    /// no allocation.
     fn take_buffer(&mut self) {
         if self.out.frames().capacity() == 0 {
             *self.out.frames() = WRITTEN.take();
         }
     }
 
-    /// Gives the thread's buffer back if it is empty.
+    /// Returns the buffer to its thread, if the buffer is empty.
     fn give_buffer(&mut self) {
         if self.out.is_empty() {
             let mut buffer = std::mem::take(self.out.frames());

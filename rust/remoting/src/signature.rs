@@ -1,7 +1,8 @@
 //! Signs requests with an account: ACL 1.0.
 //!
-//! The signature covers the values of the header's fields, concatenated without their names, and the body. It covers
-//! neither code nor time, so whoever can read the connection can replay a request. Only TLS prevents that.
+//! The signature covers the values of the header's fields, concatenated without their names, and the body. The
+//! request code and the time are not signed. So an attacker who can read the connection can send a request again.
+//! Only TLS prevents that.
 //!
 //! Source: `AclClientRPCHook`, `AclSigner`, `AclUtils.combineRequestContent`.
 use base64::Engine;
@@ -21,13 +22,13 @@ pub struct Credentials {
     pub access_key: String,
     /// Secret shared by the client and the broker.
     pub secret_key: String,
-    /// Temporary token, sent and signed if set.
+    /// Temporary token. If it is set, requests contain it and the signature covers it.
     pub security_token: Option<String>,
 }
 
 impl Credentials {
-    /// Returns the fields to add to a request: the account, and the signature of all fields and the body. A field that
-    /// is added later invalidates the signature.
+    /// Returns the fields to add to a request, which are the account and the signature. The signature covers all
+    /// fields and the body. A field that is added later makes it invalid.
     ///
     /// Source: `AclClientRPCHook.doBeforeRequest`.
     pub fn sign(&self, fields: &[(&str, &str)], body: &[u8]) -> Vec<(&'static str, String)> {

@@ -1,4 +1,5 @@
-//! Closes connections that are idle, send a frame too slowly, or do not read their answers.
+//! Closes a server's connections that are idle, whose peer sends a frame too slowly, or whose peer does not read its
+//! answers.
 //!
 //! Source: `NettyServerConfig.serverChannelMaxIdleTimeSeconds`. RocketMQ has no other timeout.
 use crate::connection::{Connection, now_ms};
@@ -25,7 +26,7 @@ pub async fn run(connections: Weak<OpenConnections>, patience: Patience) {
     }
 }
 
-/// Timeouts of a peer.
+/// Timeouts that a peer must keep.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     pub idle: Duration,
@@ -39,7 +40,7 @@ impl Patience {
         Self { idle: options.max_idle, frame: options.max_frame_time, write: options.max_write_time }
     }
 
-    /// Returns whether the connection exceeded a timeout at `now` of [`now_ms`].
+    /// Returns whether the connection has exceeded a timeout. `now` is in milliseconds of [`now_ms`].
     pub fn has_ended(&self, connection: &Connection, now: u64) -> bool {
         let watch = &connection.watch;
         let is_older =

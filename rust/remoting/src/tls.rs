@@ -16,11 +16,11 @@ use std::sync::{Arc, LazyLock};
 static PROVIDER: LazyLock<Arc<CryptoProvider>> = LazyLock::new(|| Arc::new(rustls::crypto::ring::default_provider()));
 const AUTHORITIES: &str = "certificates of authorities";
 
-/// Connections that a server accepts.
+/// Tells which connections a server accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlsMode {
     Disabled,
-    /// Both with and without TLS.
+    /// Connections with TLS and connections without TLS.
     Permissive,
     Enforcing,
 }
@@ -28,7 +28,7 @@ pub enum TlsMode {
 /// Rule for certificates of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// Clients are not asked for a certificate.
+    /// The server does not ask clients for a certificate.
     None,
     /// A client may show a certificate.
     Optional,
@@ -36,12 +36,12 @@ pub enum ClientAuth {
     Require,
 }
 
-/// Certificates of peers that are accepted.
+/// Tells which certificates of peers are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
     /// Certificates signed by an authority in this PEM file.
     File(PathBuf),
-    /// Any certificate. This protects against eavesdropping, but not against a man in the middle.
+    /// Any certificate. Protects against eavesdropping, but not against a man in the middle.
     Anybody,
 }
 
@@ -49,21 +49,21 @@ pub enum Trust {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTls {
     pub mode: TlsMode,
-    /// Certificate of the server. `None` creates a self-signed certificate that no client can verify, as
-    /// `tls.test.mode.enable` does.
+    /// Certificate of the server. With `None` a self-signed certificate is created. No client can verify it; it
+    /// corresponds to `tls.test.mode.enable`.
     pub key_pair: Option<KeyPair>,
-    /// Rule for certificates of clients.
+    /// Tells whether clients must show a certificate.
     pub client_auth: ClientAuth,
-    /// Authorities for certificates of clients.
+    /// Tells which certificates of clients are accepted.
     pub trust: Trust,
 }
 
 /// TLS of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTls {
-    /// Certificate of the client, for servers that request it.
+    /// Certificate of the client, which it shows to servers that ask for one.
     pub key_pair: Option<KeyPair>,
-    /// Authorities for certificates of servers.
+    /// Tells which certificates of servers are accepted.
     pub trust: Trust,
     /// Whether the server's certificate must match the host name.
     pub checks_host: bool,

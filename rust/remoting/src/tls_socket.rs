@@ -1,4 +1,4 @@
-//! A TLS socket for two blocking threads: one reads while the other writes.
+//! A TLS socket for two threads. One may read while the other writes.
 use crate::accept::{HANDSHAKE, plain, tls_error};
 use crate::dial::{reason_of, server_name};
 use crate::error::Result;
@@ -12,15 +12,16 @@ use std::time::{Duration, Instant};
 // Bytes per read of the socket: several TLS records, which have at most 16 KiB each.
 const SEALED_LEN: usize = 64 << 10;
 
-/// A socket after its handshake. Timeouts are set on the underlying [`socket`](Self::socket) after the handshake.
+/// A socket after its TLS handshake. Timeouts are set on the [`socket`](Self::socket) below, after the handshake.
 #[derive(Debug)]
 pub struct TlsSocket {
     socket: TcpStream,
-    /// Never locked during a system call, as the writing thread would block the reading thread.
+    /// State of the TLS library. It is never locked during a system call, because a blocked write would then also
+    /// block the reading thread.
     tls: Mutex<Connection>,
     /// Received bytes that are not decrypted yet.
     reading: Mutex<SealedBytes>,
-    /// Encrypted bytes to send. Locked during the send, since TLS records must stay in order.
+    /// Encrypted bytes to send. Locked while they are sent, because TLS records must stay in order.
     writing: Mutex<Vec<u8>>,
 }
 
@@ -75,7 +76,8 @@ impl TlsSocket {
         &self.socket
     }
 
-    /// Reads available bytes into the slices in order. Waits if there are none; returns 0 at the end.
+    /// Reads available bytes into the slices, in order. Waits for the first byte. Returns 0 at the end of the
+    /// connection.
     ///
     /// # Errors
     /// Errors of the operating system; [`ErrorKind::InvalidData`] for bytes that do not decrypt.
@@ -101,7 +103,7 @@ impl TlsSocket {
         }
     }
 
-    /// Decrypts received bytes, as far as `into` has room.
+    /// Decrypts received bytes into `into`, as far as it has room.
     fn open(&self, sealed: &mut SealedBytes, into: &mut [u8]) -> io::Result<usize> {
         let (mut tls, mut opened) = (self.tls(), 0);
         while opened < into.len() {
@@ -139,7 +141,7 @@ impl TlsSocket {
         self.send(&mut sealed)
     }
 
-    /// Encrypts some of the bytes. Returns the number of bytes consumed.
+    /// Encrypts some of the bytes. Returns the number of bytes that were encrypted.
     fn seal(&self, bytes: &[u8], sealed: &mut Vec<u8>) -> io::Result<usize> {
         let mut tls = self.tls();
         let count = tls.writer().write(bytes)?;
@@ -160,14 +162,16 @@ impl TlsSocket {
     }
 }
 
-/// Waits for the first byte and returns it without removing it; `None` at the end.
+/// Waits for the first byte and returns it, without removing it from the socket. Returns `None` if the connection
+/// ended.
 fn first_byte(socket: &TcpStream, max_time: Duration) -> io::Result<Option<u8>> {
     let mut byte = [0];
     socket.set_read_timeout(Some(max_time))?;
     Ok((socket.peek(&mut byte)? > 0).then_some(byte[0]))
 }
 
-/// A socket during a handshake. The deadline holds for the handshake as a whole, even if bytes trickle in.
+/// A socket during a TLS handshake. The deadline holds for the whole handshake, even if the peer sends single bytes
+/// slowly.
 struct Patient<'a> {
     socket: &'a TcpStream,
     until: Instant,

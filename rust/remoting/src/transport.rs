@@ -1,4 +1,4 @@
-//! A socket of a client with or without TLS. Each call waits at most once for the operating system.
+//! A socket of a client, with or without TLS. A call waits for the operating system at most once.
 use crate::dial::DialledStream;
 use crate::interrupt::SLICE;
 use rmqfast_os::socket::read_ready;
@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A connected socket. A call waits for [`SLICE`] at most, then fails with [`ErrorKind::WouldBlock`] and may be
+/// A connected socket. Each call waits at most [`SLICE`], then fails with [`ErrorKind::WouldBlock`] and may be
 /// repeated.
 #[derive(Debug)]
 pub struct Transport {
@@ -19,7 +19,7 @@ pub struct Transport {
 }
 
 impl Transport {
-    /// Takes a connection over from the background threads, for blocking calls.
+    /// Takes over a connection that background threads have opened, for blocking calls.
     ///
     /// # Errors
     /// Errors of the operating system.
@@ -39,12 +39,13 @@ impl Transport {
         Ok(Self { socket: socket.into(), tls, wait: SLICE, pid: std::process::id() })
     }
 
-    /// Returns the socket, so that another thread can shut it down.
+    /// Returns the socket. Another thread can shut it down to end a call.
     pub fn socket(&self) -> &Arc<TcpStream> {
         &self.socket
     }
 
-    /// Limits the wait of further calls to `left` if that is less than SLICE. Saves the system call if nothing changes.
+    /// Limits the wait of later calls to `left`, if `left` is less than SLICE. Makes no system call if the limit does
+    /// not change.
     ///
     /// # Errors
     /// Errors of the operating system.
@@ -59,7 +60,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Reads available bytes without waiting; [`ErrorKind::WouldBlock`] if there are none.
+    /// Reads available bytes without waiting. Fails with [`ErrorKind::WouldBlock`] if there are none.
     ///
     /// # Errors
     /// Fails like [`Read::read`].
@@ -73,7 +74,7 @@ impl Transport {
 }
 
 impl Read for Transport {
-    /// Reads. Fails with [`ErrorKind::Interrupted`] after an incomplete TLS record.
+    /// Reads bytes. Fails with [`ErrorKind::Interrupted`] if only a part of a TLS record has arrived.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.tls {
             None => (&*self.socket).read(buffer),
@@ -83,7 +84,7 @@ impl Read for Transport {
 }
 
 impl Write for Transport {
-    /// Writes. TLS may buffer bytes until [`flush`](Write::flush).
+    /// Writes bytes. With TLS some of them may stay in a buffer until [`flush`](Write::flush).
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let Some(tls) = &mut self.tls else { return (&*self.socket).write(bytes) };
         flush(tls, &mut &*self.socket)?;
@@ -111,12 +112,12 @@ impl Drop for Transport {
     }
 }
 
-/// Returns whether the error only means that a call may be repeated.
+/// Returns whether an error means that the call was not finished and may be repeated.
 pub fn is_pause(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
-/// Reader that never waits.
+/// A reader of a socket that never waits.
 struct Ready<'a>(&'a TcpStream);
 
 impl Read for Ready<'_> {

@@ -1,4 +1,4 @@
-//! Parses the validity period of an X.509 certificate, and no other part.
+//! Parses the validity period of an X.509 certificate. All other parts are skipped.
 use std::fmt;
 
 const SEQUENCE: u8 = 0x30;
@@ -6,7 +6,7 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// A time in seconds since 1970, with its text for messages.
+/// A time in seconds since 1970, with the string from the certificate for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
     pub seconds: i64,
@@ -19,7 +19,8 @@ impl fmt::Display for Moment {
     }
 }
 
-/// Returns the begin and end of a DER certificate's validity, or `None` if it is not a certificate.
+/// Returns the first and the last moment at which a DER certificate is valid. Returns `None` if the bytes are not a
+/// certificate.
 pub fn of(certificate: &[u8]) -> Option<(Moment, Moment)> {
     let (_, outer, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
     let (_, mut rest, _) = element(outer).filter(|(tag, ..)| *tag == SEQUENCE)?;
@@ -37,7 +38,7 @@ pub fn of(certificate: &[u8]) -> Option<(Moment, Moment)> {
     Some((moment(tag, begin)?, moment(end_tag, end)?))
 }
 
-/// Splits off the first DER element. Returns its tag, its content and the rest.
+/// Splits off the first DER element. Returns its tag, its content and the bytes behind it.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -70,7 +71,7 @@ fn moment(tag: u8, text: &[u8]) -> Option<Moment> {
     Some(Moment { seconds: days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second, text })
 }
 
-/// Returns days since 1970. Years begin in March here, so that the leap day is the last day of a year.
+/// Converts a date to days since 1970. Years begin in March here, so that the leap day is the last day of a year.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month < 3);
     let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;

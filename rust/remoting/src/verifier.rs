@@ -1,5 +1,5 @@
-//! Verifiers that accept certificates without a trusted authority, if configured so. They still verify that the peer
-//! has the key of its certificate.
+//! Verifiers that accept certificates of untrusted authorities, if the configuration allows it. They still verify
+//! that the peer has the key of its certificate.
 //!
 //! Source: netty's `InsecureTrustManagerFactory`, as `TlsHelper` uses it.
 use rustls::client::WebPkiServerVerifier;
@@ -23,7 +23,7 @@ pub struct AnyClient {
     pub is_mandatory: bool,
 }
 
-/// Accepts a valid certificate for another host name, as RocketMQ's clients do.
+/// Accepts a valid certificate even if it was made for another host name, as RocketMQ's clients do.
 #[derive(Debug)]
 pub struct AnyName {
     pub verifier: Arc<WebPkiServerVerifier>,

@@ -9,7 +9,8 @@ use std::io::{ErrorKind, IoSliceMut};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Timeout without any bytes. A master sends a keep-alive every 5 seconds.
+/// Maximum time without any bytes, after which the connection counts as lost. A master sends a keep-alive every 5
+/// seconds.
 pub const SILENCE: Duration = Duration::from_secs(20);
 // Timeout for sending a report.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -18,9 +19,9 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct Connection {
     wire: Arc<Wire>,
     wait: Duration,
-    /// Position of the next byte in the log.
+    /// Position in the log of the next byte to read.
     position: u64,
-    /// Remaining bytes of the current frame.
+    /// Bytes of the current frame that are not read yet.
     left: usize,
     header: [u8; HEADER_LEN],
     header_len: usize,
@@ -60,7 +61,7 @@ impl Connection {
         self.wire.write_all(&report(position), &[]).map_err(End::Closed)
     }
 
-    /// Returns the wire, for another thread that writes to it or ends it.
+    /// Returns the wire. Another thread uses it to write or to end the connection.
     pub fn wire(&self) -> Arc<Wire> {
         self.wire.clone()
     }
@@ -70,21 +71,23 @@ impl Connection {
         self.position
     }
 
-    /// Returns whether the master has sent anything. Before that it would treat a report as the request.
+    /// Returns whether any byte from the master has arrived. Until then the master would take a report for the
+    /// request.
     pub fn has_heard(&self) -> bool {
         self.has_heard
     }
 
-    /// Returns whether the last read returned all received bytes, up to the end of a frame.
+    /// Returns whether the last read has returned all received bytes and ended at the end of a frame.
     pub fn is_drained(&self) -> bool {
         self.is_drained
     }
 
-    /// Reads bytes of the log until `room` is full or no more were received. Returns their number; 0 after a
-    /// keep-alive.
+    /// Reads bytes of the log, until `room` is full or all received bytes are read. Returns the number of bytes,
+    /// which is 0 after a keep-alive.
     ///
     /// # Errors
-    /// [`End::Frame`], [`End::Closed`]; [`End::Silent`] after `wait` without bytes, and then the call may be repeated.
+    /// [`End::Frame`], [`End::Closed`]; [`End::Silent`] after `wait` without bytes. After `Silent` the call may be
+    /// repeated.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize, End> {
         if self.position == 0
             && let [first, ..] = room

@@ -1,8 +1,9 @@
-//! Follows a master's log into a copy. One thread reads and appends, one indexes what was appended, and one sends
-//! reports and checks timeouts.
+//! Follows a master's log into a copy. One thread reads and appends records. One adds the appended records to consume
+//! queues and index. One sends reports and checks timeouts.
 //!
-//! Each record is checked before it is written: its own position, its lengths, and the CRC of its body. The end of the
-//! copy is requested again and compared, as the protocol does not tell that a master lost its last bytes.
+//! Each record is checked before it is written: its own position, its lengths, and the CRC of its body. At the start
+//! the last bytes of the copy are requested again and compared, because the protocol does not tell whether the master
+//! has lost its last bytes.
 use crate::connection::{Connection, SILENCE};
 use crate::end::End;
 use crate::keeper::Keeper;
@@ -24,12 +25,12 @@ use std::time::Duration;
 // of them, some hundred times a second. A slave does not pause, as sends may wait for its report.
 const MOMENT: Duration = Duration::from_millis(2);
 
-/// Rate limit for old parts of the log. The master reads them from its disk, which displaces its consumers' data from
-/// the cache.
+/// Limits the rate at which old parts of the log are read. The master must read them from its disk, which pushes data
+/// that its consumers need out of its cache.
 #[derive(Clone, Copy, Debug)]
 pub struct ColdRead {
     pub rate: u64,
-    /// Position from which the rate is no longer limited.
+    /// Position from which on the rate is not limited.
     pub before: u64,
 }
 
@@ -37,34 +38,34 @@ pub struct ColdRead {
 pub struct Follow {
     /// `host:port` of the master's HA port.
     pub address: String,
-    /// TLS, if the port uses it.
+    /// TLS of the HA port; `None` if the port does not use TLS.
     pub tls: Option<ClientTls>,
-    /// First position to read: the end of the copy, or an earlier record to compare.
+    /// First position to read. This is the end of the copy, or an earlier record, to compare the copy with the log.
     pub from: u64,
     /// Maximum bytes of a record.
     pub max_record: usize,
     /// Rate limit for old parts; `None` for no limit.
     pub cold: Option<ColdRead>,
-    /// Whether consume queues and index are built.
+    /// Whether the follower builds consume queues and index.
     pub lists: bool,
-    /// Whether this is a slave, which reports its position, so that sends may wait for it.
+    /// Whether the follower is a slave. A slave reports its position, so that sends may wait for it.
     pub counts: bool,
     /// Topics to copy; empty for the whole log. A copy of topics has a [mark](crate::mark).
     pub topics: Vec<String>,
 }
 
-/// Progress of a follower; positions are those of the master's log.
+/// Progress of a follower. All positions are offsets of the master's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Position after the last record copied.
+    /// End of the last copied record.
     pub position: u64,
-    /// Position up to which queues and index are built.
+    /// Position up to which consume queues and index are built.
     pub listed_to: u64,
-    /// Position up to which copy and log were compared; initially the start.
+    /// Position up to which copy and log were compared. At first this is the position at which the follower starts.
     pub compared_to: u64,
     /// Whether the copy was compared up to its end.
     pub is_compared: bool,
-    /// Store time of the last record copied, in milliseconds; 0 before the first.
+    /// Store time of the last copied record, in milliseconds; 0 if no record was copied.
     pub last_store_ms: i64,
 }
 
@@ -79,11 +80,12 @@ struct Shared {
     keeper: Keeper,
     listing: Listing,
     lists: bool,
-    /// Pairs of positions, for a copy of topics, whose positions differ from the master's.
+    /// Maps positions of the copy to positions of the master's log. Only for a copy of topics; for a full copy both
+    /// are equal.
     places: Option<Arc<Places>>,
 }
 
-/// The reason for the end, and the number of threads that still run.
+/// The reason for the end, and the number of threads that are still running.
 #[derive(Debug, Default)]
 struct Ending {
     end: Option<Arc<End>>,
@@ -99,7 +101,7 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Starts to follow into `copy`, whose directory is `root`.
+    /// Starts to copy a master's log into `copy`, whose directory is `root`.
     ///
     /// # Errors
     /// [`End::Store`] if the copy cannot be continued; [`End::Closed`] if no thread can be started.
@@ -136,8 +138,8 @@ impl Follower {
         }
     }
 
-    /// Waits up to `timeout` until all threads ended and everything read is written. Returns the reason, or `None`
-    /// while it runs.
+    /// Waits up to `timeout` until all threads have ended and all bytes read are written. Returns the reason for the
+    /// end, or `None` if the follower is still running.
     pub fn wait(&self, timeout: Duration) -> Option<Arc<End>> {
         let runs = |ending: &mut Ending| ending.running > 0;
         let waited = self.shared.ended.wait_timeout_while(self.shared.ending(), timeout, runs);
@@ -145,7 +147,7 @@ impl Follower {
         ending.end.clone().filter(|_| ending.running == 0)
     }
 
-    /// Stops following. Complete records that were read are written first. Returns after all threads ended.
+    /// Stops following. Complete records that were received are written first. Returns when all threads have ended.
     pub fn stop(&self) {
         self.shared.end(End::Stopped);
         for thread in std::mem::take(&mut *self.threads()) {
@@ -183,7 +185,7 @@ impl Drop for Follower {
     }
 }
 
-/// Counts a running thread. Its drop uncounts the thread, even after a panic.
+/// Counts a thread as running until it is dropped, even after a panic.
 struct Running(Arc<Shared>);
 
 impl Drop for Running {
@@ -198,7 +200,7 @@ impl Drop for Running {
     }
 }
 
-/// Marks the end of the blocks to index on drop, even after a panic.
+/// Marks the end of the queue of blocks when it is dropped, even after a panic.
 struct ListingEnd<'a>(&'a Listing);
 
 impl Drop for ListingEnd<'_> {
@@ -208,7 +210,7 @@ impl Drop for ListingEnd<'_> {
 }
 
 impl Shared {
-    /// Creates the state for a copy whose own log ends at `copy_end` and is indexed up to there.
+    /// Creates the state for a copy whose log ends at `copy_end`. Queues and index are complete up to there.
     fn new(progress: CopyProgress, copy_end: u64, places: Option<Arc<Places>>, lists: bool) -> Self {
         Self {
             position: AtomicU64::new(progress.position),
@@ -224,7 +226,7 @@ impl Shared {
         }
     }
 
-    /// Returns the position in the master's log up to which queues and index are built.
+    /// Returns the position in the master's log up to which consume queues and index are built.
     fn end_of_lists(&self) -> u64 {
         let listed = self.listing.end_of_lists();
         self.places.as_ref().map_or(listed, |places| places.position_at(listed))
@@ -238,7 +240,7 @@ impl Shared {
         self.position.store(progress.position, Ordering::Release);
     }
 
-    /// Reads the log and appends it until an end.
+    /// Reads the log and appends it to the copy, until a reason to end occurs.
     fn copy(&self, follow: &Follow, mut log: Box<dyn LogSink>) -> Result<(), End> {
         let _ending = ListingEnd(&self.listing);
         let copied = self.connect(follow).and_then(|mut connection| {
@@ -294,13 +296,14 @@ impl Shared {
         }
     }
 
-    /// Sleeps for `duration`, or until the end.
+    /// Sleeps for `duration`, but not longer than the follower runs.
     fn pause(&self, duration: Duration) {
         let goes_on = |ending: &mut Ending| ending.end.is_none();
         drop(self.ended.wait_timeout_while(self.ending(), duration, goes_on));
     }
 
-    /// Records the reason for the end, and cuts the connection. A failure of the copy replaces an earlier reason.
+    /// Stores the reason for the end, and ends the connection. A failure to write the copy replaces an earlier
+    /// reason.
     fn end(&self, end: End) {
         let mut ending = self.ending();
         if ending.end.as_deref().is_none_or(|noted| tells(&end) > tells(noted)) {
@@ -322,7 +325,8 @@ impl Shared {
     }
 }
 
-/// Returns the rank of a reason: after a failed write, other threads fail with less specific errors.
+/// Returns the rank of a reason. After a failed write, other threads fail with less specific reasons, which have a
+/// lower rank.
 fn tells(end: &End) -> u8 {
     match end {
         End::Store(error) if error.is_disk_full() => 2,

@@ -9,11 +9,11 @@ pub const REPORT_LEN: usize = 8;
 pub const HEADER_LEN: usize = 12;
 /// Maximum log bytes of a frame. RocketMQ's slaves use a buffer of this size and hang on a larger frame.
 pub const MAX_FRAME: usize = 4 << 20;
-/// Position reported by a follower that is not a replica. It is below every position that a send waits for, and further
-/// behind than `haSlaveFallbehindMax` allows.
+/// Position that a follower reports if it is not a replica. The position is too low for any send to wait for it, and
+/// further behind than `haSlaveFallbehindMax` allows.
 pub const NO_REPLICA: i64 = -(1 << 62);
 
-/// Encodes a report. The first report of a connection requests a start position, later reports acknowledge.
+/// Encodes a report. The first report of a connection requests a start position. Later reports acknowledge positions.
 pub fn report(offset: i64) -> [u8; REPORT_LEN] {
     offset.to_be_bytes()
 }
@@ -34,7 +34,7 @@ impl Header {
         bytes
     }
 
-    /// Parses a frame's header, and checks that the frame continues at `expected`.
+    /// Parses a frame's header. Checks that the bytes of the frame begin at position `expected`.
     ///
     /// # Errors
     /// [`End::Frame`] for another position or an impossible size.

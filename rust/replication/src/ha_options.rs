@@ -7,24 +7,25 @@ use std::time::Duration;
 
 #[derive(Clone, Debug)]
 pub struct HaOptions {
-    /// Peers that may connect.
+    /// Tells which peers may connect.
     pub peers: Peers,
-    /// TLS, which excludes plain connections. RocketMQ's slaves do not support TLS.
+    /// TLS of the port. With TLS, plain connections are refused, also those of RocketMQ's slaves, which do not
+    /// support TLS.
     pub tls: Option<ServerTls>,
     /// Maximum log bytes per frame.
     pub max_frame: usize,
-    /// Time without a frame after which a keep-alive is sent.
+    /// Time without a frame after which the master sends a keep-alive.
     pub heartbeat: Duration,
-    /// Time without a report, or without progress of a write, after which a connection is closed.
+    /// Time after which a connection is closed if no report arrives or a write does not progress.
     pub housekeeping: Duration,
 }
 
-/// Peers that may connect.
+/// Tells which peers may connect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Peers {
-    /// Processes on this machine.
+    /// All processes on this machine, and no others.
     Machine,
-    /// These addresses; see [`of_addresses`](Self::of_addresses).
+    /// Peers with these addresses, see [`of_addresses`](Self::of_addresses).
     Listed(Vec<IpAddr>),
 }
 

@@ -24,7 +24,7 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 // Pause after a failed accept, for example with too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Receives lines for the administrator's log.
+/// Receives lines for the log that administrators read.
 pub type Tell = dyn Fn(String) + Send + Sync;
 
 /// A listener, and the connections that it accepted.
@@ -49,7 +49,7 @@ struct Connections {
     is_closed: bool,
     last_number: u64,
     open: HashMap<u64, TcpStream>,
-    /// Number of suppressed lines.
+    /// Number of log lines that were left out.
     untold: u64,
     told_at: Option<Instant>,
 }
@@ -90,7 +90,7 @@ impl HaService {
         self.shared.connections().open.len()
     }
 
-    /// Stops listening, ends all connections and waits for their threads. A second call does nothing.
+    /// Stops listening, ends all connections and waits for their threads. Further calls do nothing.
     pub fn close(&self) {
         self.shared.connections().is_closed = true;
         let thread = self.accepting.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -123,7 +123,7 @@ impl fmt::Debug for HaService {
     }
 }
 
-/// A connection in the table. Its drop removes it, even after a panic.
+/// A connection in the table. Dropping the entry removes the connection, even after a panic.
 struct Entry {
     shared: Arc<Shared>,
     number: u64,
@@ -192,7 +192,7 @@ impl Shared {
         Ok(wire)
     }
 
-    /// Logs a line about a connection, at most one per second, so that peers cannot fill the log.
+    /// Logs a line about a connection. Logs at most one line per second, so that peers cannot fill the log.
     fn tell(&self, line: &str) {
         let mut connections = self.connections();
         if connections.told_at.is_some_and(|at| at.elapsed() < LINE_EVERY) {

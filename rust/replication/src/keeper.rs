@@ -1,9 +1,9 @@
-//! Keeps a connection alive while its thread reads and writes: sends reports to the master, and ends the connection if
-//! it is not read.
+//! Keeps a connection alive while its thread reads and writes. Sends reports to the master, and ends the connection
+//! if the thread does not read it.
 //!
-//! A follower is no replica, unless configured as a slave: it reports a position below all that sends wait for. The
-//! first report is sent only after bytes arrived, because if a master reads two reports at once, it takes the second
-//! for the request.
+//! Unless it is configured as a slave, a follower is not a replica and reports a position that is too low for any
+//! send. The first report is sent only after bytes have arrived, because a master that reads two reports at once
+//! takes the second for the request.
 //!
 //! Source: `HAConnection.ReadSocketService`, `HAClient.isTimeToReportOffset`.
 use crate::end::End;
@@ -19,14 +19,14 @@ pub const REPORT_EVERY: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// State shared by the reading thread and the keeper.
+/// State that the reading thread and the keeper share.
 #[derive(Debug)]
 pub struct Keeper {
     state: Mutex<State>,
     changed: Condvar,
-    /// Position to report: the end of the copy for a replica, otherwise [`NO_REPLICA`].
+    /// Position to report. For a replica this is the end of the copy, otherwise [`NO_REPLICA`].
     position: AtomicI64,
-    /// Locked during a report, as two threads send reports.
+    /// The wire. It is locked during a report, because two threads send reports.
     wire: Mutex<Option<Arc<Wire>>>,
 }
 
@@ -54,7 +54,7 @@ impl Keeper {
         }
     }
 
-    /// Called at the begin and the end of a write of the copy.
+    /// Called before and after each write to the copy.
     pub fn writes(&self, is_begun: bool) {
         self.state().writing_since = is_begun.then(Instant::now);
     }
@@ -69,7 +69,7 @@ impl Keeper {
         *self.wire.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
     }
 
-    /// Reports that the copy is complete up to `position`. Later reports repeat that position.
+    /// Reports that the copy is complete up to `position`. The reports that follow repeat this position.
     ///
     /// # Errors
     /// [`End::Closed`].

@@ -1,4 +1,4 @@
-//! RocketMQ's replication: a master sends its commit log unchanged to everyone who connects to its HA port.
+//! RocketMQ's replication. A master sends its commit log unchanged to every process that connects to its HA port.
 //!
 //! ```text
 //! frame        encoding of reports and frames

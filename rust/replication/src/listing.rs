@@ -1,4 +1,5 @@
-//! Indexes appended records of a copy on a separate thread, with a bounded number of waiting blocks.
+//! Adds the appended records of a copy to consume queues and index, on a separate thread. The number of queued blocks
+//! is limited.
 use crate::end::End;
 use rmqfast_store::store::append::Appender;
 use rmqfast_store::store::append::dispatch::Dispatch;
@@ -19,7 +20,7 @@ pub struct RecordBlock {
     pub end: u64,
 }
 
-/// Queue of blocks to index.
+/// Queue of blocks whose records must be added to consume queues and index.
 #[derive(Debug, Default)]
 pub struct Listing {
     state: Mutex<State>,
@@ -27,7 +28,7 @@ pub struct Listing {
     listed_to: AtomicU64,
 }
 
-/// Marks the indexing thread as ended on drop, even after a panic, so that nobody waits for it.
+/// Marks the listing thread as ended when dropped, even after a panic, so that no other thread waits for it.
 struct Failing<'a>(&'a Listing);
 
 impl Drop for Failing<'_> {
@@ -40,25 +41,25 @@ impl Drop for Failing<'_> {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<RecordBlock>,
-    /// Indexed blocks, whose memory is reused.
+    /// Blocks that are done. Their memory is reused.
     spare: Vec<RecordBlock>,
     is_over: bool,
-    /// Whether the indexing thread has ended.
+    /// Whether the listing thread has ended.
     has_failed: bool,
 }
 
 impl Listing {
-    /// Creates the queue for a log that is indexed up to `listed_to`.
+    /// Creates the queue for a log whose records are listed up to `listed_to`.
     pub fn new(listed_to: u64) -> Self {
         Self { listed_to: AtomicU64::new(listed_to), ..Self::default() }
     }
 
-    /// Returns the position up to which the log is indexed.
+    /// Returns the position up to which records are in consume queues and index.
     pub fn end_of_lists(&self) -> u64 {
         self.listed_to.load(Ordering::Acquire)
     }
 
-    /// Returns an indexed block to reuse, or an empty block.
+    /// Returns a block that is done, to reuse its memory, or an empty block.
     pub fn spare(&self) -> RecordBlock {
         let mut spare = self.state().spare.pop().unwrap_or_default();
         spare.records.clear();
@@ -68,7 +69,7 @@ impl Listing {
     /// Queues a block. Waits while the queue is full.
     ///
     /// # Errors
-    /// [`End::Stopped`] if the indexing thread has ended; that thread reports the reason.
+    /// [`End::Stopped`] if the listing thread has ended. That thread reports the reason.
     pub fn put(&self, block: RecordBlock) -> Result<(), End> {
         let is_full = |state: &mut State| state.waiting.len() >= MOST && !state.has_failed;
         let mut state = self.changed.wait_while(self.state(), is_full).unwrap_or_else(PoisonError::into_inner);
@@ -80,13 +81,13 @@ impl Listing {
         Ok(())
     }
 
-    /// Called after the last block.
+    /// Marks the end of the queue. Called after the last block.
     pub fn end(&self) {
         self.state().is_over = true;
         self.changed.notify_all();
     }
 
-    /// Indexes blocks until the last. Called by the indexing thread.
+    /// Adds records to consume queues and index, until the last block is done. Called by the listing thread.
     ///
     /// # Errors
     /// [`End::Store`].

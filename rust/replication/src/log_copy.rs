@@ -12,30 +12,30 @@ use rmqfast_store::store::append::replicate::{Rest, whole_records};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Bytes per read: little enough to be still in the CPU cache when they are written.
+/// Bytes per read. They are few enough to be still in the CPU cache when they are written.
 pub const BUFFER_LEN: usize = 1 << 20;
 
-/// A copy, and received bytes that are not appended yet.
+/// A copy, and the received bytes that are not appended yet.
 #[derive(Debug)]
 pub struct LogCopy {
     copy: Arc<Appender>,
     copied_log: CommitLog,
     file_size: u64,
     max_record: usize,
-    /// Position after the last record of the copy.
+    /// End of the copy's last record.
     position: u64,
     compared_to: u64,
     /// Whether the copy was compared up to its end.
     is_compared: bool,
     last_store_ms: i64,
-    /// Position of the block in the log.
+    /// Position in the log of the first byte of the block.
     start: u64,
     block: RecordBlock,
     len: usize,
 }
 
 impl LogCopy {
-    /// Creates a copy below `root` that receives the log from `from` on.
+    /// Continues the copy in `root`, which receives the log from position `from` on.
     ///
     /// # Errors
     /// [`End::Store`].
@@ -61,8 +61,8 @@ impl LogCopy {
         })
     }
 
-    /// Appends the complete records from `at` on, at most to the end of the file. Returns their bytes, and the state of
-    /// the rest.
+    /// Appends the complete records from index `at` of the block on, but not beyond the end of a file of the log.
+    /// Returns the number of bytes appended, and the reason for stopping.
     fn append(&mut self, at: usize) -> Result<(usize, Rest), End> {
         let (bytes, records) = (&self.block.bytes[at..self.len], &mut self.block.records);
         let before = records.len();
@@ -82,7 +82,7 @@ impl LogCopy {
         Ok((whole, rest))
     }
 
-    /// Passes the block to the indexing thread. The bytes after `appended` move to a new block.
+    /// Passes the block to the listing thread. Bytes behind the first `appended` bytes move to a new block.
     fn go_on_behind(&mut self, appended: usize, listing: Option<&Listing>) -> Result<(), End> {
         let rest = self.len - appended;
         if let Some(listing) = listing.filter(|_| appended > 0) {
@@ -98,7 +98,8 @@ impl LogCopy {
         Ok(())
     }
 
-    /// Compares received bytes with those of the copy, and drops them if they are equal.
+    /// Compares received bytes with the bytes of the copy at the same position. Drops the received bytes if they are
+    /// equal.
     fn compare(&mut self) -> Result<(), End> {
         let overlap = self.position.saturating_sub(self.start).min(self.len as u64) as usize;
         let mut at = 0;

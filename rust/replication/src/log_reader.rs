@@ -1,7 +1,7 @@
-//! Reads a range of a log record by record, over its own connection and without a copy.
+//! Reads the records of a range of a log, over its own connection. Keeps no copy of the log.
 //!
-//! The reader is not a replica and has no thread. It sends reports only while it reads. After a pause of 20 seconds the
-//! master closes the connection, and the next read connects again.
+//! The reader is not a replica and has no thread of its own. It sends reports only during calls that read. After a
+//! pause of 20 seconds the master closes the connection, and the next read connects again.
 use crate::connection::{Connection, SILENCE};
 use crate::end::End;
 use crate::frame::NO_REPLICA;
@@ -19,14 +19,14 @@ const LOOK: Duration = Duration::from_millis(50);
 // bytes, so the second ends the read.
 const KEEP_ALIVES: Duration = Duration::from_secs(6);
 
-/// A range of a log, and the addresses that serve it.
+/// A range of a log, and the addresses at which the log can be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogStretch {
-    /// Addresses (`host:port`) of the HA port. The first that accepts a connection is used.
+    /// Addresses (`host:port`) of the HA port. The first address that accepts a connection is used.
     pub addresses: Vec<String>,
     /// Size of a file of the log, in bytes.
     pub file_size: u64,
-    /// Maximum bytes of a record.
+    /// Maximum size of a record in bytes.
     pub max_record: u64,
     /// Position of the first record.
     pub from: u64,
@@ -37,14 +37,15 @@ pub struct LogStretch {
 /// Result of one call of [`LogReader::advance`].
 #[derive(Debug)]
 pub enum LogStep {
-    /// A buffer whose first `len` bytes are complete records. [`LogReader::records`] has their positions.
+    /// A block was read. The first `len` bytes of its buffer are complete records, whose positions
+    /// [`LogReader::records`] returns.
     Block {
         /// A buffer allocated by [`Memory`].
         buffer: Vec<u8>,
         /// Bytes of complete records in the buffer.
         len: usize,
     },
-    /// No complete block was received yet.
+    /// No complete block has been received yet.
     Waiting,
     Done,
 }
@@ -52,14 +53,14 @@ pub enum LogStep {
 /// Allocates a buffer of at least this many bytes.
 pub type Memory = dyn Fn(usize) -> Vec<u8> + Send + Sync;
 
-/// Reads the records of a range. Each record is checked: its own position, its lengths, and the CRC of its body.
+/// Reads the records of a range. Checks for each record its own position, its lengths, and the CRC of its body.
 pub struct LogReader {
     stretch: LogStretch,
     memory: Box<Memory>,
     connection: Option<Open>,
     /// Index of the address that accepted the last connection.
     address: usize,
-    /// Bytes of the log from `position` on that were not returned yet; `len` of them are filled.
+    /// Bytes of the log from `position` on that no call has returned yet. The first `len` bytes are filled.
     buffer: Vec<u8>,
     len: usize,
     position: u64,
@@ -70,9 +71,9 @@ struct Open {
     connection: Connection,
     from: u64,
     reported: Option<Instant>,
-    /// Time of the last log bytes.
+    /// Time at which the last bytes of the log arrived.
     moved: Instant,
-    /// Time of the last frame, keep-alives included.
+    /// Time at which the last frame arrived, keep-alives included.
     heard: Instant,
 }
 
@@ -92,7 +93,7 @@ impl LogReader {
         }
     }
 
-    /// Reads the next block. Waits for at most `wait`, longer only to connect.
+    /// Reads the next block. Waits at most `wait`, or longer if it must connect first.
     ///
     /// # Errors
     /// The reason why the range cannot be read further.
@@ -116,7 +117,7 @@ impl LogReader {
         Ok(LogStep::Done)
     }
 
-    /// Closes the connection. A further read would open it again.
+    /// Closes the connection. The next read opens another connection.
     pub fn close(&mut self) {
         self.connection = None;
     }
@@ -126,7 +127,7 @@ impl LogReader {
         &self.records
     }
 
-    /// Returns whether the buffer is full, or contains the rest of the range.
+    /// Returns whether the buffer is full, or contains all remaining bytes of the range.
     fn is_full(&self) -> bool {
         self.len > 0 && (self.len >= self.buffer.len() || self.position + self.len as u64 >= self.stretch.end)
     }
@@ -192,8 +193,8 @@ impl LogReader {
         self.hand_out(whole_len, needed)
     }
 
-    /// Returns the buffer with its first `whole_len` bytes. The rest moves to a new buffer with room for `needed`
-    /// bytes.
+    /// Returns the buffer, in which the first `whole_len` bytes are records. The bytes behind move to a new buffer
+    /// with room for `needed` bytes.
     fn hand_out(&mut self, whole_len: usize, needed: usize) -> Result<(Vec<u8>, usize), End> {
         let at = self.position + whole_len as u64;
         check_size(needed, self.stretch.max_record.try_into().unwrap_or(usize::MAX), at)?;

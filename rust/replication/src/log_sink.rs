@@ -1,4 +1,4 @@
-//! Receivers of a master's log: a copy of the whole log, or of some topics.
+//! Receivers of a master's log. They write a copy of the whole log, or of some topics.
 use crate::end::End;
 use crate::listing::Listing;
 
@@ -7,7 +7,8 @@ pub trait LogSink: Send {
     /// Returns the buffer for the next bytes.
     fn room(&mut self) -> &mut [u8];
 
-    /// Takes the next `count` bytes, which the caller wrote to `room`. Appended records go to `listing`.
+    /// Takes the next `count` bytes of the log, which the caller has written to `room`. Passes appended records to
+    /// `listing`.
     ///
     /// # Errors
     /// [`End::Diverged`], [`End::Broken`], [`End::Store`].
@@ -26,17 +27,18 @@ pub trait LogSink: Send {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyProgress {
-    /// Position in the master's log after the last record taken.
+    /// End of the last record taken, as a position in the master's log.
     pub position: u64,
     /// Position up to which copy and log were compared.
     pub compared_to: u64,
     /// Whether the copy was compared up to its end.
     pub is_compared: bool,
-    /// Store time of the last record taken, in milliseconds; 0 before the first.
+    /// Store time of the last record taken, in milliseconds; 0 if no record was taken.
     pub last_store_ms: i64,
 }
 
-/// Enlarges a buffer that is full if the record at position `at` needs more. `len` bytes of it are filled.
+/// Enlarges a full buffer if the record at position `at` needs `needed` bytes and does not fit. `len` bytes of the
+/// buffer are filled.
 ///
 /// # Errors
 /// [`End::Broken`] for a record of more than `max_record` bytes.

@@ -1,8 +1,8 @@
-//! Progress of a copy of topics in its master's log, with a proof that the log is the same. The copy's own positions do
-//! not show either.
+//! Saves how far a copy of topics has read its master's log, with a checksum that shows whether the log is still the
+//! same. The positions in the copy's own log are different and cannot show this.
 //!
-//! The mark is a file in the copy's directory. It is never ahead of the copy: the copy is on the disk before the mark
-//! is saved.
+//! The mark is a file in the copy's directory. It is never ahead of the copy, because the copy is flushed before the
+//! mark is saved.
 use rmqfast_store::file::disk::sync_directory;
 use rmqfast_store::file::place;
 use rmqfast_store::file::replace::replace;
@@ -21,16 +21,17 @@ const NAME: &str = "mirror-position.json";
 pub struct Mark {
     /// Position in the master's log up to which the copy is complete.
     pub position: u64,
-    /// End of the copy's log at the mark.
+    /// End of the copy's log when the mark was made.
     pub copy_end: u64,
-    /// A record boundary of the master's log, before `position` if a record was copied.
+    /// Position at which a record of the master's log begins. The CRC is computed from there. It is before `position`
+    /// if a record was copied.
     pub compare_from: u64,
     /// CRC of the master's bytes from `compare_from` to `position`.
     pub crc: u32,
 }
 
 impl Mark {
-    /// Returns the mark of a new copy, which has no records yet.
+    /// Returns the mark of a new copy, which contains no records yet.
     pub fn first(position: u64, copy_end: u64) -> Self {
         Self { position, copy_end, compare_from: position, crc: 0 }
     }
@@ -61,7 +62,7 @@ impl Mark {
         Some(mark).filter(|mark| mark.compare_from <= mark.position)
     }
 
-    /// Saves the mark atomically: a reader, or a crash, finds either the old or the new mark.
+    /// Saves the mark atomically. Even after a crash the file contains either the old or the new mark.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -74,10 +75,10 @@ impl Mark {
     }
 }
 
-/// Usual interval of marks. After a kill, everything since the last mark is read again.
+/// Usual interval of marks. After a kill, all records since the last mark are read again.
 pub const EVERY: Duration = Duration::from_secs(1);
 
-/// The saved mark, and the mark that waits until the copy is flushed.
+/// The saved mark, and the next mark, which waits until the copy is flushed.
 #[derive(Debug)]
 pub struct MarkKeeper {
     copy: Arc<Appender>,
@@ -94,8 +95,8 @@ impl MarkKeeper {
         Self { copy, root, saved, waiting: None, every, due: Instant::now() + every }
     }
 
-    /// Saves the waiting mark if the copy is flushed up to it. When the interval is over, `now` becomes the waiting
-    /// mark.
+    /// Saves the next mark if the copy is flushed up to its position. When the interval is over, `now` becomes the
+    /// next mark.
     ///
     /// # Errors
     /// [`Error::Io`](rmqfast_store::Error::Io).

@@ -2,7 +2,8 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Pairs of positions (copy, master) that are not indexed yet, and the last indexed position of the master's log.
+/// Pairs of positions (in the copy, in the master's log) whose records are not listed yet, and the last position of
+/// the master's log whose records are listed.
 #[derive(Debug)]
 pub struct Places {
     state: Mutex<State>,
@@ -20,7 +21,7 @@ impl Places {
         Self { state: Mutex::new(State { waiting: VecDeque::new(), reached }) }
     }
 
-    /// Records that the copy ended at `copied` when the master's log was read up to `position`.
+    /// Notes that the copy ended at `copied` when the master's log had been read up to `position`.
     pub fn note(&self, copied: u64, position: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.waiting.back_mut().filter(|(last, _)| *last == copied) {
@@ -30,7 +31,8 @@ impl Places {
         }
     }
 
-    /// Returns the position in the master's log for `copied` in the copy. `copied` must not decrease between calls.
+    /// Returns the position in the master's log that corresponds to `copied` in the copy. `copied` must not decrease
+    /// from call to call.
     pub fn position_at(&self, copied: u64) -> u64 {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((_, position)) = state.waiting.pop_front_if(|(place, _)| *place <= copied) {

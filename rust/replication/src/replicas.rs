@@ -1,10 +1,10 @@
-//! Positions of a master's replicas, for sends that wait for a replica (`SYNC_MASTER`).
+//! The positions that a master's replicas have reported. Sends wait for them with `SYNC_MASTER`.
 //!
 //! Source: `HAService.isSlaveOK`, `HAService.notifyTransferSome`, `HAService.GroupTransferService`, `CommitLog.submitReplicaRequest`.
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Replicas by the number of their connection.
+/// Replicas, each with the number of its connection.
 #[derive(Debug, Default)]
 pub struct Replicas {
     table: Mutex<Table>,
@@ -13,8 +13,8 @@ pub struct Replicas {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Last reported position of each replica. In RocketMQ the first report, which is a request, counts too, and
-    /// reports never expire.
+    /// Number of the connection and last reported position of each replica. As in RocketMQ, the first report counts
+    /// too, although it is a request, and reports never expire.
     acked: Vec<(u64, u64)>,
     is_closed: bool,
 }
@@ -23,12 +23,13 @@ struct Table {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicaWait {
     Yes,
-    /// No replica had the position in time.
+    /// No replica reported the position in time.
     Late,
 }
 
 impl Replicas {
-    /// Stores a report: the slave has everything before `acked`. `None` for a reader that is not a replica.
+    /// Stores the report of a connection. A replica that reports `acked` has all bytes before this position. `None`
+    /// means that the connection is not a replica.
     pub fn on_report(&self, connection: u64, acked: Option<u64>) {
         let mut table = self.table();
         table.acked.retain(|(of, _)| *of != connection);
@@ -36,7 +37,7 @@ impl Replicas {
         self.moved.notify_all();
     }
 
-    /// Removes a connection that ended.
+    /// Removes a connection that has ended.
     pub fn gone(&self, connection: u64) {
         self.on_report(connection, None);
     }
@@ -46,13 +47,13 @@ impl Replicas {
         self.table().acked.iter().any(|(of, _)| *of == connection)
     }
 
-    /// Returns whether any replica is less than `most_behind` bytes behind `position`. Otherwise a send does not wait.
+    /// Returns whether any replica is less than `most_behind` bytes behind `position`. If not, a send does not wait.
     pub fn is_near(&self, position: u64, most_behind: u64) -> bool {
         // strictly less than `most_behind`, as in `isSlaveOK`
         most_behind > 0 && self.table().has(position.saturating_sub(most_behind - 1))
     }
 
-    /// Waits up to `timeout` until any replica has everything before `position`.
+    /// Waits up to `timeout` until any replica has all bytes before `position`.
     pub fn wait(&self, position: u64, timeout: Duration) -> ReplicaWait {
         let (mut table, deadline) = (self.table(), Instant::now() + timeout);
         loop {
@@ -67,7 +68,7 @@ impl Replicas {
         }
     }
 
-    /// Ends all waits, now and later.
+    /// Ends all waits, and makes later waits return at once.
     pub fn close(&self) {
         self.table().is_closed = true;
         self.moved.notify_all();
@@ -79,7 +80,7 @@ impl Replicas {
 }
 
 impl Table {
-    /// Returns whether any replica has everything before `position`.
+    /// Returns whether any replica has all bytes before `position`.
     fn has(&self, position: u64) -> bool {
         self.acked.iter().any(|(_, acked)| *acked >= position)
     }

@@ -1,4 +1,4 @@
-//! One connection of the master's side: a thread sends frames, another reads reports.
+//! One connection on the master's side. One thread sends frames, another reads reports.
 //!
 //! Source: `HAConnection.WriteSocketService`, `HAConnection.ReadSocketService`.
 use crate::frame::{Header, REPORT_LEN};
@@ -28,7 +28,7 @@ pub struct Slave {
     replicas: Arc<Replicas>,
     /// Number of the connection.
     number: u64,
-    /// First position that the slave requested.
+    /// Position from which on the slave has requested the log.
     asked: AtomicU64,
     /// Position up to which the log was sent, or is being sent.
     sent_to: AtomicU64,
@@ -37,7 +37,7 @@ pub struct Slave {
 }
 
 impl Slave {
-    /// Creates a connection that has requested nothing yet.
+    /// Creates the state of a connection on which no position was requested yet.
     pub fn new(appender: Arc<Appender>, replicas: Arc<Replicas>, number: u64) -> Self {
         Self {
             live: appender.live(),
@@ -51,8 +51,8 @@ impl Slave {
         }
     }
 
-    /// Serves the connection until its end. Returns the reason if it should be logged: this side ended the connection,
-    /// or the peer was a replica.
+    /// Serves the connection until its end. Returns the reason if it should be logged, which is so if this side ended
+    /// the connection or the peer was a replica.
     pub fn serve(&self, wire: &Wire, options: &HaOptions) -> Option<Reason> {
         thread::scope(|scope| {
             let hear = || self.over(wire, self.hear(wire, options));
@@ -65,7 +65,8 @@ impl Slave {
         self.reason().take()
     }
 
-    /// Ends both threads. Only the first caller's reason is kept, as the other thread just sees the connection end.
+    /// Ends both threads. Only the first caller's reason is kept, because the other thread only sees that the
+    /// connection has ended.
     fn over(&self, wire: &Wire, end: Result<(), Reason>) {
         if !self.is_over.swap(true, Ordering::SeqCst) {
             *self.reason() = end.err();
@@ -106,7 +107,7 @@ impl Slave {
         if self.replicas.has(self.number) { Err(how.to_owned()) } else { Ok(()) }
     }
 
-    /// Handles a report. The first requests a position, later reports acknowledge positions.
+    /// Handles a report. The first report requests a position, later reports acknowledge positions.
     fn take(&self, report: i64) -> Result<(), Reason> {
         if self.asked.load(Ordering::Acquire) == NOTHING {
             let from = self.start(report)?;
@@ -127,7 +128,7 @@ impl Slave {
         }
     }
 
-    /// Returns the first position to send. A new slave gets the whole log; RocketMQ sends only the last file.
+    /// Returns the first position to send. A new slave gets the whole log, while RocketMQ sends only the last file.
     fn start(&self, asked: i64) -> Result<u64, Reason> {
         let (min, max) = self.live.log_bounds();
         match u64::try_from(asked) {
@@ -176,15 +177,16 @@ impl Slave {
         Err(format!("it asked for nothing for {} ms", options.housekeeping.as_millis()))
     }
 
-    /// Returns the bytes of the next frame: 0 for a keep-alive. A frame never crosses the end of a file.
+    /// Returns the number of log bytes in the next frame; 0 for a keep-alive. A frame never crosses the end of a
+    /// file.
     fn frame_size(&self, position: u64, end: u64, options: &HaOptions) -> usize {
         let file_size = self.live.log_file_size();
         let rest = end.saturating_sub(position).min(file_size - position % file_size);
         usize::try_from(rest).unwrap_or(usize::MAX).min(options.max_frame)
     }
 
-    /// Sends `size` bytes of the log at `position`, within one file. The system copies them from the mapped file, so
-    /// that a truncation by another process is an error, not a signal.
+    /// Sends `size` bytes of the log at `position`, all in one file. The operating system copies them from the mapped
+    /// file. So if another process has truncated the file, the call fails and no signal is raised.
     fn send(&self, wire: &Wire, position: u64, size: usize) -> io::Result<()> {
         let header = Header { offset: position, size }.encode();
         if size == 0 {
@@ -217,7 +219,7 @@ impl Slave {
     }
 }
 
-/// Returns whether a socket's timeout is over.
+/// Returns whether the error is a timeout of the socket.
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

@@ -1,4 +1,4 @@
-//! Whether and at which addresses a broker's log can be read, according to its configuration.
+//! Finds out from a broker's configuration whether its log can be read, and at which addresses.
 //!
 //! Source: `HAService.isSlaveOK`, `CommitLog.submitReplicaRequest`, `CommitLog.handleHA` (5.x), `BrokerConfig`, `MessageStoreConfig`.
 use std::collections::HashMap;
@@ -16,29 +16,29 @@ const AROUND_BODY: u64 = 128 << 10;
 // Minimum for the maximum body: a broker may have accepted larger bodies in the past.
 const MAX_BODY: u64 = 64 << 20;
 
-/// Connections that sends at the broker wait for.
+/// Tells for which connections the sends of a broker wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sends {
     NeverWait,
-    /// Sends wait for reported positions. A reader without reports delays no send.
+    /// Sends wait for reported positions. A reader that reports none does not delay sends.
     WaitForReports,
-    /// Sends wait for any connection, whatever it reports.
+    /// Sends wait for any connection, whatever position it reports.
     WaitForConnections,
 }
 
-/// A broker whose log can be read, with the addresses and limits for that.
+/// A broker whose log can be read, with the addresses and limits that a reader needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     /// Addresses (`host:port`) of the HA port.
     pub addresses: Vec<String>,
     /// Size of a file of the log, in bytes.
     pub file_size: u64,
-    /// Maximum bytes of a record.
+    /// Maximum size of a record in bytes.
     pub max_record: u64,
     pub sends: Sends,
-    /// Whether the broker has access control, which its HA port does not apply.
+    /// Whether the broker has access control. Its HA port does not apply access control.
     pub has_acl: bool,
-    /// Whether the HA port uses TLS, which only rmqfast's brokers support.
+    /// Whether the HA port uses TLS. Only rmqfast's brokers support TLS there.
     pub has_tls: bool,
 }
 

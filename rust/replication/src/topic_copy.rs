@@ -1,9 +1,9 @@
 //! Copies some topics of a master's log. A filter builds a log of these topics, which is compared and appended like a
 //! full copy.
 //!
-//! The copy has its own positions, so a [`Mark`] stores the position in the master's log. At the start some bytes
-//! before the mark are requested, and their CRC shows whether it is the same log. The part of the copy after the mark
-//! is built again and compared.
+//! Positions in the copy differ from those in the master's log, so a [`Mark`] stores the position in the master's
+//! log. At the start the last bytes before the mark are requested, and their CRC shows whether the log is still the
+//! same. The part of the copy behind the mark is built again and compared.
 use crate::end::End;
 use crate::listing::Listing;
 use crate::log_copy::{BUFFER_LEN, LogCopy};
@@ -22,7 +22,7 @@ use rmqfast_store::store::log_walk::{Block, RecordAt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A copy of some topics, and received bytes of the master's log that are not handled yet.
+/// A copy of some topics, and the received bytes of the master's log that are not handled yet.
 #[derive(Debug)]
 pub struct TopicCopy {
     filter: TopicFilter,
@@ -33,16 +33,16 @@ pub struct TopicCopy {
     places: Arc<Places>,
     file_size: u64,
     max_record: usize,
-    /// Position of the buffer in the master's log.
+    /// Position in the master's log of the first byte of the buffer.
     start: u64,
     buffer: Vec<u8>,
     len: usize,
     records: Vec<RecordAt>,
-    /// Position of the next record in the copy's log.
+    /// Position in the copy's log of the next record.
     place: u64,
-    /// Whether the bytes before the mark have the mark's CRC.
+    /// Whether the bytes before the mark were found to have the CRC of the mark.
     is_proven: bool,
-    /// End of the copy's last record at the start.
+    /// End of the copy's last record when the copying started.
     known_end: u64,
     last_store_ms: i64,
 }
@@ -76,7 +76,7 @@ impl TopicCopy {
         })
     }
 
-    /// Returns the map from positions of the copy to the master's.
+    /// Returns the map from positions of the copy to positions of the master's log.
     pub fn places(&self) -> &Arc<Places> {
         &self.places
     }
@@ -108,7 +108,8 @@ impl TopicCopy {
         Ok(())
     }
 
-    /// Takes the complete records received. Returns the bytes that the next record needs, or 0 if unknown.
+    /// Takes the complete records among the received bytes. Returns the number of bytes that the next record needs,
+    /// or 0 if this is unknown.
     fn take_whole(&mut self, listing: Option<&Listing>) -> Result<usize, End> {
         loop {
             self.records.clear();
@@ -124,7 +125,7 @@ impl TopicCopy {
         }
     }
 
-    /// Filters the records in the first `whole` bytes, and appends the result to the copy.
+    /// Filters the records in the first `whole` bytes, and appends the kept records to the copy.
     fn pass(&mut self, whole: usize, listing: Option<&Listing>) -> Result<(), End> {
         let bytes = &self.buffer[..whole];
         let place = self.filter.pass(Block { bytes, records: &self.records }, self.place);

@@ -1,7 +1,8 @@
-//! Builds a log of some topics from a master's log: their records in sequence, in files of the same size.
+//! Builds a log of some topics from a master's log. It contains the records of these topics without gaps, in files of
+//! the same size.
 //!
-//! Records keep their queue offsets, as in an export. If a record does not fit into its file, a blank fills the file,
-//! as in RocketMQ. The same log and start always give the same bytes.
+//! Records keep their queue offsets, as in an export. If a record does not fit into a file, a blank record fills the
+//! file, as in RocketMQ. The result depends only on the log and the start.
 //!
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`.
 use rmqfast_store::export::record::append_at;
@@ -9,13 +10,13 @@ use rmqfast_store::format::message::{Message, encode_blank, has_room};
 use rmqfast_store::store::log_walk::Block;
 use std::collections::HashSet;
 
-/// The topics, and the output for the last block.
+/// The selected topics, and the output for the last block.
 #[derive(Debug)]
 pub struct TopicFilter {
     topics: HashSet<Box<[u8]>>,
     file_size: u64,
     bytes: Vec<u8>,
-    /// Positions of each record: in the copy, and in the master's log.
+    /// For each kept record, its position in the copy and its position in the master's log.
     moved: Vec<(u64, u64)>,
 }
 
@@ -26,7 +27,8 @@ impl TopicFilter {
         Self { topics, file_size, bytes: Vec::new(), moved: Vec::new() }
     }
 
-    /// Filters the records of a block; the first gets the position `place`. Returns the position after the last.
+    /// Filters the records of a block. `place` is the position in the copy for the first record. Returns the position
+    /// behind the last record.
     pub fn pass(&mut self, block: Block<'_>, mut place: u64) -> u64 {
         self.bytes.clear();
         self.moved.clear();

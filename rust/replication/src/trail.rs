@@ -1,10 +1,12 @@
-//! CRC of the last bytes of a log, starting at a record. It identifies a log among others that continue differently.
+//! Computes a CRC of the last bytes of a log, starting at a record. It tells the log from other logs that continue
+//! differently.
 use crc32fast::Hasher;
 
 /// Minimum bytes that the CRC covers.
 pub const REACH: u64 = 64 << 10;
 
-/// CRCs of two ranges that end at the log's end. When the shorter is long enough, it replaces the longer.
+/// Two ranges that end at the log's end, with their CRCs. Once the shorter range is long enough, it replaces the
+/// longer range.
 #[derive(Debug)]
 pub struct Trail {
     older: Stretch,
@@ -43,7 +45,7 @@ impl Trail {
         self.younger.crc.update(bytes);
     }
 
-    /// Called when a record ends at `position`, the end of the added bytes. A new range may begin here.
+    /// Called when a record ends at `position`, which is the end of the added bytes. The second range may begin here.
     pub fn record_ended(&mut self, position: u64) {
         if position - self.younger.from >= REACH {
             self.older = std::mem::replace(&mut self.younger, Stretch::new(position));

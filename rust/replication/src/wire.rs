@@ -1,4 +1,4 @@
-//! Transport of an HA connection: a socket, with TLS only between rmqfast's own brokers.
+//! The socket of an HA connection. Only rmqfast's brokers and mirrors can use TLS on it.
 use crate::end::End;
 use rmqfast_remoting::{ClientTls, ServerTls, TlsSocket};
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
@@ -8,7 +8,7 @@ use std::time::Duration;
 // Timeout for the connection, and for the TLS handshake.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An open connection. One thread reads while another writes.
+/// An open connection. One thread may read while another writes.
 #[derive(Debug)]
 pub enum Wire {
     /// Without TLS, as RocketMQ's HA protocol.
@@ -37,7 +37,7 @@ impl Wire {
         Ok(Self::Tls(TlsSocket::accept(socket, tls, max_time)?.into()))
     }
 
-    /// Disables Nagle's algorithm, and sets the timeouts of a read and of each write.
+    /// Disables Nagle's algorithm. Sets the timeouts of each read and each write.
     ///
     /// # Errors
     /// Errors of the operating system.

@@ -1,4 +1,4 @@
-//! Waits for tests: until something is true, never for time to pass. `tests/waiting.py` is the same for Python.
+//! Waits in tests until a condition is true, and never for a fixed time. `tests/waiting.py` is the same for Python.
 #![allow(missing_docs)]
 
 use rustix::fd::OwnedFd;
@@ -6,13 +6,13 @@ use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket, sockopt}
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::time::{Duration, Instant};
 
-/// Far longer than any machine needs: whoever waited for so long waited in vain.
+/// Maximum wait. It is far longer than any machine needs, so a test that waits for so long has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until a condition is true.
 ///
 /// # Panics
-/// It does not become true in a minute; `what` says what was waited for.
+/// If the condition does not become true within a minute. The message contains `what`.
 #[track_caller]
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let end = deadline();
@@ -22,12 +22,12 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// When whoever begins to wait now has waited in vain.
+/// Returns the time at which a wait that begins now has failed.
 pub fn deadline() -> Instant {
     Instant::now() + PATIENCE
 }
 
-/// An address that the system gives to nobody else: connections are refused until a server listens there.
+/// A local address that the system gives to no other process. Connections are refused until a server listens there.
 pub struct HeldPort {
     pub address: String,
     _socket: OwnedFd,
@@ -37,7 +37,7 @@ impl HeldPort {
     /// Takes a free port of the loopback interface.
     ///
     /// # Panics
-    /// None is free.
+    /// If no port is free.
     #[expect(clippy::new_without_default, reason = "who takes a port says so")]
     pub fn new() -> Self {
         let socket_fd = socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");

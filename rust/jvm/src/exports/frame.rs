@@ -12,7 +12,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// Runs `call`. On an error throws a Java exception; Java then ignores the returned default.
+/// Runs `call`. If it fails, throws a Java exception; Java then ignores the returned default value.
 pub fn run_framed<'a, T: Default>(mut env: EnvUnowned<'a>, call: impl FnOnce(&mut Env<'a>) -> Result<T>) -> T {
     env.with_env(|env| caught(|| call(env))).resolve::<Thrown>()
 }
@@ -30,7 +30,7 @@ fn defect(panic: &(dyn Any + Send)) -> Failure {
     Failure { kind: "RmqError", text: format!("a defect of rmqfast: {message}") }
 }
 
-/// Throws a failure as a Java exception.
+/// Throws a [`Failure`] as a Java exception.
 struct Thrown;
 
 impl<T: Default> ErrorPolicy<T, Failure> for Thrown {

@@ -3,9 +3,9 @@
 use jni::sys::jlong;
 use std::marker::PhantomData;
 
-/// Handle of a value that Java keeps between calls; 0 stands for no value.
+/// A Rust value that Java keeps between calls, as a number. The number 0 stands for no value.
 ///
-/// Safe because Java passes only handles from [`new`](Self::new) that are not closed, from one thread at a time. The
+/// Safe because Java passes only open handles from [`new`](Self::new), and each handle from one thread at a time. The
 /// only owners, `VectorReader`, `SourceStream` and `TopicRows`, have synchronized methods and clear the handle before
 /// they close it.
 #[repr(transparent)]

@@ -17,25 +17,26 @@ use std::time::Duration;
 exports! {
     "org.rmqfast.spark.Native"
 
-    /// Returns whether options select a live cluster instead of a store directory.
+    /// Returns whether the options select a live cluster, and not a store directory.
     fn is_topic(env, options => Texts<'a>) -> jboolean {
         Ok(names_a_cluster(&java::pairs(env, &options)?))
     }
 
-    /// Panics with `text`. Tests use it to check that a platform's build turns panics into exceptions.
+    /// Panics with `text`. Tests call it to check that on this platform a panic becomes an exception.
     fn panic(env, text => JString<'a>) -> jboolean {
         let text = java::text(env, &text)?;
         panic!("{}", text.as_deref().unwrap_or_default());
     }
 
-    /// Returns the columns that the options select, as alternating names and types.
+    /// Returns the columns that the options select. Names and types alternate.
     fn row(env, options => Texts<'a>) -> Texts<'a> {
         let pairs = java::pairs(env, &options)?;
         let row = schema::row(&Options::of(batch_kind(&pairs), &pairs)?)?;
         Ok(java::string_pairs(env, row.into_iter().map(|c| (c.name().to_owned(), spark_type(c).to_owned())))?)
     }
 
-    /// Replaces offsets in the options by current numbers. `fields` are names, types and nullability of the schema.
+    /// Replaces words for offsets in the options, such as the latest offset, by the current numbers. `fields` are
+    /// names, types and nullability of the schema.
     fn resolve(env, options => Texts<'a>, fields => Texts<'a>) -> Texts<'a> {
         let columns = columns_of_schema(&java::words(env, &fields)?)?;
         let pairs = java::pairs(env, &options)?;
@@ -54,8 +55,8 @@ exports! {
         Ok(array)
     }
 
-    /// Returns counts without reading messages: rows, 1 if there are any, least and largest queue offset. Null if
-    /// messages must be read.
+    /// Returns the number of rows, 1 if there are any rows, and the least and the largest queue offset, from the
+    /// consume queues alone. Returns null if messages must be read.
     fn listed(env, options => Texts<'a>, filters => TextLists<'a>) -> JLongArray<'a> {
         let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
         let read = read.with_interrupt(Arc::new(java::check_interrupt));
@@ -66,7 +67,7 @@ exports! {
         Ok(java::longs(env, &[messages, i64::from(messages > 0), min, max])?)
     }
 
-    /// Describes the read for people.
+    /// Describes the read in words, for Spark's plan.
     fn describe(env, options => Texts<'a>, filters => TextLists<'a>) -> JString<'a> {
         let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
         Ok(env.new_string(read.to_string())?)
@@ -82,7 +83,7 @@ exports! {
         Ok(java::byte_arrays(env, &pieces)?)
     }
 
-    /// Opens a piece of `plan`. The handle is valid until `close`.
+    /// Opens a piece from `plan`. The handle is valid until `close`.
     fn open(
         env, options => Texts<'a>, columns => Texts<'a>, filters => TextLists<'a>, piece => JByteArray<'a>, limit => jlong,
         is_repeated => jboolean, reads_ahead => jboolean
@@ -92,8 +93,8 @@ exports! {
         Ok(Handle::new(crate::open::open(read, &piece, limit.unsigned_abs(), is_repeated, reads_ahead)?))
     }
 
-    /// Fills the next batch and writes the addresses of its arrays. Returns the number of rows, or -1 at the end. Waits
-    /// for messages for `wait` milliseconds at most.
+    /// Fills the next batch and writes the addresses of its arrays to `addresses`. Returns the number of rows, or -1
+    /// at the end. Waits at most `wait` milliseconds for messages.
     fn next(env, mut task => Handle<Box<dyn Task>>, addresses => JLongArray<'a>, wait => jlong) -> jlong {
         let task = task.get();
         let step = task.advance(Duration::from_millis(wait.unsigned_abs()));
@@ -105,8 +106,8 @@ exports! {
         Ok(rows as jlong)
     }
 
-    /// Converts rows of the batch from `from` on to Spark's row format and returns how many. Writes the addresses of
-    /// the rows and of their lengths.
+    /// Converts rows of the batch, starting at row `from`, to Spark's row format. Returns the number of converted
+    /// rows. Writes the addresses of the rows and of their lengths to `addresses`.
     fn rows(env, mut task => Handle<Box<dyn Task>>, from => jint, addresses => JLongArray<'a>) -> jint {
         let rows = task.get().rows(from.unsigned_abs() as usize);
         addresses.set_region(env, 0, &rows.addresses)?;
@@ -125,7 +126,7 @@ exports! {
         Ok(env.new_string(task.get().position(rows.unsigned_abs() as usize)?)?)
     }
 
-    /// Frees the task. If it did not fail, its connection may be kept for the next task.
+    /// Frees the task. If the task did not fail, the next task may use its connection.
     fn close(_, task => Handle<Box<dyn Task>>, is_sound => jboolean) {
         let mut task = task.into_inner();
         if is_sound {

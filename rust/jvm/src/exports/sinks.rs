@@ -11,13 +11,13 @@ use rmqfast_spark::sink::{
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Longest wait of a call, so that Java can check whether its task was killed.
+/// Maximum wait of a call, so that Java can check whether its task was killed.
 const WAIT: Duration = Duration::from_millis(100);
 
 exports! {
     "org.rmqfast.spark.NativeSink"
 
-    /// Validates options and schema, and returns the indexes of the columns to send. `fields` are names and types.
+    /// Validates options and schema. Returns the indexes of the columns to send. `fields` are names and types.
     fn columns(env, options => Texts<'a>, fields => Texts<'a>) -> JIntArray<'a> {
         let (_, columns) = sink(env, &options, &fields)?;
         let places: Vec<i32> = columns.iter().map(|(index, _)| *index as i32).collect();
@@ -36,7 +36,7 @@ exports! {
         Ok(check_topic(options, &columns, ids)?)
     }
 
-    /// Opens the writer of a partition. The handle is valid until `close`. If `prompt`, each block is sent at once.
+    /// Opens the writer of a partition. The handle is valid until `close`. With `prompt` each block is sent at once.
     fn open(
         env, options => Texts<'a>, fields => Texts<'a>, partition => jint, month => JLongArray<'a>, prompt => jboolean
     ) -> Handle<TopicWriter> {
@@ -45,8 +45,8 @@ exports! {
         Ok(Handle::new(TopicWriter::new(options, columns, partition, month_of(env, &month)?, prompt)?))
     }
 
-    /// Hands over the first `length` bytes of a block of rows. Returns false if the block must wait; then call
-    /// `isTaken`.
+    /// Passes the first `length` bytes of a block of rows to the writer. Returns false if the writer cannot accept
+    /// the block yet. If so, call `isTaken` until it returns true.
     fn send(env, mut writer => Handle<TopicWriter>, block => JByteArray<'a>, length => jint) -> jboolean {
         let mut rows = env.convert_byte_array(&block)?;
         // the array is Java's whole buffer, which may be longer than its rows
@@ -56,14 +56,14 @@ exports! {
         Ok(is_taken?)
     }
 
-    /// Returns whether the last block was taken. Waits up to `WAIT`.
+    /// Returns whether the writer has accepted the last block. Waits up to `WAIT`.
     fn is_taken(env, mut writer => Handle<TopicWriter>) -> jboolean {
         let is_taken = writer.get().push_waiting(WAIT);
         java::log(env, &writer.get().take_log())?;
         Ok(is_taken?)
     }
 
-    /// Returns the counts of sent rows once all are stored; null if that takes longer than `WAIT`.
+    /// Returns the counts of sent rows once all rows are stored. Returns null if this takes longer than `WAIT`.
     fn finish(env, mut writer => Handle<TopicWriter>) -> JLongArray<'a> {
         let written = writer.get().finish(WAIT);
         java::log(env, &writer.get().take_log())?;
@@ -77,7 +77,7 @@ exports! {
         Ok(())
     }
 
-    /// Formats counts for logs.
+    /// Formats the counts of sent rows for logs.
     fn text(env, counts => JLongArray<'a>) -> JString<'a> {
         let mut numbers = [0; 5];
         counts.get_region(env, 0, &mut numbers)?;

@@ -19,7 +19,7 @@ exports! {
         Ok(Handle::new(open_stream(&pairs, &columns, Arc::new(java::check_interrupt))?))
     }
 
-    /// Describes the stream for people.
+    /// Describes the stream in words, for Spark's plan.
     fn stream_describe(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
         let description = ask_stream(env, stream, |stream| Ok(stream.description()))?;
         Ok(env.new_string(description)?)
@@ -31,7 +31,7 @@ exports! {
         Ok(env.new_string(start)?)
     }
 
-    /// Fixes the current end as the last offset of all later batches.
+    /// Fixes the current end offsets. No later batch goes beyond them.
     fn stream_aim(env, stream => Handle<Box<dyn Stream>>) {
         ask_stream(env, stream, |stream| stream.aim())
     }
@@ -45,7 +45,7 @@ exports! {
         Ok(env.new_string(end)?)
     }
 
-    /// Returns the last known end offsets, or null.
+    /// Returns the latest end offsets that are known, or null.
     fn stream_report(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
         let Some(end) = ask_stream(env, stream, |stream| Ok(stream.report()))? else { return Ok(JString::null()) };
         Ok(env.new_string(end)?)
@@ -60,14 +60,15 @@ exports! {
         Ok(java::byte_arrays(env, &pieces)?)
     }
 
-    /// Returns a number that stays equal for the same queues in the next batch; -1 if no batch follows.
+    /// Returns a number that is the same for the piece with the same queues in the next batch; -1 if no batch
+    /// follows.
     fn piece_number(env, piece => JByteArray<'a>) -> jlong {
         let piece = env.convert_byte_array(piece)?;
         // pieces of a store's stream need no connection, so they have no number
         Ok(TopicPiece::of_bytes(&piece).ok().and_then(|piece| piece.number()).map_or(-1, jlong::from))
     }
 
-    /// Returns pieces without an end: `most` pieces, or one for each broker if there are more brokers.
+    /// Returns pieces without an end offset. Their number is `most`, or the number of brokers if that is larger.
     fn stream_endless_pieces(
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, most => jint
     ) -> JObjectArray<'a, JByteArray<'a>> {
@@ -89,7 +90,7 @@ exports! {
         ask_stream(env, stream, |stream| stream.commit(&end))
     }
 
-    /// Returns metrics of the backlog behind `consumed`, as alternating names and values.
+    /// Returns metrics of the backlog, counted from the offsets `consumed`. Names and values alternate.
     fn stream_metrics(env, stream => Handle<Box<dyn Stream>>, consumed => JString<'a>) -> Texts<'a> {
         let consumed = java::text(env, &consumed)?;
         let metrics = ask_stream(env, stream, |stream| stream.metrics(consumed.as_deref()))?;
@@ -103,7 +104,7 @@ exports! {
     }
 }
 
-/// Calls the stream and writes its log lines.
+/// Calls a method of the stream, then writes the stream's log lines to Spark's log.
 fn ask_stream<T>(
     env: &mut Env<'_>,
     mut stream: Handle<Box<dyn Stream>>,

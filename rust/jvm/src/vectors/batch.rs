@@ -1,4 +1,4 @@
-//! A batch of vectors. It is filled from blocks of rows, and its memory is reused for the next batch.
+//! A batch of vectors. Its memory is reused for the next batch.
 use super::bodies::Bodies;
 use super::memory::Memory;
 use super::of_column::vector;
@@ -22,11 +22,11 @@ pub struct Batch {
     rows: UnsafeRows,
 }
 
-/// Rows of a batch in Spark's row format, valid until the next rows are made.
+/// Rows of a batch in Spark's row format. They are valid until the next call of [`rows`](Batch::rows).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rows {
     pub count: usize,
-    /// Addresses of the rows' bytes and of the array of their lengths.
+    /// Address of the rows' bytes, and address of the array of their lengths.
     pub addresses: [i64; 2],
 }
 
@@ -46,8 +46,8 @@ impl Batch {
         }
     }
 
-    /// Replaces the batch by the first rows of `chunk` and returns their number. It is less than all rows only if
-    /// decompressed bodies grow too large. The bytes of `chunk` must stay in place until the next call.
+    /// Replaces the batch by the first rows of `chunk`. Returns the number of rows, which is smaller than that of
+    /// `chunk` only if decompressed bodies grow too large. The bytes of `chunk` must not move before the next call.
     pub fn fill(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) -> usize {
         self.clear();
         let rows = self.extend(chunk, damage);
@@ -67,8 +67,8 @@ impl Batch {
         }
     }
 
-    /// Appends the first rows of `chunk` and returns their number. It is less than all rows only if decompressed bodies
-    /// grow too large. The bytes of `chunk` must stay in place until the batch is cleared.
+    /// Appends the first rows of `chunk`. Returns the number of appended rows, which is smaller than that of `chunk`
+    /// only if decompressed bodies grow too large. The bytes of `chunk` must not move before the batch is cleared.
     pub fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) -> usize {
         let rows = match &mut self.bodies {
             // bodies first, since only they may limit the number of rows
@@ -85,7 +85,7 @@ impl Batch {
         rows
     }
 
-    /// Collects the addresses of the arrays. Rows must not be appended afterwards.
+    /// Ends the batch and collects the addresses of its arrays. No rows may be appended afterwards.
     pub fn seal(&mut self) {
         for slot in &mut self.slots {
             // in the order of the schema, which is how Java assigns the addresses
@@ -97,8 +97,8 @@ impl Batch {
         }
     }
 
-    /// Converts rows of the sealed batch, starting at row `from`, to Spark's row format. It may return fewer rows than
-    /// are left. `memory` are the blocks that the batch was filled from.
+    /// Converts rows of an ended batch, starting at row `from`, to Spark's row format. May convert fewer rows than
+    /// are left. `memory` holds the blocks from which the batch was filled.
     pub fn rows(&mut self, from: usize, memory: &Memory<'_>) -> Rows {
         let Self { slots, bodies, rows, .. } = self;
         let remaining = self.len.saturating_sub(from);
@@ -122,8 +122,9 @@ impl Batch {
         Rows { count, addresses: rows.addresses() }
     }
 
-    /// Returns the addresses of the arrays, column by column. A number column has one address (values), a text column
-    /// two (addresses, lengths), the map column five (starts, then two each for names and values).
+    /// Returns the addresses of the arrays, column by column. A number column has one address (values), a string
+    /// column has two (addresses and lengths of the strings). The map column has five: starts of the rows, then two
+    /// each for names and values.
     pub fn addresses(&self) -> &[i64] {
         &self.addresses
     }

@@ -1,4 +1,4 @@
-//! The column of message bodies. Bodies are viewed as stored, or decompressed with a size limit.
+//! The column of message bodies. A body is used in place as stored, or decompressed with a limit on its size.
 use super::memory::Memory;
 use super::unsafe_rows::{UnsafeRows, measure};
 use super::views::Views;
@@ -7,10 +7,10 @@ use rmqfast_store::format::message::{COMPRESSED, Message};
 use rmqfast_store::scan::columns::Chunk;
 use rmqfast_store::store::Damage;
 
-/// Bytes of decompressed bodies after which a batch ends.
+/// Maximum bytes of decompressed bodies in a batch. At this size the batch ends.
 const SIDE: usize = 4 << 20;
 
-/// The bodies of a batch. A body that does not decompress is null and is reported as damage.
+/// The bodies of a batch. A body that cannot be decompressed is null and is reported as damage.
 #[derive(Debug)]
 pub(super) struct Bodies {
     views: Views,
@@ -18,7 +18,7 @@ pub(super) struct Bodies {
 }
 
 impl Bodies {
-    /// Creates the column; a decompressed body has at most `cap` bytes.
+    /// Creates the column. `cap` is the maximum length of a decompressed body in bytes.
     pub(super) fn new(cap: usize) -> Self {
         Self { views: Views::default(), cap }
     }

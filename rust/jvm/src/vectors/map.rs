@@ -1,4 +1,4 @@
-//! The column of properties: for each row the range of its pairs, and views of names and values.
+//! The column of properties. Holds all names and values, and for each row the range of its pairs.
 use super::memory::Memory;
 use super::unsafe_rows::{UnsafeRows, map_size};
 use super::vector::Vector;
@@ -8,7 +8,7 @@ use rmqfast_store::scan::columns::Chunk;
 use rmqfast_store::scan::properties_column::distinct;
 use std::ops::Range;
 
-/// Row `n` has the pairs from `starts[n]` to `starts[n + 1]`.
+/// Holds the pairs of row `n` from `starts[n]` to `starts[n + 1]`.
 #[derive(Debug)]
 pub(super) struct Map {
     chosen: Option<PropertyNames>,

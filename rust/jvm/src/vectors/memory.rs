@@ -1,10 +1,10 @@
-//! The blocks that the views of a batch point into, for reads in Rust.
+//! The blocks into which the views of a batch point. Used to read the values in Rust.
 use std::cell::Cell;
 
-/// Blocks that stay in place until the batch is filled again.
+/// The blocks, which do not move until the batch is filled again.
 pub struct Memory<'a> {
     blocks: Vec<&'a [u8]>,
-    /// Index of the block of the last lookup; the next value is mostly in the same block.
+    /// Index of the block in which the last value was found. The next value is usually in the same block.
     last: Cell<usize>,
 }
 
@@ -13,10 +13,10 @@ impl<'a> Memory<'a> {
         Self { blocks: blocks.into_iter().collect(), last: Cell::new(0) }
     }
 
-    /// Returns the bytes of a view.
+    /// Returns the bytes of a value.
     ///
     /// # Panics
-    /// If the view is outside all blocks, which is a bug.
+    /// If the address is in none of the blocks, which is a bug.
     #[inline]
     pub(super) fn bytes(&self, address: i64, length: usize) -> &'a [u8] {
         // an empty value may have any address

@@ -1,4 +1,5 @@
-//! Columns in the form that Spark's vectors read: arrays of numbers, and views of text by address and length.
+//! Columns in the form that Spark's vectors read. Numbers are arrays. Strings are views, which are address and length
+//! of each string.
 //!
 //! A view points into the block of a [`RowSource`](rmqfast_store::scan::RowSource) if the stored bytes can be used as
 //! they are, otherwise into a buffer of its vector. Views are valid until the batch is filled again.

@@ -1,4 +1,4 @@
-//! Columns of numbers: one array, never null.
+//! Columns of numbers. Each column is one array without nulls.
 use super::memory::Memory;
 use super::unsafe_rows::UnsafeRows;
 use super::vector::Vector;

@@ -10,7 +10,7 @@ use rmqfast_store::scan::text_columns::{IdPrefix, same};
 
 type Part = for<'a> fn(Message<'a>) -> &'a [u8];
 
-/// A column whose value rarely changes between rows. Each distinct run is written once, and all its rows view it.
+/// A column whose value rarely changes from row to row. Equal values in successive rows share one copy of the value.
 pub(super) struct Runs {
     views: Views,
     stored: Vec<u8>,
@@ -64,7 +64,7 @@ impl Vector for Runs {
     }
 }
 
-/// A column with the same value, or null, in every row.
+/// A column with the same value in every row, which may be null.
 pub(super) struct Constant {
     views: Views,
     value: Option<String>,
@@ -102,7 +102,7 @@ impl Vector for Constant {
     }
 }
 
-/// A column of one property that the scan located.
+/// A column with the value of one property. The scan has already found its position in each row.
 pub(super) struct Property<S> {
     views: Views,
     span: S,
@@ -134,7 +134,7 @@ impl<S: Fn(&Row) -> Span + Send> Vector for Property<S> {
     }
 }
 
-/// The column `offset_msg_id`, or with `unique` `msg_id`: the producer's unique id if there is one.
+/// The column `offset_msg_id`. With `unique` the column `msg_id`, which has the producer's unique id if there is one.
 pub(super) struct Ids {
     views: Views,
     unique: bool,

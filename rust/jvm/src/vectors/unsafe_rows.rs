@@ -11,28 +11,28 @@ use super::memory::Memory;
 use super::views::Views;
 use std::ops::Range;
 
-/// Limits of the rows that are made at once, so that they and their data fit into a core's cache.
+/// Maximum number of rows to convert at once, so that the rows and their data fit into a core's cache.
 const ROWS: usize = 128;
 const BYTES: usize = 256 << 10;
-/// Bytes of memory that are kept for the next rows; larger memory is freed.
+/// Maximum bytes of memory to keep for the next rows. A larger memory is freed.
 const KEPT: usize = 8 << 20;
 const WORD: usize = 8;
 
-/// Consecutive rows of a batch, whose memory is reused for the next rows.
+/// Successive rows of a batch. Their memory is reused for the next rows.
 #[derive(Debug, Default)]
 pub(super) struct UnsafeRows {
     fields: usize,
     bytes: Vec<u8>,
-    /// Bytes of each row, read by Java.
+    /// Length of each row in bytes. Java reads this array.
     lengths: Vec<i32>,
     starts: Vec<usize>,
-    /// Write position in each row.
+    /// For each row, the position at which its next value is written.
     ends: Vec<usize>,
 }
 
 impl UnsafeRows {
-    /// Begins up to `most` rows of `fields` fields and returns how many: at least one if `most` is not 0. `measure`
-    /// adds to each row's size the bytes of its values behind the field words.
+    /// Begins up to `most` rows of `fields` fields. Returns the number of rows, which is at least 1 unless `most` is
+    /// 0. `measure` adds to the size of each row the bytes of its values, without their field words.
     pub(super) fn begin(&mut self, fields: usize, most: usize, measure: impl FnOnce(&mut [usize])) -> usize {
         let fixed = null_bytes(fields) + fields * WORD;
         self.fields = fields;
@@ -67,7 +67,7 @@ impl UnsafeRows {
         self.starts.len()
     }
 
-    /// Returns the addresses of the rows and of their lengths.
+    /// Returns the address of the rows and the address of their lengths.
     pub(super) fn addresses(&self) -> [i64; 2] {
         [self.bytes.as_ptr() as i64, self.lengths.as_ptr() as i64]
     }
@@ -80,7 +80,7 @@ impl UnsafeRows {
         }
     }
 
-    /// Writes a value into each row, beginning with the value at `from`.
+    /// Writes a value into each row. The first row gets the value at index `from`.
     pub(super) fn put_views(&mut self, field: usize, views: &Views, from: usize, memory: &Memory<'_>) {
         let at = self.word(field);
         for (row, (&start, end)) in self.starts.iter().zip(&mut self.ends).enumerate() {
@@ -88,7 +88,7 @@ impl UnsafeRows {
         }
     }
 
-    /// Writes a map into each row, from the names and values in its range of pairs.
+    /// Writes a map into each row. The pairs of a row are the names and values in its range.
     pub(super) fn put_maps(
         &mut self,
         field: usize,
@@ -113,26 +113,26 @@ impl UnsafeRows {
     }
 }
 
-/// Adds to `sizes` the bytes of the values from `from` on, without their field words.
+/// Adds the length of each value to `sizes`, starting with the value at index `from`. Field words are not counted.
 pub(super) fn measure(views: &Views, from: usize, sizes: &mut [usize]) {
     for (row, size) in (from..).zip(sizes) {
         *size += in_words(views.size(row));
     }
 }
 
-/// Returns the bytes of a map of these pairs.
+/// Returns the bytes of a map that consists of these pairs.
 pub(super) fn map_size(pairs: Range<usize>, names: &Views, values: &Views) -> usize {
     let fixed = WORD + null_bytes(pairs.len()) + pairs.len() * WORD;
     let values: usize = pairs.map(|pair| in_words(names.size(pair)) + in_words(values.size(pair))).sum();
     WORD + 2 * fixed + values
 }
 
-/// Rounds up to whole words.
+/// Rounds a number of bytes up to whole words.
 fn in_words(length: usize) -> usize {
     length.next_multiple_of(WORD)
 }
 
-/// Returns the bytes of the null bits of `fields` fields.
+/// Returns the number of bytes for the null bits of `fields` fields.
 fn null_bytes(fields: usize) -> usize {
     fields.div_ceil(64) * WORD
 }
@@ -145,7 +145,7 @@ fn put_word(bytes: &mut [u8], at: usize, word: i64) {
     bytes[at..at + WORD].copy_from_slice(&word.to_ne_bytes());
 }
 
-/// Writes an array at `start` and returns its end.
+/// Writes an array at `start` and returns the position of its end.
 fn put_array(bytes: &mut [u8], start: usize, views: &Views, elements: Range<usize>, memory: &Memory<'_>) -> usize {
     let count = elements.len();
     let words = start + WORD + null_bytes(count);
@@ -159,8 +159,8 @@ fn put_array(bytes: &mut [u8], start: usize, views: &Views, elements: Range<usiz
     end
 }
 
-/// Writes a value at `end`, and its place to `word` as an offset from `start`. For null sets the bit `null`, counted
-/// from `start`.
+/// Writes a value at `end`. Writes its position, counted from `start`, and its length to `word`. For a null value
+/// only sets bit number `null`, counted from `start`.
 #[inline]
 fn put_view(bytes: &mut [u8], start: usize, word: usize, null: usize, end: &mut usize, value: Option<&[u8]>) {
     let Some(value) = value else {

@@ -8,10 +8,11 @@ pub trait Vector: Send {
     fn clear(&mut self);
     /// Appends a value for each row of `chunk`.
     fn extend(&mut self, chunk: Chunk<'_>);
-    /// Appends the addresses that Java reads from. Values must not be appended afterwards.
+    /// Ends the column and appends the addresses that Java reads from. No values may be appended afterwards.
     fn seal(&mut self, addresses: &mut Vec<i64>);
-    /// Adds to `sizes` the bytes of the values from `from` on, without their field words.
+    /// Adds the length of each value to `sizes`, starting with the value at index `from`. Field words are not
+    /// counted.
     fn measure(&self, from: usize, sizes: &mut [usize]);
-    /// Writes the values from `from` on into rows.
+    /// Writes the values into rows. The first row gets the value at index `from`.
     fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>);
 }

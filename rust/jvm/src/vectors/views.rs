@@ -3,12 +3,13 @@ use super::memory::{Memory, within};
 use rmqfast_store::scan::row::Span;
 use rmqfast_store::scan::text::lossy;
 
-/// Bytes of `side` that are kept for the next batch; larger memory is freed.
+/// Maximum bytes of `side` to keep for the next batch. A larger buffer is freed.
 const KEPT: usize = 8 << 20;
 const NULL: i32 = -1;
 
-/// An address and a length for each value; length -1 stands for null. Values that cannot be read in place are copied to
-/// `side`. Since `side` may move while it grows, its views hold `-1 - position` until [`seal`](Self::seal).
+/// An address and a length for each value. A length of -1 means null. Values that cannot be used in place are copied
+/// to `side`. Since `side` may move while it grows, the addresses of its values are stored as `-1 - position` until
+/// [`seal`](Self::seal).
 #[derive(Debug, Default)]
 pub(super) struct Views {
     addresses: Vec<i64>,
@@ -17,7 +18,7 @@ pub(super) struct Views {
     pub(super) side: Vec<u8>,
 }
 
-/// A view that may be repeated.
+/// The view of a value, which may be used for several rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct View(i64, i32);
 
@@ -44,13 +45,13 @@ impl Views {
         self.push(View(0, NULL));
     }
 
-    /// Appends a value in place. The caller keeps `bytes` in place until the batch is filled again.
+    /// Appends a value without a copy. The caller must not move `bytes` before the batch is filled again.
     #[inline]
     pub(super) fn push_stored(&mut self, bytes: &[u8]) {
         self.push(View(bytes.as_ptr() as i64, bytes.len() as i32));
     }
 
-    /// Appends a string: in place if it is valid UTF-8, otherwise as a copy with U+FFFD for invalid bytes.
+    /// Appends a string. Valid UTF-8 is used in place; otherwise the string is copied, with U+FFFD for invalid bytes.
     #[inline]
     pub(super) fn push_text(&mut self, bytes: &[u8]) {
         // Spark does not check that strings are valid UTF-8
@@ -62,7 +63,7 @@ impl Views {
         self.push_side(start);
     }
 
-    /// Appends a part of the block, or null if it is absent; `ascii` tells that it is known to be ASCII.
+    /// Appends a part of the block, or null for an absent part. `ascii` says that the part is known to be ASCII.
     #[inline]
     pub(super) fn push_span(&mut self, block: &[u8], span: Span, ascii: bool) {
         match span.of(block) {
@@ -84,7 +85,7 @@ impl Views {
         View(-1 - start as i64, (self.side.len() - start) as i32)
     }
 
-    /// Makes all views final, and appends the addresses of both arrays.
+    /// Replaces positions in `side` by addresses, and appends the addresses of both arrays.
     pub(super) fn seal(&mut self, addresses: &mut Vec<i64>) {
         if !self.side.is_empty() {
             let side = self.side.as_ptr() as i64;
@@ -95,7 +96,7 @@ impl Views {
         addresses.extend([self.addresses.as_ptr() as i64, self.lengths.as_ptr() as i64]);
     }
 
-    /// Returns a value's bytes, once views are final; `None` for null.
+    /// Returns the bytes of a value, or `None` for null. Must be called after [`seal`](Self::seal).
     #[inline]
     pub(super) fn get<'a>(&'a self, index: usize, memory: &Memory<'a>) -> Option<&'a [u8]> {
         let (address, length) = (self.addresses[index], usize::try_from(self.lengths[index]).ok()?);

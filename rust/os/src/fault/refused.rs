@@ -1,7 +1,7 @@
 //! Windows refuses to shorten a mapped local file (`ERROR_USER_MAPPED_FILE`), so there are no faults to catch.
 use std::io;
 
-/// A guarded map, until the drop.
+/// Guards a map until it is dropped.
 #[derive(Debug)]
 pub struct Guard(());
 
@@ -27,5 +27,5 @@ impl Guard {
     }
 }
 
-/// Does nothing; on Unix it installs the signal handler again.
+/// Does nothing. On Unix this function installs the signal handler again.
 pub fn come_first() {}

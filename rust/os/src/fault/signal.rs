@@ -1,8 +1,8 @@
 #![allow(unsafe_code, reason = "a handler of signals, and a map in place of another, cannot be said in safe Rust")]
-//! An access to a page that no longer exists raises SIGBUS, which would end the process. This handler maps zeroes over
-//! the missing pages and records the first of them. The code that read or wrote there checks that record and fails.
-//! Other faults are passed to the previous handler, such as Python's `faulthandler`. Only maps of owned files are
-//! guarded; a process that only reads gets no handler.
+//! An access to a page that no longer exists raises SIGBUS, which would end the process. This handler maps zeroes
+//! over the missing pages and records the first of them. The code that read or wrote there then checks this position
+//! and fails. Other faults are passed to the previous handler, such as Python's `faulthandler`. Only maps of stores
+//! that this process has locked are guarded. A process that only reads stores gets no handler.
 //!
 //! The handler may run at any instruction, so it takes no lock and allocates nothing. It searches a table of atomics.
 //! See `docs/decisions/0012-guarded-maps.md`.
@@ -31,7 +31,8 @@ static BEFORE: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 // Receives signals sent by a process: the handler that was installed before ours, the first time.
 static FIRST: AtomicPtr<libc::sigaction> = AtomicPtr::new(null_mut());
 
-/// A mapped range of addresses. Its version is odd during a change, so that the handler never uses a half-changed slot.
+/// A mapped range of addresses. Its version is odd while the range is being changed, so that the handler never uses a
+/// half-changed slot.
 #[derive(Debug, Default)]
 struct Slot {
     version: AtomicUsize,
@@ -41,15 +42,16 @@ struct Slot {
     lost_from: AtomicUsize,
 }
 
-/// State behind a lock, never used by the handler.
+/// State behind a lock. The handler never uses it.
 struct Owner {
     free: Vec<usize>,
     used: usize,
-    /// Handlers found before, kept until the process ends, as our handler may be about to call one.
+    /// Handlers that were replaced. They are kept until the process ends, because our handler may be about to call
+    /// one of them.
     earlier: Vec<&'static mut libc::sigaction>,
 }
 
-/// A guarded map, until the drop, which must come before the unmap.
+/// Guards a map until it is dropped. It must be dropped before the file is unmapped.
 #[derive(Debug)]
 pub struct Guard {
     number: usize,
@@ -105,7 +107,7 @@ impl Drop for Guard {
     }
 }
 
-/// Installs the handler again if another one replaced it, unless nothing is guarded.
+/// Installs the handler again if another handler has replaced it. Does nothing if no map is guarded.
 pub fn come_first() {
     let mut owner = OWNER.lock().unwrap_or_else(PoisonError::into_inner);
     // a process that guards no map gets no handler
@@ -164,8 +166,8 @@ fn slot(number: usize) -> Option<&'static Slot> {
     TABLE[number / CHUNK].get()?.get(number % CHUNK)
 }
 
-/// The signal handler. It only calls what is safe in a signal: atomics, `mmap`, `sigaction`, `raise`, and the previous
-/// handler.
+/// The signal handler. It only uses functions that are safe in a signal handler: atomics, `mmap`, `sigaction`,
+/// `raise`, and the previous handler.
 extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: a thread has its own errno, and the operating system gives a whole `siginfo_t` with SA_SIGINFO.
     let (errno, is_fault, address) = unsafe { (*errno_place(), is_fault((*info).si_code), (*info).si_addr()) };
@@ -179,7 +181,7 @@ extern "C" fn on_fault(signal: libc::c_int, info: *mut libc::siginfo_t, context:
     }
 }
 
-/// Returns whether the signal is a fault of the processor, by its code; otherwise a process sent it.
+/// Returns whether the processor raised the signal because of a fault. Otherwise a process has sent the signal.
 fn is_fault(code: libc::c_int) -> bool {
     // on macOS, codes of sent signals are above 0 too
     if cfg!(target_vendor = "apple") { (1..=3).contains(&code) } else { code > 0 }
