@@ -27,7 +27,7 @@ pub struct BrokerState {
     pub live: Live,
     /// Whether sends wait until their messages are flushed.
     pub flush: Flush,
-    /// Options fixed at the start.
+    /// Options that are fixed when the broker starts.
     pub options: BrokerOptions,
     /// Topics, groups and subscriptions.
     pub tables: Tables,
@@ -40,7 +40,7 @@ pub struct BrokerState {
     pub heavy_pulls: HeavyPulls,
     /// Counters by name and by key, such as a topic or a group.
     pub counters: Counters,
-    /// Answers to sends that wait for the disk or a slave.
+    /// Answers to sends that wait until the disk or a slave has their messages.
     pub group_commit: GroupCommit,
     /// Offsets up to which slaves have reported to have the log.
     pub replicas: Arc<Replicas>,

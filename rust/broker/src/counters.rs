@@ -26,7 +26,7 @@ impl Counter {
 
 type Keys = HashMap<Box<str>, Arc<Counter>>;
 
-/// Counters by name, such as `TOPIC_PUT`, and key, such as a topic.
+/// Counters, each with a name, such as `TOPIC_PUT`, and a key, such as a topic.
 #[derive(Debug, Default)]
 pub struct Counters {
     by_name: RwLock<HashMap<&'static str, Keys>>,

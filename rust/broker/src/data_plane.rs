@@ -77,7 +77,7 @@ impl DataPlane {
         &self.state
     }
 
-    /// Serves the log to slaves at `address` until [`close`](Self::close).
+    /// Listens at `address` and sends the log to slaves, until [`close`](Self::close).
     ///
     /// # Errors
     /// The error of the operating system if the address cannot be used.

@@ -21,7 +21,6 @@ pub struct SendReceipt {
 }
 
 impl SendReceipt {
-    /// Creates the receipt for the messages of one request.
     pub fn new(host: Host, places: &[Place], queue_id: i32) -> Self {
         // an id with an IPv4 address has 32 hex digits, plus a comma
         let mut ids = Vec::with_capacity(places.len() * 33);
@@ -81,7 +80,7 @@ pub enum SlaveWait {
     Since(Option<Instant>),
 }
 
-/// Reason why appended messages are not on the disk.
+/// The reason why the messages of a send are not on the disk.
 #[derive(Debug)]
 pub enum NotFlushed {
     /// The flush failed, or took longer than the timeout.

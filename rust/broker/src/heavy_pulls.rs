@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Maximum bytes of queued requests.
 const MAX_BYTES: usize = 64 << 20;
-/// Bytes that each request is counted for, in addition to its fields.
+/// Bytes that are added to the fields of a request to estimate its memory.
 const OF_REQUEST: usize = 1 << 10;
 
 /// Queue of pulls with expensive filters.
@@ -37,7 +37,7 @@ impl HeavyPulls {
         true
     }
 
-    /// Answers pulls until [`close`](Self::close). Called by the separate thread.
+    /// Answers queued pulls until [`close`](Self::close). Called by the separate thread.
     pub fn run(&self, answer: impl Fn(&ParkedPull, Look)) {
         while let Some((pull, look)) = self.next() {
             answer(&pull, look);

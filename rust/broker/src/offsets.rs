@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// Next offset by queue id.
+/// Next offset to consume, by queue id.
 type Queues = BTreeMap<i32, i64>;
 
-/// Next offset to consume, by group, topic and queue.
+/// Next offset to consume of each queue, by group and topic.
 #[derive(Debug, Default)]
 pub struct Offsets {
     inner: RwLock<Inner>,
@@ -25,7 +25,7 @@ struct Inner {
     len: usize,
 }
 
-/// Offsets of a group. A list, as most groups read few topics.
+/// Offsets of a group, by topic. Stored as a list, since most groups read few topics.
 #[derive(Debug)]
 struct GroupOffsets {
     name: Arc<str>,
@@ -40,7 +40,7 @@ struct TopicOffsets {
     is_changed: bool,
 }
 
-/// Offsets of a group for a topic, to be saved. The key is `topic@group`.
+/// Offsets of a group and topic that must be saved. The key in the file is `topic@group`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ChangedOffsets {
     pub key: String,
@@ -49,7 +49,7 @@ pub struct ChangedOffsets {
 }
 
 impl Offsets {
-    /// Stores an offset, even if it is lower than before.
+    /// Stores the offset of a group for a queue, even if it is lower than the stored offset.
     pub fn commit(&self, group: &str, topic: &str, queue_id: i32, offset: i64) {
         let mut inner = self.write();
         let Inner { groups, topics, changed, len } = &mut *inner;

@@ -58,9 +58,9 @@ pub struct Settings {
     pub checks_bodies: bool,
     /// Whether a slave reports a missing offset to the consumer, as a master does (`offsetCheckInSlave`).
     pub checks_offsets_in_slave: bool,
-    /// Whether consumers far behind the log's end are directed to a slave (`slaveReadEnable`).
+    /// Whether consumers far behind the log's end shall pull from a slave (`slaveReadEnable`).
     pub slave_read: bool,
     pub rejects_transactions: bool,
-    /// Time in milliseconds since 1970 before which no message is accepted (`startAcceptSendRequestTimeStamp`).
+    /// Time in milliseconds since 1970 before which all sends are refused (`startAcceptSendRequestTimeStamp`).
     pub accepts_sends_from: i64,
 }

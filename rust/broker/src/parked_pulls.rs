@@ -33,7 +33,7 @@ pub struct ParkedPull {
 }
 
 impl ParkedPull {
-    /// Creates a pull that waits from now on for at most `wait`.
+    /// Creates a pull that waits for at most `wait` from now on.
     pub fn new(connection: &Arc<Connection>, request: &Command<'_>, wait: Duration) -> Self {
         let command = Command { body: b"", remark: None, ..request.clone() };
         let until = Instant::now() + wait;
@@ -139,6 +139,7 @@ impl ParkedPulls {
         for (topic, queues) in topics.iter_mut() {
             for (queue_id, parked) in queues.iter_mut() {
                 let max = max_offset(topic, *queue_id);
+                // the filter is not evaluated here, since the answer looks at the messages itself
                 let overdue = parked.extract_if(.., |parked| max > parked.offset || parked.pull.is_over(now));
                 pulls.extend(overdue.map(|parked| parked.pull));
             }

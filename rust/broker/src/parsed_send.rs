@@ -1,4 +1,4 @@
-//! Converts the messages of a send to rows for the store, with the properties that a broker adds.
+//! Converts the messages of a send to rows that the store can append. Adds the properties that a broker adds.
 //!
 //! Source: `SendMessageProcessor.asyncSendMessage`, `TransactionalMessageBridge.parseHalfMessageInner`, `MessageExtBatchEncoder`.
 use crate::batch_body::BatchMessage;
@@ -34,6 +34,7 @@ pub fn with_cluster<'a>(header: &SendHeader<'a>, cluster: &'a str) -> Vec<Proper
 /// Returns the properties to store. WAIT is left out, since only this broker needs it. For a delayed message WAIT
 /// moves to the end, because Java removes it from a map and puts it back.
 pub fn without_wait(mut properties: Vec<Property<'_>>) -> Vec<Property<'_>> {
+    // level 0 means no delay
     let is_delayed = value(&properties, DELAY).is_some_and(|level| level != b"0");
     let Some(at) = properties.iter().position(|(name, _)| *name == WAIT) else { return properties };
     let wait = properties.remove(at);
@@ -52,7 +53,7 @@ pub struct ParsedSend<'a> {
     pub header: SendHeader<'a>,
     pub body: &'a [u8],
     pub born_host: Host,
-    /// Properties in stored order.
+    /// Properties in the order in which they are stored.
     pub properties: Vec<Property<'a>>,
 }
 

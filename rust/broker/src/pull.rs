@@ -46,7 +46,7 @@ pub struct Pulling<'a> {
     pub connection: &'a Arc<Connection>,
     pub request: &'a Command<'a>,
     pub look: Look,
-    /// Whether this runs on the thread for expensive filters.
+    /// Whether this code runs on the thread for expensive filters.
     pub is_aside: bool,
 }
 
@@ -288,7 +288,7 @@ impl Pulling<'_> {
         self.state.options.is_slave && !self.state.settings().checks_offsets_in_slave
     }
 
-    /// Returns the response code.
+    /// Returns the response code for the result of a pull.
     ///
     /// Source: `PullMessageProcessor.processRequest`: `PULL_OFFSET_MOVED`.
     fn code(&self, header: &PullHeader<'_>, pulled: &PullResult) -> i32 {

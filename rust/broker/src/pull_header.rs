@@ -16,7 +16,7 @@ pub struct PullHeader<'a> {
     pub queue_id: i32,
     /// Queue offset from which the client wants messages.
     pub queue_offset: i64,
-    /// Maximum messages of the answer.
+    /// Maximum number of messages in the answer.
     pub max_messages: i32,
     sys_flag: i32,
     /// Offset to commit for the group, if [`commits_offset`](Self::commits_offset).

@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// A token bucket per connection.
+/// A token bucket for each connection.
 #[derive(Debug)]
 pub struct Quota {
     burst: f64,

@@ -27,7 +27,6 @@ const TIMER: [&[u8]; 3] = [b"TIMER_DELIVER_MS", b"TIMER_DELAY_MS", b"TIMER_DELAY
 const MULTI_TAG: i32 = 2;
 const SCHEDULE_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";
 
-/// Response code and remark of a refusal.
 type Refusal = (i32, String);
 
 /// An answer that can be sent at once, with its response code.
@@ -84,7 +83,7 @@ impl Sending<'_> {
         Ok(())
     }
 
-    /// Checks and stores the messages. Returns `None` if the answer waits for the disk or a slave.
+    /// Checks and stores the messages. Returns `None` if the answer must wait for the disk or a slave.
     fn store(&self, header: SendHeader<'_>, topic: Topic) -> Result<Option<Receipt>, Refusal> {
         self.check(&header, topic)?;
         if self.request.code == request::SEND_BATCH_MESSAGE && self.prepared.is_some() {
@@ -285,7 +284,7 @@ fn is_level(value: &[u8]) -> bool {
     std::str::from_utf8(value).ok().and_then(|text| text.parse::<i32>().ok()).is_some_and(|level| level > 0)
 }
 
-/// Formats a topic like `TopicConfig.toString`.
+/// Formats a topic as `TopicConfig.toString` does.
 fn describe(name: &str, topic: Topic) -> String {
     let letter = |bit: i32, letter: char| if topic.perm & bit != 0 { letter } else { '-' };
     let perm: String = [letter(4, 'R'), letter(2, 'W'), letter(1, 'X')].into_iter().collect();

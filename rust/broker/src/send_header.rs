@@ -19,7 +19,7 @@ pub struct SendHeader<'a> {
 }
 
 impl<'a> SendHeader<'a> {
-    /// Parses the fields of a request. `is_short` selects the one-letter names.
+    /// Parses the fields of a request. `is_short` means that the fields have the one-letter names of SEND_MESSAGE_V2.
     ///
     /// # Errors
     /// A text that names the missing or invalid field.
@@ -49,7 +49,7 @@ impl<'a> SendHeader<'a> {
     }
 }
 
-/// Returns the text about a missing field.
+/// Returns the text of the error for a missing field.
 pub fn missing_field(name: &str) -> String {
     format!("the header field {name} is missing")
 }

@@ -69,6 +69,7 @@ impl Subscription {
         }
         let filter = match TagExpression::parse(text).ok()? {
             tags if tags.is_all() => Filter::All,
+            // hashes only, as in RocketMQ: the consumer compares the tags themselves
             tags => Filter::Codes(TagCodes::new(tags.codes().iter().copied())),
         };
         Some(Self { version, filter_type: None, filter })
@@ -92,6 +93,7 @@ impl Subscription {
     /// which is not evaluated here, because the appending thread waits for the result.
     pub fn matches_arrival(&self, tags_code: i64, properties: &[u8]) -> bool {
         match &self.filter {
+            // the pull then evaluates the filter itself, on the thread for expensive filters
             Filter::Sql(_) if self.cost(properties.len()) > HEAVY => true,
             Filter::Sql(sql) => {
                 let value = |name: &str| std::str::from_utf8(properties::get(properties, name)?).ok();

@@ -160,6 +160,7 @@ impl Tables {
     /// Returns whether the broker's permission has any of the bits in `perm`.
     #[inline]
     pub fn allows(&self, perm: i32) -> bool {
+        // Relaxed, because no other data depends on the permission
         self.permission.load(Ordering::Relaxed) & perm != 0
     }
 }

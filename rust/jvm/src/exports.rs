@@ -3,7 +3,8 @@
 mod frame;
 mod handle;
 
-/// Exports functions as static native methods of a Java class. Each body runs in [`run_framed`](frame::run_framed).
+/// Exports functions as static native methods of a Java class. The body of each function runs in
+/// [`run_framed`](frame::run_framed).
 macro_rules! exports {
     ($class:literal
     $($(#[$doc:meta])* fn $name:ident($env:pat $(, $argument:pat => $type:ty)*) $(-> $value:ty)? $body:block)*) => {$(

@@ -1,4 +1,4 @@
-//! Errors for Java's `SourceException`: the name of the Python error class and the text.
+//! Errors for Java's `SourceException`. Each has the name of a Python error class and a text.
 use rmqfast_spark::request::text::quote;
 use rmqfast_store::Error;
 use std::fmt;

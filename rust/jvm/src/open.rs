@@ -1,4 +1,4 @@
-//! Opens a task's piece of a store or of topics.
+//! Opens the piece that a task reads, of a store or of topics.
 use crate::failure::Result;
 use crate::store_task::StoreTask;
 use crate::task::Task;

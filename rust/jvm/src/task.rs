@@ -1,4 +1,4 @@
-//! Interface of tasks, which fill one batch after another.
+//! The interface of tasks. A task fills one batch after another.
 use crate::failure::Result;
 use crate::vectors::Rows;
 use rmqfast_client::ranges;
@@ -27,7 +27,7 @@ pub trait Task: Send {
     /// The task reads a store, which Real-Time Mode does not support.
     fn position(&self, rows: usize) -> Result<String>;
 
-    /// Returns log lines since the last call.
+    /// Returns the log lines that were added since the last call.
     fn take_warning(&mut self) -> Option<String>;
 
     /// Called when the task ends before its last row without a failure, for example at a limit or in Real-Time Mode.

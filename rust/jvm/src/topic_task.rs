@@ -14,7 +14,7 @@ use rmqfast_store::scan::columns::Chunk;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Connections of this executor that no task uses at the moment.
+/// Connections of this executor that no task is using.
 static POOL: PullerPool = PullerPool::new();
 
 pub struct TopicTask {

@@ -9,7 +9,7 @@ type Stream = std::os::unix::net::UnixStream;
 #[cfg(windows)]
 type Stream = TcpStream;
 
-/// Wakes a thread that waits at its [`Ear`].
+/// Wakes the thread that waits at the [`Ear`] of this bell.
 #[derive(Debug)]
 pub struct Bell(Stream);
 

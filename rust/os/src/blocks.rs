@@ -49,6 +49,7 @@ fn by_mode(file: &File, mode: rustix::fs::FallocateFlags, at: u64, len: u64) -> 
     }
     loop {
         match rustix::fs::fallocate(file, mode, at, len) {
+            // a signal interrupted the call, so it is repeated
             Err(Errno::INTR) => {}
             Err(Errno::NOTSUP | Errno::NOSYS) => return Ok(false),
             done => return done.map(|()| true).map_err(io::Error::from),
@@ -90,6 +91,7 @@ fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     #[cfg(target_os = "linux")]
     return match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
         Ok(next) => Ok(Some(next)),
+        // the rest of the file is a hole, or `at` is behind its end
         Err(rustix::io::Errno::NXIO) => Ok(None),
         Err(error) => Err(error.into()),
     };

@@ -1,4 +1,4 @@
-//! A clock that nobody can set.
+//! A clock that always runs forward and cannot be set.
 
 /// Returns milliseconds since an arbitrary moment, including the time during which the machine slept. Changes of the
 /// system time have no effect.

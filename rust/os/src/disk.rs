@@ -6,9 +6,9 @@ use std::path::Path;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
     pub total: u64,
-    /// Free bytes, including those reserved for root.
+    /// Free bytes, including the reserve of root.
     pub free: u64,
-    /// Free bytes for any user.
+    /// Free bytes that any user may use.
     pub usable: u64,
 }
 

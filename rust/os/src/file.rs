@@ -1,4 +1,4 @@
-//! Files: opening without a change of the access time, and I/O at a position.
+//! Opens files without changing their access time, and reads and writes at a position.
 use std::fs::File;
 use std::io;
 use std::path::Path;

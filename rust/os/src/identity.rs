@@ -6,7 +6,7 @@ use std::path::Path;
 /// Identity of a file or directory. It is the same for all names of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId {
-    /// Number of the file system.
+    /// Number that identifies the file system.
     pub device: u64,
     pub inode: u64,
 }

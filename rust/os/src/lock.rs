@@ -13,7 +13,7 @@ pub struct Holder {
     pub process: Option<u32>,
 }
 
-/// Takes the lock until the file is closed. Returns false if another process holds it.
+/// Takes the lock, which lasts until the file is closed. Returns false if another process holds it.
 ///
 /// # Errors
 /// The error of the operating system.

@@ -20,7 +20,7 @@ pub const HANDSHAKE: u8 = 0x16;
 pub enum Begun {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
-    /// The peer closed the connection before its first byte.
+    /// The peer closed the connection without sending a byte.
     Ended,
 }
 
@@ -41,7 +41,7 @@ impl Acceptor {
         Ok((Self { tls: tls.clone(), config }, material))
     }
 
-    /// Uses other certificates from now on.
+    /// Uses the certificates in `material` for connections that are accepted later.
     ///
     /// # Errors
     /// [`Error::TlsFile`]; the old certificates stay in use.

@@ -17,7 +17,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const MAX_IDLE: usize = 64;
 const MAX_IDLE_TIME: Duration = Duration::from_secs(60);
 
-/// An address (`host:port`) with its connections.
+/// An address (`host:port`) and the connections to it.
 #[derive(Debug)]
 pub struct Address {
     name: String,
@@ -34,7 +34,7 @@ struct State {
     /// Idle connections, each with the time since which it is idle. The oldest comes first.
     idle: VecDeque<(Client, Instant)>,
     is_tried: bool,
-    /// Failures since the last success.
+    /// Number of failed attempts to connect since the last success.
     failures: u32,
     failure: Option<Failure>,
 }

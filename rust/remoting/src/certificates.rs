@@ -7,7 +7,7 @@ use rcgen::{
 
 pub type Date = (i32, u8, u8);
 
-/// PEM strings. Keys are PKCS#8 without a password.
+/// Certificates and keys as PEM strings. The keys are PKCS#8 without a password.
 #[derive(Debug)]
 pub struct Certificates {
     /// Certificate of the authority, which peers must trust.

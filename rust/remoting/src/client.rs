@@ -1,4 +1,4 @@
-//! A connection of a client that the calling thread reads and writes itself.
+//! A connection of a client. The thread that sends a request also reads the answer.
 //!
 //! Source: `NettyRemotingClient.invokeSync`, `invokeOneway`.
 use crate::command::ONEWAY;
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 // Bytes of request buffer that an idle connection keeps.
 const KEPT: usize = 256 << 10;
 
-/// An open connection for one caller at a time.
+/// An open connection that one caller at a time uses.
 #[derive(Debug)]
 pub struct Client {
     stream: Transport,
@@ -132,7 +132,7 @@ impl Client {
         self.write(&header, ask.body, &Patience::of(&ask))
     }
 
-    /// Returns the address as the caller gave it.
+    /// Returns the address that the caller passed to [`connect`](Self::connect).
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -191,6 +191,7 @@ impl Client {
     }
 
     fn write(&mut self, header: &Header<'_>, body: &[u8], patience: &Patience<'_>) -> Result<()> {
+        // `written` belongs to this frame only, so a failed request can be told from an unsent one
         self.out.clear();
         self.written = 0;
         self.stream.wait_at_most(patience.timeout).map_err(|error| self.io_error(&error))?;

@@ -7,7 +7,7 @@ use crate::header::Header;
 use crate::{binary_header, json_header};
 
 impl<'a> Command<'a> {
-    /// Decodes a frame's header.
+    /// Decodes the header of a frame. The body stays as it is.
     ///
     /// # Errors
     /// [`crate::Error::Malformed`] for an invalid header, [`crate::Error::TooLarge`].

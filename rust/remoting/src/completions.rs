@@ -13,12 +13,12 @@ use tokio::sync::Notify;
 /// The result of a request.
 #[derive(Debug)]
 pub struct Completion {
-    /// The caller's number for the request.
+    /// Number that the caller has chosen to identify the request.
     pub token: u64,
     pub outcome: Result<OwnedCommand>,
 }
 
-/// Results of requests in order of arrival, shared by all connections of a client.
+/// Results of requests, in the order of their arrival. All connections of a client share them.
 ///
 /// A request is in flight from [`reserve`](Self::reserve) until its result is taken.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl Completions {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Returns whether any request has no result yet.
+    /// Returns whether any request is without a result.
     pub(crate) fn is_waiting(&self) -> bool {
         self.unanswered.load(Ordering::Relaxed) > 0
     }

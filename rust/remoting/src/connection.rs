@@ -113,7 +113,7 @@ impl Connection {
         Self { kept, ..self }
     }
 
-    /// Returns a number that is unique in this process.
+    /// Returns the number of the connection, which is unique in this process.
     pub fn id(&self) -> u64 {
         self.id
     }
@@ -346,7 +346,7 @@ impl Connection {
     }
 }
 
-/// Sends the answer to one request.
+/// An answer that is still to be sent, with the connection and the number of its request.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub connection: Arc<Connection>,

@@ -40,18 +40,18 @@ const LAST_WORDS: Duration = Duration::from_secs(3);
 /// Limits and timeouts of a client's connections.
 #[derive(Clone, Debug)]
 pub struct ConnectionsOptions {
-    /// `None` for connections without TLS.
+    /// TLS of the connections; `None` for connections without TLS.
     pub tls: Option<ClientTls>,
     pub limits: Limits,
-    /// Time to connect, including the TLS handshake.
+    /// Maximum time to connect, including the TLS handshake.
     pub connect_timeout: Duration,
     /// Maximum bytes of queued output per connection. Asynchronous and oneway requests may use only half of this.
     pub max_outgoing: usize,
-    /// Time without traffic after which a shared connection is closed.
+    /// Maximum time without traffic. After this time a shared connection is closed.
     pub max_idle: Duration,
-    /// Maximum time from the first to the last byte of a frame.
+    /// Maximum time from the first byte of a frame to its last byte.
     pub max_frame_time: Duration,
-    /// Maximum time of a write.
+    /// Maximum duration of a write.
     pub max_write_time: Duration,
 }
 
@@ -152,7 +152,7 @@ impl Connections {
         Ok((client, received))
     }
 
-    /// Gives back a connection of [`request_with`](Self::request_with).
+    /// Returns a connection that [`request_with`](Self::request_with) has lent to the caller.
     ///
     /// # Errors
     /// [`Error::Forked`].

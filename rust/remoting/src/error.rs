@@ -6,7 +6,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Bytes that violate the protocol.
+    /// Received bytes violate the protocol.
     #[error("malformed {what}: expected {expected}, got {got}")]
     Malformed { what: &'static str, expected: String, got: String },
     /// A length or number exceeds its limit.
@@ -30,7 +30,7 @@ pub enum Error {
     /// The TLS handshake failed.
     #[error("TLS with <{address}> failed: {reason}")]
     Tls { address: String, reason: String },
-    /// A connection ended before oneway requests were written.
+    /// A connection ended before all oneway requests were written.
     #[error("up to {count} one-way requests to <{address}> are lost: the connection ended before they were written")]
     OnewayLost { address: String, count: u64 },
     /// The connection was used in a forked process that did not open it.

@@ -47,7 +47,7 @@ pub enum NoJson {
     /// There is a syntax error at a character.
     #[error("no json at character {at}: expected {expected}, got {got}")]
     At {
-        /// Index of the character, from 0.
+        /// Index of the character in the document, from 0.
         at: usize,
         expected: Cow<'static, str>,
         got: String,
@@ -83,6 +83,7 @@ impl Json {
     /// object.
     pub fn member(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else { return None };
+        // searched from the end, because the last member with a repeated key counts
         let is_named = |(key, _): &&(Key, Self)| matches!(key, Key::Text(key) if key == name);
         members.iter().rev().find(is_named).map(|(_, value)| value).filter(|value| **value != Self::Null)
     }
@@ -110,7 +111,7 @@ impl Json {
 /// The state of parsing a document.
 struct Parser<'a> {
     text: &'a str,
-    /// Position of the next byte.
+    /// Index of the next byte.
     at: usize,
 }
 
@@ -171,6 +172,7 @@ impl Parser<'_> {
             let queue = queue(self.value(depth)?);
             return queue.ok_or_else(|| self.error_at(start, "a queue as key"));
         }
+        // bare words are JavaScript identifiers, which fastjson accepts as keys
         let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$');
         let word = rest.iter().take_while(|byte| is_word(byte)).count();
         if word > 0 && !rest[0].is_ascii_digit() {
@@ -222,6 +224,7 @@ impl Parser<'_> {
         let (end, is_whole) = number_end(rest.as_bytes()).ok_or_else(|| self.error("a value"))?;
         let digits = &rest[..end];
         let value = if !is_whole {
+            // a huge exponent gives infinity, which JSON cannot express
             let fraction = digits.parse().ok().filter(|number: &f64| number.is_finite());
             Json::Fraction(fraction.ok_or_else(|| self.error("a number that a double holds"))?)
         } else {
@@ -261,6 +264,7 @@ impl Parser<'_> {
 
 /// Converts a string to a key. As in RocketMQ, a string that contains a `MessageQueue` becomes a queue.
 fn key_of_text(text: String) -> Key {
+    // the check of the first character avoids parsing every key
     let parsed = text.starts_with('{').then(|| Parser { text: &text, at: 0 }.document().ok().and_then(queue));
     parsed.flatten().unwrap_or(Key::Text(text))
 }
@@ -281,6 +285,7 @@ fn queue(value: Json) -> Option<Key> {
 fn escape(rest: &[u8], quote: u8) -> Option<(char, usize)> {
     let character = match rest.first()? {
         b'"' => '"',
+        // valid in single quotes only
         b'\'' if quote == b'\'' => '\'',
         b'\\' => '\\',
         b'/' => '/',
@@ -305,6 +310,7 @@ fn unicode(rest: &[u8]) -> Option<(char, usize)> {
     let second = if rest.get(5..7) == Some(b"\\u") { unit(7) } else { None };
     let pair = second.and_then(|second| char::decode_utf16([first, second]).next()?.ok());
     match pair.filter(|pair| pair.len_utf16() == 2) {
+        // 11 bytes: `uXXXX`, a backslash, and `uXXXX` again
         Some(character) => Some((character, 11)),
         None => Some((char::from_u32(first.into()).unwrap_or(char::REPLACEMENT_CHARACTER), 5)),
     }
@@ -328,6 +334,7 @@ fn number_end(rest: &[u8]) -> Option<(usize, bool)> {
         let exponent = digits((end + 1 + sign).min(rest.len()));
         end += if exponent == 0 { 0 } else { 1 + sign + exponent };
     }
+    // a second point, as in `1.2.3`, is an error
     (rest.get(end) != Some(&b'.')).then_some((end, end == whole))
 }
 

@@ -10,7 +10,7 @@
 //! Source: `NettyDecoder`, `RemotingCommand.decode`.
 use crate::error::{Error, Result};
 
-/// Limits for frames of a peer.
+/// Limits for the frames that a peer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum bytes of a frame, including its length field. RocketMQ's name for it is

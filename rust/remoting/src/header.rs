@@ -16,7 +16,6 @@ pub enum Value<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Header<'a> {
-    /// The request code, or the response code.
     pub code: i32,
     /// Number of the request. The response to it has the same number.
     pub opaque: i32,

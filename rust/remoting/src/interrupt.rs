@@ -4,7 +4,7 @@ use crate::header::Value;
 use std::fmt;
 use std::time::Duration;
 
-/// Time between two checks of an interrupt.
+/// Time between two calls of an interrupt during a wait.
 pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
 /// A callback that is called every [`SLICE`] during a wait. Its error ends the wait.

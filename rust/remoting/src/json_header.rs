@@ -96,6 +96,7 @@ impl<'de> Visitor<'de> for HeaderVisitor {
                 "language" => command.language = language(&map.next_value::<Text<'_>>()?),
                 "remark" => command.remark = map.next_value::<Text<'_>>()?.0,
                 "extFields" => command.fields = map.next_value::<Fields<'_>>()?.0,
+                // later versions of RocketMQ may add members
                 _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }

@@ -17,6 +17,7 @@ pub fn write_text(text: &str, out: &mut Vec<u8>) {
     let (bytes, mut from) = (text.as_bytes(), 0);
     out.push(b'"');
     for (at, &byte) in bytes.iter().enumerate() {
+        // copies whole runs of bytes that need no escape
         if byte < b' ' || byte == b'"' || byte == b'\\' {
             out.extend_from_slice(&bytes[from..at]);
             write_escape(byte, out);
@@ -75,7 +76,7 @@ pub fn with_digits(number: i64, take: impl FnOnce(&str)) {
     take(std::str::from_utf8(&digits[at..]).unwrap_or_default());
 }
 
-/// A JSON string. Other values are returned as their JSON source, null as `None`.
+/// A JSON string. Any other value is read as its JSON source, and null as `None`.
 pub struct Text<'a>(pub Option<Cow<'a, str>>);
 
 impl<'de> Deserialize<'de> for Text<'de> {
@@ -151,6 +152,7 @@ impl Number {
 impl<'de> Deserialize<'de> for Number {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
         let Text(text) = Text::deserialize(deserializer)?;
+        // a number that is null counts as 0
         let text = text.unwrap_or(Cow::Borrowed("0"));
         let number = text.parse::<i64>().ok().filter(|number| i32::try_from(*number).is_ok());
         number.map(Self).ok_or_else(|| {

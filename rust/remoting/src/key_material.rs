@@ -58,6 +58,7 @@ impl Source {
         match &self.content {
             Some(Ok(bytes)) => Ok(bytes),
             Some(Err(error)) => Err(self.file_error(what, "a file that can be read", error)),
+            // no file is configured, and the PEM parser finds nothing in an empty slice
             None => Ok(&[]),
         }
     }
@@ -75,6 +76,7 @@ pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> 
     let expected = "a certificate that is valid now";
     match validity {
         None => Err(source.file_error("certificate", "an X.509 certificate", "something else")),
+        // checked here, because otherwise only the peers would fail, with a vague alert
         Some((_, end)) if end.seconds < now => {
             Err(source.file_error("certificate", expected, format!("one that expired at {end}")))
         }
@@ -96,7 +98,7 @@ pub fn key_of(source: &Source) -> Result<PrivateKeyDer<'static>> {
     PrivateKeyDer::from_pem_slice(bytes).map_err(|error| source.file_error("key", "a PEM key", error))
 }
 
-/// Parses the authorities of a file.
+/// Parses the certificates of authorities in a file.
 pub fn roots_of(source: &Source) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in pem_certificates(source, "trust")? {

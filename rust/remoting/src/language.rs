@@ -8,14 +8,14 @@ const NAMES: [&str; 14] = [
     "NODE_JS",
 ];
 
-/// A programming language, or [`UNKNOWN`](Self::UNKNOWN).
+/// A programming language. [`UNKNOWN`](Self::UNKNOWN) stands for all languages that this side does not know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Language(u8);
 
 impl Language {
     /// Java, the default for a header without a language.
     pub const JAVA: Self = Self(0);
-    /// A language that this side does not know.
+    /// Any language that this side does not know.
     pub const UNKNOWN: Self = Self(u8::MAX);
 
     pub fn of_code(code: i64) -> Self {

@@ -12,7 +12,7 @@ pub enum Event {
     Request(Box<OwnedCommand>, Answer),
     /// A connection has ended. Holds the reason, unless the connection was closed regularly.
     Closed(Arc<Connection>, Option<String>),
-    /// A warning that concerns no single connection.
+    /// A warning that is not about a single connection.
     Warning(String),
 }
 
@@ -161,7 +161,7 @@ impl Mailbox {
         self.arrived.notify_one();
     }
 
-    /// Adds the end of a connection.
+    /// Adds the event that a connection has ended.
     pub fn connection_closed(&self, connection: &Arc<Connection>, reason: Option<&Error>) {
         // without a limit, as the end of a connection must never be lost
         let event = Event::Closed(connection.clone(), reason.map(ToString::to_string));

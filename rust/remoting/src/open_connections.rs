@@ -1,4 +1,4 @@
-//! Open connections of a server, from accept to close.
+//! The open connections of a server. A connection is listed from its accept to its close.
 use crate::connection::Connection;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

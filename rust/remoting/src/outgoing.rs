@@ -37,7 +37,7 @@ pub trait Body: fmt::Debug + Send + Sync {
 #[derive(Debug, Default)]
 pub struct Outgoing {
     frames: Vec<u8>,
-    /// Bodies, each with its position in `frames`.
+    /// Bodies, each with the position in `frames` at which it is written.
     bodies: Vec<(usize, Box<dyn Body>)>,
 }
 

@@ -31,7 +31,7 @@ enum Waiter {
 #[derive(Debug)]
 pub struct Ticket {
     pub completions: Arc<Completions>,
-    /// The caller's number for the request.
+    /// Number that the caller has chosen to identify the request.
     pub token: u64,
     /// Time at which the request was sent.
     pub asked_at: Instant,

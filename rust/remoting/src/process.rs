@@ -1,4 +1,4 @@
-//! The id of this process, cached to save a system call per request.
+//! Returns the id of this process. It is cached, which saves a system call per request.
 use std::sync::atomic::{AtomicU32, Ordering};
 
 static ID: AtomicU32 = AtomicU32::new(0);

@@ -12,15 +12,15 @@ pub struct ServerOptions {
     pub max_outgoing: usize,
     /// Maximum time without traffic. After this time a connection is closed.
     pub max_idle: Duration,
-    /// Maximum time from the first to the last byte of a frame.
+    /// Maximum time from the first byte of a frame to its last byte.
     pub max_frame_time: Duration,
-    /// Maximum time of a write.
+    /// Maximum duration of a write.
     pub max_write_time: Duration,
-    /// Maximum time of a TLS handshake.
+    /// Maximum duration of a TLS handshake.
     pub max_handshake_time: Duration,
     /// Interval at which the TLS files are checked for changes, as in `FileWatchService.WATCH_INTERVAL`.
     pub reload_interval: Duration,
-    /// `None` for a server without TLS.
+    /// TLS of the server; `None` for a server without TLS.
     pub tls: Option<ServerTls>,
 }
 

@@ -44,7 +44,7 @@ struct Session<'a, S> {
     handler: &'a dyn Handler,
     inbox: Vec<u8>,
     out: Outgoing,
-    /// Whether the inbox may hold complete frames.
+    /// Whether the inbox may contain complete frames that are not handled yet.
     is_behind: bool,
     /// Whether the handler has accepted the body of the first frame in the inbox.
     is_admitted: bool,
@@ -97,7 +97,7 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
-    /// Reads once and handles the complete frames. Returns the bytes read.
+    /// Reads once and handles the complete frames. Returns the number of bytes read.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize>> {
         READ.with_borrow_mut(|scratch| {
             let mut buffer = ReadBuf::new(scratch);

@@ -25,7 +25,7 @@ pub enum TlsMode {
     Enforcing,
 }
 
-/// Rule for certificates of clients.
+/// Tells whether a server asks clients for a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
     /// The server does not ask clients for a certificate.
@@ -39,7 +39,7 @@ pub enum ClientAuth {
 /// Tells which certificates of peers are accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// Certificates signed by an authority in this PEM file.
+    /// Certificates that were signed by an authority in this PEM file.
     File(PathBuf),
     /// Any certificate. Protects against eavesdropping, but not against a man in the middle.
     Anybody,
@@ -112,6 +112,7 @@ impl ServerTls {
         }
         let roots = Arc::new(roots_of(&material.trust)?);
         let builder = WebPkiClientVerifier::builder_with_provider(roots, PROVIDER.clone());
+        // without a certificate the client is accepted; a certificate that it does show must be valid
         let builder = if is_mandatory { builder } else { builder.allow_unauthenticated() };
         let built = builder.build();
         built.map(|verifier| verifier as _).map_err(|error| material.trust.file_error("trust", AUTHORITIES, error))
@@ -131,6 +132,7 @@ impl ClientTls {
         let material = KeyMaterial::read(self.key_pair.as_ref(), trusted);
         let builder = ClientConfig::builder_with_provider(PROVIDER.clone());
         let builder = builder.with_safe_default_protocol_versions().map_err(|e| unusable(&e))?;
+        // `dangerous` is rustls's name for any verifier of one's own, even one that trusts only a file
         let builder = builder.dangerous().with_custom_certificate_verifier(self.server_verifier(&material)?);
         if self.key_pair.is_none() {
             return Ok(builder.with_no_client_auth().into());
@@ -157,6 +159,7 @@ fn own(material: &KeyMaterial) -> Result<(Vec<CertificateDer<'static>>, PrivateK
 
 /// Creates a self-signed certificate for localhost, like netty's `SelfSignedCertificate`.
 fn self_signed() -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>)> {
+    // no client can verify this certificate, so these names only serve local tests
     let names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
     let certificate = rcgen::generate_simple_self_signed(names).map_err(|e| unusable(&e))?;
     let key = PrivatePkcs8KeyDer::from(certificate.signing_key.serialize_der());

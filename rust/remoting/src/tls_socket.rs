@@ -53,6 +53,7 @@ impl TlsSocket {
         let connection =
             ServerConnection::new(tls.config(&tls.material())?).map_err(|error| tls_error(&peer, error))?;
         let first = first_byte(&socket, max_time).map_err(|error| tls_error(&peer, reason_of(&error)))?;
+        // a client without TLS gets a clear error in place of a failed handshake
         if first.is_some_and(|byte| byte != HANDSHAKE) {
             return Err(plain(&peer));
         }
@@ -133,6 +134,7 @@ impl TlsSocket {
         for mut left in parts.iter().copied() {
             while !left.is_empty() {
                 left = &left[self.seal(left, &mut sealed)?..];
+                // sends early, so that a large body needs no buffer of its size
                 if sealed.len() >= SEALED_LEN {
                     self.send(&mut sealed)?;
                 }
@@ -186,6 +188,7 @@ impl Patient<'_> {
 
 impl Read for Patient<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        // the timeout shrinks from call to call, so single bytes cannot prolong the handshake
         self.socket.set_read_timeout(self.remaining()?)?;
         self.socket.read(into)
     }

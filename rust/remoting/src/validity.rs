@@ -55,7 +55,7 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// Parses `YYMMDDHHMMSSZ`, or the form with four digits of the year.
+/// Parses a time of the form `YYMMDDHHMMSSZ`, or of the form with four digits for the year.
 fn moment(tag: u8, text: &[u8]) -> Option<Moment> {
     let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
     let full = match tag {

@@ -55,6 +55,7 @@ impl ServerCertVerifier for AnyServer {
 }
 
 impl ClientCertVerifier for AnyClient {
+    // without hints a client shows any certificate that it has
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

@@ -1,4 +1,4 @@
-//! The reading side of an HA connection: frames become a contiguous stream of log bytes.
+//! The reading side of an HA connection. It turns frames into a stream of log bytes without gaps.
 //!
 //! Source: `HAClient.connectMaster`, `HAClient.processReadEvent`, `HAClient.dispatchReadRequest`.
 use crate::end::End;

@@ -44,7 +44,7 @@ pub enum End {
     /// The copy differs from the log.
     #[error("the log differs from the copy at {at}")]
     Diverged {
-        /// Position of the first different byte.
+        /// Position of the first byte that differs.
         at: u64,
     },
     /// The log contains an invalid record.

@@ -42,15 +42,15 @@ pub struct Follow {
     pub tls: Option<ClientTls>,
     /// First position to read. This is the end of the copy, or an earlier record, to compare the copy with the log.
     pub from: u64,
-    /// Maximum bytes of a record.
+    /// Maximum size of a record in bytes.
     pub max_record: usize,
-    /// Rate limit for old parts; `None` for no limit.
+    /// Limits the rate of reading old parts of the log; `None` for no limit.
     pub cold: Option<ColdRead>,
     /// Whether the follower builds consume queues and index.
     pub lists: bool,
     /// Whether the follower is a slave. A slave reports its position, so that sends may wait for it.
     pub counts: bool,
-    /// Topics to copy; empty for the whole log. A copy of topics has a [mark](crate::mark).
+    /// Topics to copy; empty to copy the whole log. A copy of topics has a [mark](crate::mark).
     pub topics: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ struct Ending {
     running: usize,
 }
 
-/// A running copy of a master's log.
+/// A copy of a master's log that follows its master in background threads.
 #[derive(Debug)]
 pub struct Follower {
     shared: Arc<Shared>,

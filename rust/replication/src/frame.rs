@@ -3,11 +3,11 @@
 //! Source: `HAConnection.ReadSocketService`, `HAConnection.WriteSocketService`, `HAClient.dispatchReadRequest`.
 use crate::end::End;
 
-/// Bytes of a report.
+/// Length of a report in bytes.
 pub const REPORT_LEN: usize = 8;
-/// Bytes of a frame's header.
+/// Length of a frame's header in bytes.
 pub const HEADER_LEN: usize = 12;
-/// Maximum log bytes of a frame. RocketMQ's slaves use a buffer of this size and hang on a larger frame.
+/// Maximum bytes of the log in a frame. RocketMQ's slaves use a buffer of this size, and hang if a frame is larger.
 pub const MAX_FRAME: usize = 4 << 20;
 /// Position that a follower reports if it is not a replica. The position is too low for any send to wait for it, and
 /// further behind than `haSlaveFallbehindMax` allows.

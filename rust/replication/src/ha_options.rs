@@ -12,7 +12,7 @@ pub struct HaOptions {
     /// TLS of the port. With TLS, plain connections are refused, also those of RocketMQ's slaves, which do not
     /// support TLS.
     pub tls: Option<ServerTls>,
-    /// Maximum log bytes per frame.
+    /// Maximum bytes of the log in a frame.
     pub max_frame: usize,
     /// Time without a frame after which the master sends a keep-alive.
     pub heartbeat: Duration,

@@ -1,4 +1,4 @@
-//! The master's side: listens at the HA port and sends the log to slaves.
+//! The master's side of replication. Listens at the HA port and sends the log to slaves.
 //!
 //! The protocol has no authentication and sends the whole log. So only listed addresses may connect, by default only
 //! this machine.

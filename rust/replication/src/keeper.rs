@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Interval of reports. A master closes a connection after 20 seconds without a report.
+/// Interval of reports, in which a master counts a connection as alive. It closes a connection after 20 seconds
+/// without a report.
 pub const REPORT_EVERY: Duration = Duration::from_secs(5);
 // Maximum time of a write, during which nothing is read: the master keeps old files that it must still send.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -40,7 +41,7 @@ impl Default for Keeper {
 #[derive(Debug, Default)]
 struct State {
     has_read: bool,
-    /// Start of the current write of the copy.
+    /// Time at which the current write to the copy began.
     writing_since: Option<Instant>,
     is_over: bool,
 }
@@ -59,7 +60,7 @@ impl Keeper {
         self.state().writing_since = is_begun.then(Instant::now);
     }
 
-    /// Called when the connection ended.
+    /// Ends the keeper. Called when the connection has ended.
     pub fn end(&self) {
         self.state().is_over = true;
         self.changed.notify_all();
@@ -85,7 +86,7 @@ impl Keeper {
         wire.as_ref().map_or(Ok(()), |wire| wire.write_all(&report(position), &[]).map_err(End::Closed))
     }
 
-    /// Sends reports and checks the timeout until [`end`](Self::end).
+    /// Sends reports and checks how long the current write takes, until [`end`](Self::end).
     ///
     /// # Errors
     /// [`End::Stalled`], [`End::Closed`].

@@ -71,6 +71,7 @@ impl Listing {
     /// # Errors
     /// [`End::Stopped`] if the listing thread has ended. That thread reports the reason.
     pub fn put(&self, block: RecordBlock) -> Result<(), End> {
+        // a failed thread empties the queue no more, so the wait must end
         let is_full = |state: &mut State| state.waiting.len() >= MOST && !state.has_failed;
         let mut state = self.changed.wait_while(self.state(), is_full).unwrap_or_else(PoisonError::into_inner);
         if state.has_failed {
@@ -92,12 +93,14 @@ impl Listing {
     /// # Errors
     /// [`End::Store`].
     pub fn run(&self, copy: &Appender) -> Result<(), End> {
+        // dropped at every end of this function, so `put` never waits for a thread that has ended
         let _failing = Failing(self);
         let (mut dispatch, levels) = (Dispatch::default(), copy.delay_levels());
         let mut listed = None;
         while let Some(block) = self.take(listed) {
             dispatch.read(Block { bytes: &block.bytes, records: &block.records }, &levels);
             copy.list(&mut dispatch).map_err(End::Store)?;
+            // stored after the records are listed, so that a reader of this position finds them
             self.listed_to.store(block.end, Ordering::Release);
             listed = Some(block);
         }

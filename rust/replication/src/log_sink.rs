@@ -2,9 +2,9 @@
 use crate::end::End;
 use crate::listing::Listing;
 
-/// Receives the bytes of a log in order.
+/// Receives the bytes of a log, in order.
 pub trait LogSink: Send {
-    /// Returns the buffer for the next bytes.
+    /// Returns the buffer into which the caller must write the next bytes.
     fn room(&mut self) -> &mut [u8];
 
     /// Takes the next `count` bytes of the log, which the caller has written to `room`. Passes appended records to
@@ -16,7 +16,7 @@ pub trait LogSink: Send {
 
     fn progress(&self) -> CopyProgress;
 
-    /// Called after the last bytes of a connection.
+    /// Called when a connection has ended, after its last bytes were taken.
     ///
     /// # Errors
     /// [`End::Store`].

@@ -36,7 +36,7 @@ impl Mark {
         Self { position, copy_end, compare_from: position, crc: 0 }
     }
 
-    /// Loads the mark of the copy below `root`, if there is one.
+    /// Loads the mark of the copy in `root`. Returns `None` if there is no mark.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an invalid file, [`Error::Io`].
@@ -59,6 +59,7 @@ impl Mark {
             compare_from: number("compareFrom")?,
             crc: number("crc").and_then(|crc| crc.try_into().ok())?,
         };
+        // the range of the CRC must not be negative in an edited file
         Some(mark).filter(|mark| mark.compare_from <= mark.position)
     }
 
@@ -106,6 +107,7 @@ impl MarkKeeper {
             self.due = Instant::now() + self.every;
         }
         match self.waiting {
+            // does not wait for the flush, since the thread must go on reading
             Some(mark) if self.copy.flushed_offset() >= mark.copy_end => self.save(mark),
             _ => Ok(()),
         }
@@ -119,6 +121,7 @@ impl MarkKeeper {
         if mark == self.saved {
             return Ok(());
         }
+        // the copy must be on the disk before the mark says that it is complete
         self.copy.wait_flushed(mark.copy_end, None)?;
         self.save(mark)
     }

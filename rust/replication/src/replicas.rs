@@ -19,7 +19,7 @@ struct Table {
     is_closed: bool,
 }
 
-/// Result of a wait for a replica.
+/// The result of a wait for a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicaWait {
     Yes,

@@ -18,7 +18,7 @@ const REPORTS_LEN: usize = 4096;
 // Value of `asked` before the first request.
 const NOTHING: u64 = u64::MAX;
 
-/// Reason for the end of a connection, for the log.
+/// The reason why a connection ended, for the log.
 type Reason = String;
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub struct Slave {
     appender: Arc<Appender>,
     live: Live,
     replicas: Arc<Replicas>,
-    /// Number of the connection.
+    /// Number that identifies the connection.
     number: u64,
     /// Position from which on the slave has requested the log.
     asked: AtomicU64,

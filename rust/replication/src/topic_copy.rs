@@ -70,6 +70,7 @@ impl TopicCopy {
             len: 0,
             records: Vec::new(),
             place: mark.copy_end,
+            // without bytes before the mark there is nothing to compare
             is_proven: from == mark.position,
             known_end,
             last_store_ms: 0,
@@ -91,7 +92,7 @@ impl TopicCopy {
         Mark { position: self.start, copy_end: self.place, compare_from, crc }
     }
 
-    /// Checks the CRC of the bytes before the mark, and drops them.
+    /// Checks the CRC of the received bytes before the mark, then drops these bytes.
     fn prove(&mut self) -> Result<(), End> {
         let overlap = (self.begun_at.position - self.start).min(self.len as u64) as usize;
         self.trail.add(&self.buffer[..overlap]);
@@ -134,6 +135,7 @@ impl TopicCopy {
             let room = self.log.room();
             let count = room.len().min(filtered.len());
             room[..count].copy_from_slice(&filtered[..count]);
+            // `log` reports positions of the copy, but users know positions of the master's log
             self.log.take(count, listing).map_err(|end| self.in_masters_terms(end))?;
             filtered = &filtered[count..];
         }
@@ -198,7 +200,7 @@ impl LogSink for TopicCopy {
     }
 }
 
-/// Returns the mark at which a copy continues, and the end of its last record.
+/// Returns the mark from which the copy continues, and the end of the copy's last record.
 fn start_of(copy: &Appender, root: &Path, from: u64) -> Result<(Mark, u64), Error> {
     let mark = Mark::load(root)?.ok_or_else(|| Error::invalid("root", "a copy of some topics", root.display()))?;
     if !(mark.compare_from..=mark.position).contains(&from) {

@@ -2,7 +2,7 @@
 //! differently.
 use crc32fast::Hasher;
 
-/// Minimum bytes that the CRC covers.
+/// Minimum number of bytes that the CRC covers.
 pub const REACH: u64 = 64 << 10;
 
 /// Two ranges that end at the log's end, with their CRCs. Once the shorter range is long enough, it replaces the

@@ -11,7 +11,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// An open connection. One thread may read while another writes.
 #[derive(Debug)]
 pub enum Wire {
-    /// Without TLS, as RocketMQ's HA protocol.
+    /// A connection without TLS, as in RocketMQ's HA protocol.
     Plain(TcpStream),
     Tls(Box<TlsSocket>),
 }
@@ -43,6 +43,7 @@ impl Wire {
     /// Errors of the operating system.
     pub fn set(&self, read: Duration, write: Duration) -> io::Result<()> {
         let socket = self.socket();
+        // a report of 8 bytes must not wait for more bytes to send
         socket.set_nodelay(true)?;
         socket.set_read_timeout(Some(read))?;
         socket.set_write_timeout(Some(write))
@@ -59,7 +60,7 @@ impl Wire {
         let _ = self.socket().shutdown(Shutdown::Both);
     }
 
-    /// Reads available bytes; returns 0 at the end.
+    /// Reads available bytes. Returns 0 at the end of the connection.
     ///
     /// # Errors
     /// Errors of the operating system; [`ErrorKind::InvalidData`] for bytes that do not decrypt.
@@ -67,7 +68,7 @@ impl Wire {
         self.read_vectored(&mut [IoSliceMut::new(into)])
     }
 
-    /// Reads available bytes into the slices in order; returns 0 at the end.
+    /// Reads available bytes into the slices, in order. Returns 0 at the end of the connection.
     ///
     /// # Errors
     /// Fails like [`read`](Self::read).
@@ -100,6 +101,7 @@ impl Wire {
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut failure = io::Error::from(ErrorKind::AddrNotAvailable);
     for address in address.to_socket_addrs()? {
+        // a host name may have several addresses, of which some may be unreachable
         match TcpStream::connect_timeout(&address, CONNECT_TIMEOUT) {
             Ok(socket) => return Ok(socket),
             Err(error) => failure = error,

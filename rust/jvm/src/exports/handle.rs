@@ -1,5 +1,5 @@
 #![allow(unsafe_code, reason = "values that Java holds for us, each as one number")]
-//! A pointer to a Rust value that Java holds as a number.
+//! A pointer to a Rust value. Java holds the pointer as a number.
 use jni::sys::jlong;
 use std::marker::PhantomData;
 
@@ -25,7 +25,7 @@ impl<T> Handle<T> {
         unsafe { &mut *(self.address as *mut T) }
     }
 
-    /// Takes the value back. Called when Java closes the handle.
+    /// Returns the value to Rust. Called when Java closes the handle.
     pub fn into_inner(self) -> T {
         // SAFETY: as in `get`; Java closes a handle only once.
         *unsafe { Box::from_raw(self.address as *mut T) }

@@ -45,7 +45,7 @@ exports! {
         Ok(java::string_pairs(env, resolved)?)
     }
 
-    /// Returns for each filter whether the read applies it.
+    /// Returns, for each filter, whether the read applies it exactly, so that Spark need not.
     fn push(env, options => Texts<'a>, filters => TextLists<'a>) -> JBooleanArray<'a> {
         // without columns, since Spark has not chosen them yet
         let mut read = Read::of(&java::pairs(env, &options)?, &[], &[])?;
@@ -73,7 +73,7 @@ exports! {
         Ok(env.new_string(read.to_string())?)
     }
 
-    /// Returns the serialized pieces that `open` takes.
+    /// Plans the read. Returns its pieces in the serialized form that `open` takes.
     fn plan(
         env, options => Texts<'a>, columns => Texts<'a>, filters => TextLists<'a>, cores => jint
     ) -> JObjectArray<'a, JByteArray<'a>> {
@@ -114,7 +114,7 @@ exports! {
         Ok(rows.count as jint)
     }
 
-    /// Returns rows, bytes, pulls and milliseconds of waiting so far.
+    /// Returns numbers since the task was opened: rows, bytes, pulls, and milliseconds of waiting.
     fn counts(env, mut task => Handle<Box<dyn Task>>) -> JLongArray<'a> {
         let counts = task.get().counts();
         let waited = counts.waited.as_millis() as u64;

@@ -26,8 +26,8 @@ exports! {
         Ok(array)
     }
 
-    /// Checks that messages of the option `topic` can be sent. `month` is the start of this month and of the next, in
-    /// milliseconds.
+    /// Checks that messages can be sent to the topic in the options. `month` holds the starts of this month and of
+    /// the next month, in milliseconds.
     fn check(env, options => Texts<'a>, fields => Texts<'a>, month => JLongArray<'a>) {
         let (mut options, columns) = sink(env, &options, &fields)?;
         options.cluster.interrupt = Arc::new(java::check_interrupt);

@@ -36,7 +36,7 @@ exports! {
         ask_stream(env, stream, |stream| stream.aim())
     }
 
-    /// Returns the end offsets of the batch that begins at `start`.
+    /// Returns the latest end offsets for the batch that begins at `start`.
     fn stream_latest(
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, is_limited => jboolean
     ) -> JString<'a> {
@@ -77,7 +77,7 @@ exports! {
         Ok(java::byte_arrays(env, &pieces)?)
     }
 
-    /// Merges the offsets that tasks report into the offsets of all queues.
+    /// Merges the offsets that tasks have reported. Returns the offsets of all queues.
     fn stream_merged(env, stream => Handle<Box<dyn Stream>>, offsets => Texts<'a>) -> JString<'a> {
         let offsets = java::words(env, &offsets)?;
         let merged = ask_stream(env, stream, |stream| stream.merge(&offsets))?;

@@ -5,7 +5,7 @@ use super::vector::Vector;
 use rmqfast_store::format::message::Message;
 use rmqfast_store::scan::columns::Chunk;
 
-/// A column with the number that `get` returns for each message.
+/// A column of numbers. `get` returns the number of each message.
 pub(super) struct Numbers<T, F> {
     values: Vec<T>,
     get: F,
@@ -17,7 +17,7 @@ impl<T, F: Fn(Message<'_>) -> T> Numbers<T, F> {
     }
 }
 
-/// Converts a number to a word of Spark's row format.
+/// A number that can be converted to a word of Spark's row format.
 pub(super) trait Word: Copy {
     fn word(self) -> i64;
 }

@@ -1,4 +1,4 @@
-//! Text columns: topics and hosts, ids, tags and keys, and constants.
+//! Columns of strings: topics and hosts, ids, tags and keys, and constants.
 use super::memory::Memory;
 use super::unsafe_rows::{UnsafeRows, measure};
 use super::vector::Vector;
@@ -20,7 +20,7 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    /// Creates the column: `get` reads the stored bytes of a message, and `write` formats them as text.
+    /// Creates the column. `get` finds the stored bytes of a message, and `write` formats them as a string.
     pub(super) fn new(get: Part, write: fn(&[u8], &mut Vec<u8>)) -> Self {
         Self { views: Views::default(), stored: Vec::new(), run: None, get, write }
     }

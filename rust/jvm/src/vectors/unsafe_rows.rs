@@ -100,6 +100,7 @@ impl UnsafeRows {
         for ((row, end), pairs) in self.starts.iter().zip(&mut self.ends).zip(pairs) {
             let map = *end;
             let between = put_array(&mut self.bytes, map + WORD, names, pairs.clone(), memory);
+            // a map begins with the length of its array of names
             put_word(&mut self.bytes, map, (between - map - WORD) as i64);
             *end = put_array(&mut self.bytes, between, values, pairs, memory);
             put_word(&mut self.bytes, row + at, place(map - row, *end - map));
@@ -142,6 +143,7 @@ fn place(offset: usize, length: usize) -> i64 {
 }
 
 fn put_word(bytes: &mut [u8], at: usize, word: i64) {
+    // in the byte order of the machine, as Spark reads rows with `Unsafe`
     bytes[at..at + WORD].copy_from_slice(&word.to_ne_bytes());
 }
 

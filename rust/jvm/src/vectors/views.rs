@@ -90,6 +90,7 @@ impl Views {
         if !self.side.is_empty() {
             let side = self.side.as_ptr() as i64;
             for address in self.addresses.iter_mut().filter(|address| **address < 0) {
+                // undoes `side_view`: position p was stored as -1 - p
                 *address = side + (-1 - *address);
             }
         }
@@ -103,7 +104,7 @@ impl Views {
         Some(within(&self.side, address, length).unwrap_or_else(|| memory.bytes(address, length)))
     }
 
-    /// Returns the bytes of a value; 0 for null.
+    /// Returns the length of a value in bytes; 0 for null.
     pub(super) fn size(&self, index: usize) -> usize {
         self.lengths[index].max(0) as usize
     }

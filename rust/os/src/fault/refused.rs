@@ -1,4 +1,5 @@
-//! Windows refuses to shorten a mapped local file (`ERROR_USER_MAPPED_FILE`), so there are no faults to catch.
+//! Replaces the signal handler on Windows, where no faults can occur. Windows refuses to shorten a mapped local file
+//! (`ERROR_USER_MAPPED_FILE`).
 use std::io;
 
 /// Guards a map until it is dropped.
@@ -14,13 +15,13 @@ impl Guard {
         Ok(Self(()))
     }
 
-    /// Returns whether pages were lost.
+    /// Returns whether an access has hit a page that no longer exists.
     #[inline]
     pub fn is_lost(&self) -> bool {
         false
     }
 
-    /// Returns the position of the first lost byte that was accessed, or `usize::MAX` if no byte was lost.
+    /// Returns the position of the first missing byte that an access has hit, or `usize::MAX`.
     #[inline]
     pub fn lost_from(&self) -> usize {
         usize::MAX

@@ -77,13 +77,13 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Returns whether pages were lost.
+    /// Returns whether an access has hit a page that no longer exists.
     #[inline]
     pub fn is_lost(&self) -> bool {
         self.lost_from() != NONE
     }
 
-    /// Returns the position of the first lost byte that was accessed, or `usize::MAX` if no byte was lost.
+    /// Returns the position of the first missing byte that an access has hit, or `usize::MAX`.
     #[inline]
     pub fn lost_from(&self) -> usize {
         slot(self.number).map_or(NONE, |slot| slot.lost_from.load(Ordering::Relaxed))
@@ -215,7 +215,7 @@ fn zeroes(at: usize, len: usize, is_writable: bool) -> bool {
     unsafe { libc::mmap(at as *mut libc::c_void, len, access, kind, -1, 0) != libc::MAP_FAILED }
 }
 
-/// Passes the signal to the previous handler.
+/// Calls the previous handler of the signal.
 fn hand_on(
     before: *const libc::sigaction,
     is_fault: bool,

@@ -180,7 +180,8 @@ impl Lists {
         self.write_index()
     }
 
-    /// Adds the files written since the last call to `out`. Returns the store time up to which full index files contain all keys.
+    /// Adds the files written since the last call to `out`. Returns the store time up to which all keys are in full
+    /// index files.
     pub fn take_unsynced(&mut self, out: &mut SyncList) -> i64 {
         self.queues.take_unsynced(out);
         self.index.take_unsynced(out)

@@ -17,7 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Number of zeroes per write, on file systems that cannot allocate blocks.
 const ZEROES: usize = 1 << 20;
-/// A growing file is allocated up to the first of these lengths that suffices, then up to multiples of the last one.
+/// Lengths in bytes to which a growing file is allocated. Beyond the last length, the file is allocated up to a
+/// multiple of it.
 const STEPS: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 
 #[derive(Debug)]
@@ -91,13 +92,14 @@ impl AllocatedFile {
         disk::call(Call::Allocate, &self.path, || allocate(&self.file, range.start, range.end - range.start))
     }
 
-    /// Allocates `range` and a step behind it, up to length `len`, so that few calls are needed. On a nearly full disk allocates only what
-    /// is needed. Returns the end of the allocated bytes.
+    /// Allocates `range`. Also allocates a step behind it, but not beyond length `len`, so that few calls are needed.
+    /// On a nearly full disk allocates only what is needed. Returns the end of the allocated bytes.
     pub fn grow(&self, range: Range<u64>, len: u64) -> Result<u64> {
         let to = step_behind(range.end).min(len);
         match self.allocate(range.start..to) {
             // The step does not fit, but the few bytes needed may.
             Err(error) if error.is_disk_full() => {
+                // Blocks of file systems usually have 4 KiB, so a smaller request would not save any.
                 let to = range.end.next_multiple_of(STEPS[0]).min(len);
                 self.allocate(range.start..to).map(|()| to)
             }
@@ -112,6 +114,7 @@ impl AllocatedFile {
 
     /// Flushes the file, on Unix also bytes written through a map. After an error it is unknown which bytes are on the disk.
     pub fn sync(&self) -> Result<()> {
+        // `fdatasync` writes the data and the size of the file, but not its times.
         disk::call(Call::Sync, &self.path, || self.file.sync_data())
     }
 

@@ -25,7 +25,7 @@ impl AppendFile {
         Ok(Self { map: file.write_map()?, file: file.into() })
     }
 
-    /// Creates the writer without a map. A map costs more than it saves for a single write.
+    /// Creates the writer without a map. For a single write a map costs more than it saves.
     pub fn without_map(file: AllocatedFile) -> Self {
         Self { file: file.into(), map: None }
     }

@@ -38,13 +38,13 @@ pub enum Look {
     Read,
 }
 
-/// Observes calls, in tests.
+/// Observes all calls in tests, and can make them fail.
 pub trait Watcher: Send + Sync {
-    /// Called before a call that only reads. An error becomes the result of that call.
+    /// Called before a call that only reads. If it returns an error, the call fails with this error.
     fn before_look(&self, _look: Look, _path: &Path) -> io::Result<()> {
         Ok(())
     }
-    /// Called before a call. An error becomes the result of the call, which is then not made.
+    /// Called before any other call. If it returns an error, the call is not made and fails with this error.
     fn before(&self, call: Call, path: &Path) -> io::Result<()>;
     /// Called after a successful call.
     fn after(&self, call: Call, path: &Path);
@@ -84,6 +84,7 @@ pub fn call<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) 
 #[cold]
 fn call_watched<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let watchers = watchers_of(path);
+    // An error from here replaces the call, which simulates a failing disk.
     watchers.iter().try_for_each(|watcher| watcher.before(call, path))?;
     let value = action()?;
     watchers.iter().for_each(|watcher| watcher.after(call, path));
@@ -122,5 +123,6 @@ pub fn remove_directory(path: &Path) -> Result<()> {
 }
 
 pub fn rename(from: &Path, to: &Path) -> Result<()> {
+    // Watchers see the new name, since tests watch the files of the store and not temporary names.
     call(Call::Rename, to, || fs::rename(from, to))
 }

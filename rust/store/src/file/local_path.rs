@@ -23,7 +23,7 @@ pub fn local_path(given: &OsStr) -> Result<PathBuf, &'static str> {
     }
 }
 
-/// Decodes `/x`, `///x` or `//localhost/x`, which may be percent-encoded.
+/// Decodes the part of a `file:` URL behind the colon: `/x`, `///x` or `//localhost/x`. It may be percent-encoded.
 fn of_file_url(rest: &str) -> Result<PathBuf, &'static str> {
     const EXPECTED: &str = "a file: URL of this machine, as file:///data/store";
     let path = match rest.strip_prefix("//") {

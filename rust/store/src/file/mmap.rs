@@ -69,7 +69,7 @@ pub struct ReadMap {
 }
 
 impl ReadMap {
-    /// Maps all of `file`, which may be closed afterwards.
+    /// Maps all of `file`. The file may be closed afterwards.
     pub fn new(file: &File) -> io::Result<Self> {
         let map = MmapOptions::new().map_raw_read_only(file)?;
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), false)?, map })
@@ -105,14 +105,14 @@ impl ReadMap {
     }
 }
 
-/// A map through which one thread writes, while another thread may fault in its pages.
+/// A map through which one thread writes, while another thread prepares its pages.
 #[derive(Debug)]
 pub struct WriteMap {
     guard: Guard,
     map: Arc<MmapRaw>,
 }
 
-/// The pages of a [`WriteMap`], for a thread that faults them in before they are written.
+/// The pages of a [`WriteMap`], for a thread that loads them into memory before they are written.
 #[derive(Clone, Debug)]
 pub struct Pages {
     map: Arc<MmapRaw>,
@@ -175,7 +175,8 @@ impl WriteMap {
 }
 
 impl Pages {
-    /// Faults in a range of pages, so that a later write does not wait for them. An error is ignored, since it only costs time.
+    /// Loads a range of pages into memory, so that a later write does not wait for them. Errors are ignored, since
+    /// they only cost time.
     pub fn touch(&self, range: Range<u64>) {
         let end = range.end.min(self.map.len() as u64);
         if range.start < end {

@@ -39,7 +39,7 @@ impl Drop for Permission {
     }
 }
 
-/// Opens the file at `path` with `options`, which create the file.
+/// Opens the file at `path` with `options`, which must create the file.
 pub fn open_new(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let mode = mode_of(path);
     let file = os_mode::open(options, path, mode)?;

@@ -15,7 +15,7 @@ pub fn replace(path: &Path, text: &[u8]) -> Result<()> {
     result.inspect_err(|_| drop(disk::remove_file(&temporary)))
 }
 
-/// Writes a whole file, over anything that a killed process left there.
+/// Writes a whole new file. Overwrites a file that a killed process has left.
 fn write_new(path: &Path, text: &[u8]) -> Result<()> {
     let mut file = disk::call(Call::Create, path, || permission::create(path))?;
     disk::call(Call::Write, path, || file.write_all(text))?;

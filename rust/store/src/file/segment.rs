@@ -27,7 +27,8 @@ pub enum Io {
 pub struct Segment {
     path: PathBuf,
     file: Arc<File>,
-    /// `None` with `pread`, and for a file that is empty (cannot be mapped) or larger than 4 GiB.
+    /// The map of the file. `None` with `pread`, for an empty file (it cannot be mapped), and for a file of more than
+    /// 4 GiB.
     map: Option<Arc<Mmap>>,
     buffer: Vec<u8>,
 }
@@ -84,7 +85,8 @@ impl Segment {
         Ok(&self.buffer[..got.map_err(|e| Error::io(&self.path, e))?])
     }
 
-    /// Appends `len` bytes from `at` to `out`, or fewer at the end of the file. Returns their number. After an error `out` is unchanged.
+    /// Appends `len` bytes from `at` to `out`, or fewer at the end of the file. Returns the number of bytes appended.
+    /// After an error `out` is unchanged.
     pub fn read_into(&self, at: u64, len: usize, out: &mut Vec<u8>) -> Result<usize> {
         let start = out.len();
         if let Some(map) = &self.map {
@@ -108,8 +110,9 @@ impl Segment {
         Ok(None)
     }
 
-    /// Drops the page cache from `from` to `end`. Call it after reading a range that was never written, since the pages that reading
-    /// created would count as stored. Nobody may write to the range meanwhile.
+    /// Drops the pages from `from` to `end` from the page cache. Called after a range that was never written was
+    /// read, because the pages in the cache would count as stored data. Nobody may write to the range during the
+    /// call.
     pub fn forget(&self, from: u64, end: u64) {
         pages::forget(&self.file, from, end);
     }

@@ -133,7 +133,7 @@ impl Segments {
         (offset < self.files[index].end()).then_some(index)
     }
 
-    /// Opens the file at `index`. It may have been removed since the listing.
+    /// Opens the file at `index`. Fails if the file was removed since the listing.
     pub fn open(&self, index: usize, io: Io) -> Result<Segment> {
         Segment::open(&self.files[index].path, io)
     }

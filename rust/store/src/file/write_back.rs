@@ -1,4 +1,4 @@
-//! Restores a file whose name was removed while it is open. Its bytes exist until the file is closed.
+//! Restores a file that is open but whose name was removed. Its bytes exist until the file is closed.
 use super::allocated::AllocatedFile;
 use super::disk::{self, sync_directory};
 use super::permission::create_directories;

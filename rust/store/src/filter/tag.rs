@@ -12,7 +12,7 @@ const SEPARATOR: &str = "||";
 /// Maximum number of tags to compare one by one. For more tags a table is faster.
 const FEW: usize = 8;
 
-/// The messages that a subscription by tag selects. The default is `*`.
+/// A tag expression of a subscription. The default is `*`, which selects all messages.
 #[derive(Debug, Clone)]
 pub struct TagExpression {
     all: bool,
@@ -95,7 +95,7 @@ impl Default for TagExpression {
     }
 }
 
-/// The set of hashes, in the form that is fastest for their number.
+/// A set of hashes. Its form depends on the number of hashes, so that searches are fast.
 #[derive(Debug, Clone)]
 enum CodeTable {
     All,

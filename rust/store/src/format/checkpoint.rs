@@ -28,7 +28,7 @@ const LEN: usize = 40;
 /// Position of the fields of this project, which hold the flushed end of the log.
 const END_AT: usize = 4064;
 const END_MAGIC: [u8; 4] = *b"REND";
-/// Bytes from `END_AT` that the CRC covers.
+/// Number of bytes from `END_AT` on that hold the fields and their CRC.
 const END_LEN: usize = 24;
 /// Recovery starts this many milliseconds before the recorded times, as RocketMQ does.
 const SAFETY_MS: i64 = 3000;
@@ -44,7 +44,7 @@ pub struct Checkpoint {
     pub index_msg_timestamp: i64,
     /// Flushed offset of the master, as a 5.x slave received it.
     pub master_flushed_offset: i64,
-    /// Offset up to which a 5.x broker's replicas had confirmed the log.
+    /// Offset up to which the replicas of a 5.x broker have confirmed the log.
     pub confirm_phy_offset: i64,
 }
 

@@ -8,7 +8,7 @@ mod lz4;
 
 use body::{Body, broken};
 
-/// Bit of the system flag: the body is compressed.
+/// Bit of the system flag that says that the body is compressed.
 pub const COMPRESSED_FLAG: i32 = 0x1;
 /// Bits of the system flag that name the codec.
 pub const TYPE_MASK: i32 = 0x700;

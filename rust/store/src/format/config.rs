@@ -73,6 +73,7 @@ fn quote_integer_keys(text: &[u8]) -> Cow<'_, [u8]> {
             b'"' => at += string_len(&text[at..]),
             b'-' | b'0'..=b'9' => {
                 at += text[at..].iter().take_while(|b| b.is_ascii_digit()).count();
+                // Only behind a brace or comma: a number after a colon is a value.
                 if matches!(before, b'{' | b',') && is_key(&text[start..at], &text[at..]) {
                     out.extend_from_slice(&text[copied..start]);
                     out.push(b'"');

@@ -11,7 +11,8 @@ use super::cursor::{i32_at, i64_at};
 
 pub const UNIT_SIZE: usize = 20;
 
-/// Size field of a pre-blank unit. RocketMQ fills a file with such units if the queue's first message is in the middle of the file.
+/// Size field of a pre-blank entry. RocketMQ fills a consume-queue file with pre-blank entries if the queue's first
+/// message is in the middle of the file.
 pub const PRE_BLANK_SIZE: i32 = i32::MAX;
 
 /// Tag hash in the entry of a lost or left-out message. Brokers compare only the lower half, which is 0, the hash of
@@ -27,6 +28,7 @@ pub fn is_ext_address(tags_code: i64) -> bool {
 
 #[inline]
 pub fn is_no_message(size: i32, tags_code: i64) -> bool {
+    // The size alone does not decide, since the last entry of a queue with losses has another size.
     size == PRE_BLANK_SIZE || tags_code == LEFT_OUT
 }
 
@@ -77,12 +79,13 @@ impl Unit {
     /// Returns the commit log offset at which the record of the entry ends, or 0 if the entry points to no record.
     #[inline]
     pub fn end(&self) -> u64 {
+        // A damaged entry may contain negative numbers.
         let number = |value: i64| u64::try_from(value).unwrap_or(0);
         number(self.physical_offset).saturating_add(number(self.size.into()))
     }
 
-    /// Returns whether the unit points to a record. The size decides, since an unwritten unit is all zero and offset
-    /// 0 is legal.
+    /// Returns whether the entry points to a record. The size decides, since an unwritten entry is all zero and
+    /// offset 0 is legal.
     #[inline]
     pub fn is_message(&self) -> bool {
         !is_no_message(self.size, self.tags_code) && self.size > 0 && self.physical_offset >= 0

@@ -52,6 +52,7 @@ pub struct IndexHeader {
 impl IndexHeader {
     /// Creates the header of a new file, which begins at the time and offset where the file before it ended.
     pub fn following(end_timestamp: i64, end_phy_offset: i64) -> Self {
+        // The end of the file before may come from a damaged header.
         let (time, offset) = (end_timestamp.max(0), end_phy_offset.max(0));
         Self {
             begin_timestamp: time,
@@ -79,6 +80,7 @@ impl IndexHeader {
 
     /// Encodes the header. The count of a file without entries is 0, since Java writes it with the first entry.
     pub fn encode(&self) -> [u8; HEADER_SIZE] {
+        // Java writes the count with the first entry, and until then the field is 0.
         let count = if self.index_count <= 1 { 0 } else { self.index_count };
         let mut out = [0; HEADER_SIZE];
         out[..8].copy_from_slice(&self.begin_timestamp.to_be_bytes());

@@ -68,7 +68,7 @@ impl<'a> Message<'a> {
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
-    /// Number of the queue within the topic.
+    /// Returns the number of the queue within the topic.
     #[inline]
     pub fn queue_id(&self) -> i32 {
         self.i32_at(12)
@@ -77,63 +77,64 @@ impl<'a> Message<'a> {
     pub fn flag(&self) -> i32 {
         self.i32_at(16)
     }
-    /// Position of the message in its queue, counted in messages.
+    /// Returns the position of the message in its queue, counted in messages.
     #[inline]
     pub fn queue_offset(&self) -> i64 {
         self.i64_at(20)
     }
-    /// The record's offset in the commit log, as stored in the record.
+    /// Returns the record's offset in the commit log, as stored in the record.
     #[inline]
     pub fn physical_offset(&self) -> i64 {
         self.i64_at(28)
     }
-    /// The stored CRC of the body. See [`body_crc_matches`](Self::body_crc_matches) to check it.
+    /// Returns the stored CRC of the body. See [`body_crc_matches`](Self::body_crc_matches) to check the CRC.
     #[inline]
     pub fn body_crc(&self) -> i32 {
         self.i32_at(8)
     }
-    /// Milliseconds since 1970 by the producer's clock.
+    /// Returns the time of creation in milliseconds since 1970, by the producer's clock.
     #[inline]
     pub fn born_timestamp(&self) -> i64 {
         self.i64_at(40)
     }
-    /// Milliseconds since 1970 by the broker's clock.
+    /// Returns the time of storing in milliseconds since 1970, by the broker's clock.
     #[inline]
     pub fn store_timestamp(&self) -> i64 {
         self.i64_at(self.layout.store_timestamp_at())
     }
-    /// Address and port of the producer, 8 or 20 bytes.
+    /// Returns address and port of the producer, 8 or 20 bytes.
     #[inline]
     pub fn born_host(&self) -> &'a [u8] {
         self.slice(BORN_HOST_AT, host_len(self.layout.sys_flag, BORN_HOST_V6))
     }
-    /// Address and port of the broker, 8 or 20 bytes.
+    /// Returns address and port of the broker, 8 or 20 bytes.
     #[inline]
     pub fn store_host(&self) -> &'a [u8] {
+        // The store host follows the store timestamp, which has 8 bytes.
         self.slice(self.layout.store_timestamp_at() + 8, host_len(self.layout.sys_flag, STORE_HOST_V6))
     }
-    /// Number of failed deliveries to consumers.
+    /// Returns the number of failed deliveries to consumers.
     #[inline]
     pub fn reconsume_times(&self) -> i32 {
         // Counted back from the body, since the hosts before this field have no fixed length.
         self.i32_at(self.layout.body as usize - 16)
     }
-    /// For the commit of a transaction: the physical offset of its half message. Otherwise usually 0.
+    /// Returns the physical offset of the half message, for the commit of a transaction. Otherwise usually returns 0.
     #[inline]
     pub fn prepared_transaction_offset(&self) -> i64 {
         self.i64_at(self.layout.body as usize - 12)
     }
-    /// The body as stored. It may be compressed.
+    /// Returns the body as stored, which may be compressed.
     #[inline]
     pub fn body(&self) -> &'a [u8] {
         self.slice(self.layout.body as usize, self.layout.body_len as usize)
     }
-    /// The topic, usually UTF-8. Not validated.
+    /// Returns the topic, usually UTF-8. It is not validated.
     #[inline]
     pub fn topic(&self) -> &'a [u8] {
         self.slice(self.layout.topic as usize, self.layout.topic_len as usize)
     }
-    /// The property string, for the functions of [`properties`].
+    /// Returns the property string, for the functions of [`properties`].
     #[inline]
     pub fn properties(&self) -> &'a [u8] {
         let len = self.layout.properties_len as usize;

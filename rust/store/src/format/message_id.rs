@@ -49,6 +49,7 @@ impl OffsetMessageId {
     pub fn write(&self, out: &mut Vec<u8>) {
         let port = self.host.port.cast_unsigned();
         match self.host.ip {
+            // Address and port together are 8 bytes, which one call formats.
             IpAddr::V4(ip) => write_hex_u64(u64::from(ip.to_bits()) << 32 | u64::from(port), out),
             IpAddr::V6(ip) => {
                 write_hex_u128(ip.to_bits(), out);
@@ -120,7 +121,7 @@ impl fmt::Display for UniqKey {
     }
 }
 
-/// Appends a value as 16 upper-case hexadecimal digits.
+/// Appends `value` as 16 upper-case hexadecimal digits.
 #[inline]
 pub fn write_hex_u64(value: u64, out: &mut Vec<u8>) {
     let (high, low) = (hex_digits((value >> 32) as u32), hex_digits(value as u32));
@@ -149,12 +150,14 @@ fn hex_digits(value: u32) -> u64 {
     word = (word | word << 4) & 0x0F0F_0F0F_0F0F_0F0F;
     // Is 1 in each byte above 9: adding 6 carries into the upper nibble, but never out of the byte.
     let letters = (word + 6 * ONES) >> 4 & ONES;
+    // Adds '0' to each digit, and 7 more to each digit above 9, which gives 'A' to 'F'.
     word + u64::from(b'0') * ONES + letters * u64::from(b'A' - b'0' - 10)
 }
 
-/// Parses 32 or 56 digits. Returns the bytes and their number.
+/// Parses 32 or 56 hexadecimal digits. Returns the bytes and their number.
 fn unhex(text: &str) -> Option<([u8; 28], usize)> {
     let (pairs, odd) = text.as_bytes().as_chunks();
+    // 16 bytes with an IPv4 address, 28 with an IPv6 address.
     if !odd.is_empty() || !matches!(pairs.len(), 16 | 28) {
         return None;
     }

@@ -123,7 +123,7 @@ impl<'a> KnownProperties<'a> {
         named
     }
 
-    /// Stores the value, if `name` is a known property.
+    /// Stores the value of a property, if the store needs the property.
     #[inline]
     pub fn note(&mut self, name: &[u8], value: &'a [u8]) {
         match name {

@@ -2,7 +2,8 @@
 //!
 //! Source: `MessageExtBrokerInner.tagsString2tagsCode`, `java.lang.String.hashCode`.
 
-/// Returns the tags code that a consume queue stores: the hash, sign-extended from 32 bits, or 0 without a tag.
+/// Returns the tag hash as a consume queue stores it. It is sign-extended from 32 bits, and 0 for a message without a
+/// tag.
 pub fn tags_code(tags: Option<&str>) -> i64 {
     tags.map_or(0, |t| i64::from(java_hash(t)))
 }

@@ -88,6 +88,7 @@ impl BatchBuilder {
     fn fitting(&self, rows: &[Row]) -> usize {
         let mut room = self.max_bytes - self.bytes;
         for (i, row) in rows.iter().take(self.max_rows - self.rows).enumerate() {
+            // A body that is not requested does not count, since it is usually the largest part of a record.
             let skipped = if self.with_body { 0 } else { row.layout.body_len as usize };
             let size = ROW_OVERHEAD + row.layout.total as usize - skipped;
             if size >= room || (self.with_body && row.layout.sys_flag & COMPRESSED != 0) {

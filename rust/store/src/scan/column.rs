@@ -134,7 +134,7 @@ pub fn schema(columns: &[Column], unit: TimeUnit) -> SchemaRef {
     Arc::new(Schema::new(fields))
 }
 
-/// The type `map<utf8, utf8>`, with the field names that Arrow C++ and Spark use.
+/// Returns the type `map<utf8, utf8>`, with the field names that Arrow C++ and Spark use.
 fn map_type() -> DataType {
     let entries = DataType::Struct(map_fields());
     DataType::Map(Arc::new(Field::new("entries", entries, false)), false)

@@ -72,7 +72,7 @@ impl Estimate {
         bytes * NS_PER_LOG_BYTE + bytes / mean * NS_PER_LOG_RECORD
     }
 
-    /// Converts the cost of reading by queue to the bytes of the log that could be read in the same time.
+    /// Returns the cost of reading by queue, as the number of log bytes that could be read in the same time.
     pub fn queue_cost_bytes(&self) -> u64 {
         (self.queue_cost() / NS_PER_LOG_BYTE) as u64
     }

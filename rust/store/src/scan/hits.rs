@@ -1,4 +1,4 @@
-//! Collects the consume-queue entries (units) that pass the filter by tag hash, sorted by their position in the log.
+//! Collects the consume-queue entries that pass the filter by tag hash, sorted by their position in the log.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::request::ScanRequest;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Bytes of the log in one step. The consume-queue entries of a step are collected and sorted together.
 const STRETCH: u64 = 64 << 20;
-/// Number of units read at a time.
+/// Number of consume-queue entries read at a time.
 const UNITS: usize = 4096;
 
 /// A consume-queue entry that passed the filter by tag hash. Its record may be missing or not match, which is checked
@@ -29,7 +29,7 @@ pub struct Hit {
     pub queue_offset: i64,
 }
 
-/// Collects hits. Call [`next_stretch`](Self::next_stretch) until it returns `false`.
+/// Collects hits in steps. Call [`next_stretch`](Self::next_stretch) until it returns `false`.
 #[derive(Debug)]
 pub struct HitCollector {
     queues: Arc<Vec<ConsumeQueue>>,
@@ -90,7 +90,7 @@ impl HitCollector {
         Ok(true)
     }
 
-    /// Collects the hits of a queue up to offset `end` of the log.
+    /// Collects the hits of one queue whose records are before offset `end` of the log.
     fn collect(
         &mut self,
         index: usize,
@@ -175,7 +175,8 @@ struct Place<'a> {
     queue_offset: i64,
 }
 
-/// Appends a unit to the hits or to the damage. Returns whether this or an earlier unit points to a record that still exists.
+/// Appends a consume-queue entry to the hits or to the damage. Returns whether this or an earlier entry points to a
+/// record that still exists.
 fn take_unit(
     (from, end, log_end): (u64, u64, u64),
     is_live: bool,
@@ -205,7 +206,7 @@ fn take_unit(
     is_live
 }
 
-/// Returns whether unit `n` points to a record at or behind `from`.
+/// Returns whether consume-queue entry `n` points to a record at or behind `from`.
 fn points_behind(units: &[u8], n: usize, from: u64) -> bool {
     let unit = units.get(n * UNIT_SIZE..).and_then(Unit::decode);
     unit.is_some_and(|unit| unit.is_message() && unit.physical_offset as u64 >= from)
@@ -240,7 +241,7 @@ impl Cursor {
     }
 }
 
-/// Returns the queue offset of the first unit in the next file behind `offset`.
+/// Returns the queue offset of the first consume-queue entry in the next file behind `offset`.
 fn next_file(queue: &ConsumeQueue, offset: i64) -> i64 {
     let firsts = queue.segments().files().iter().map(|file| file.base.div_ceil(UNIT_SIZE as u64) as i64);
     firsts.filter(|first| *first > offset).min().unwrap_or(i64::MAX)

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes of the log that are read first. Each further stretch, towards the log's beginning, is twice as long.
+/// Bytes of the log in the first step. Each further step goes towards the beginning of the log and is twice as long.
 const FIRST_STRETCH: u64 = 1 << 20;
 const MAX_STRETCH: u64 = 256 << 20;
 

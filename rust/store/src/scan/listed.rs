@@ -10,7 +10,7 @@ use crate::store::lost_messages::LostMessages;
 use crate::store::multi_dispatch::LMQ;
 use crate::store::{CommitLog, ConsumeQueue, MessageStore};
 
-/// Number of units read at a time.
+/// Number of consume-queue entries read at a time.
 const UNITS: usize = 1 << 15;
 
 /// Number of messages of a queue, and the smallest and largest of their queue offsets.
@@ -58,7 +58,7 @@ impl QueueCounts {
         }
     }
 
-    /// Counts unit by unit, since units without a message may be anywhere.
+    /// Counts messages entry by entry, since any entry of the consume queue may be without a message.
     fn add_messages(&mut self, queue: &ConsumeQueue, (first, end): (i64, i64)) -> Result<()> {
         let mut reader = UnitReader::new(queue);
         let mut at = first;
@@ -110,7 +110,8 @@ fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns whether the units alone decide which messages match, since the request filters only by queue and offset.
+/// Returns whether the consume queues alone decide which messages match. This is so if the request filters only by
+/// queue and offset.
 fn can_count_by_queues(request: &ScanRequest) -> bool {
     let by_record = request.filters_properties()
         || request.sql.is_some()
@@ -121,7 +122,8 @@ fn can_count_by_queues(request: &ScanRequest) -> bool {
     !by_record && request.topic.as_ref().is_some_and(|topic| !topic.starts_with(LMQ))
 }
 
-/// Returns the queue offsets that `queue` lists for `request` before offset `end` of the log. The second offset is exclusive.
+/// Returns the range of queue offsets in `queue` that `request` selects, for records before offset `end` of the log.
+/// The range is exclusive of its end.
 fn range(store: &MessageStore, queue: &ConsumeQueue, request: &ScanRequest, end: u64) -> Result<(i64, i64)> {
     let max = queue.max_offset()?;
     let first = queue.lower_bound(store.log().min_offset(), max)?;

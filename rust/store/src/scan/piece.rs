@@ -7,7 +7,7 @@ pub enum Way {
     Queue,
 }
 
-/// A range of physical offsets, from `from` to `end` (exclusive).
+/// A range of the log, from physical offset `from` to `end` (exclusive).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub way: Way,

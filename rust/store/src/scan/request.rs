@@ -36,7 +36,7 @@ pub struct ScanRequest {
     /// Selects messages that have a key with this prefix.
     pub keys_prefix: Option<String>,
     pub start_offset: Option<OffsetBound>,
-    /// Offset behind the last message (exclusive).
+    /// Queue offset that all messages must be before (exclusive).
     pub end_offset: Option<OffsetBound>,
     /// Earliest store timestamp, in milliseconds.
     pub start_time: Option<i64>,
@@ -46,7 +46,7 @@ pub struct ScanRequest {
     /// The properties in the column `properties`. `None` for all.
     pub property_names: Option<PropertyNames>,
     pub time_unit: TimeUnit,
-    /// Value of the column `broker_name` in every row.
+    /// Constant value of the column `broker_name`.
     pub broker_name: Option<String>,
     pub batch_rows: usize,
     /// Approximate maximum bytes of a batch. A batch ends behind the row that exceeds it.

@@ -3,7 +3,7 @@ use super::unchecked::{LANES, masks};
 use crate::format::message::{Layout, Message};
 use crate::format::properties::{NAME_END, PROPERTY_END};
 
-/// A range of the block's bytes. Length 0 stands for an absent property.
+/// A range of bytes in the block. Length 0 means that the property is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     pub at: u32,
@@ -28,7 +28,7 @@ pub struct Row {
     pub tags: Span,
     pub keys: Span,
     pub uniq_key: Span,
-    /// Whether the properties were parsed and are all ASCII, so that they need no check for UTF-8.
+    /// Whether the properties were parsed and are all ASCII. If so, they need no check for UTF-8.
     pub ascii: bool,
 }
 
@@ -92,8 +92,8 @@ pub fn each_property(block: &[u8], properties: Span, mut visit: impl FnMut(Span,
     })
 }
 
-/// Calls `at_mark` with the position of each byte below 3 (both separators), and at the end with the length. Returns whether all bytes are
-/// ASCII.
+/// Calls `at_mark` with the position of each byte below 3, which includes both separators, and at the end with the
+/// length of `bytes`. Returns whether all bytes are ASCII.
 ///
 /// Converts 64 bytes to one bit mask, so that the loop over the marks has few mispredicted branches.
 #[inline]

@@ -31,6 +31,7 @@ impl Walk {
         match self {
             Self::Log(walk) => {
                 let has_more = walk.advance(damage)?;
+                // The walk skips a blank file silently. If a queue lists messages in it, this is damage.
                 for index in walk.take_blank_files() {
                     damage.extend(damage_of_blank(log, index)?);
                 }
@@ -130,7 +131,8 @@ impl RowSource {
         std::mem::take(&mut self.damage)
     }
 
-    /// Adds damage found in rows, such as bodies that cannot be decompressed. Fills in the file.
+    /// Adds damage that was found in rows, such as bodies that cannot be decompressed. Looks up the file of each
+    /// damage.
     pub fn note(&mut self, damage: impl IntoIterator<Item = Damage>) {
         for mut damage in damage {
             // Columns know only the offset, so the file is looked up here.

@@ -68,7 +68,7 @@ impl Tail {
         self
     }
 
-    /// Sets whether the tail stops with an error at damage.
+    /// Sets whether damage makes the tail fail.
     #[must_use]
     pub fn failing(mut self, on_damage: bool) -> Self {
         self.fails_on_damage = on_damage;

@@ -69,13 +69,13 @@ impl Text {
         self.end(len > 0);
     }
 
-    /// Appends a part of the block, or null if the part is absent. `ascii` tells that it is known to be ASCII.
+    /// Appends a part of the block, or null if the part is absent. `ascii` says that the part is known to be ASCII.
     #[inline]
     pub fn push_span(&mut self, block: &[u8], span: Span, ascii: bool) {
         if ascii { self.push_ascii(block, span) } else { self.push(span.of(block)) }
     }
 
-    /// Appends `value` `times` times, by doubling the copied bytes.
+    /// Appends `value` as many times as `times` says, by copying the copies.
     pub fn repeat(&mut self, value: &[u8], times: usize) {
         let (start, len) = (self.bytes.len(), value.len());
         let end = start + len * times;
@@ -84,6 +84,7 @@ impl Text {
             self.bytes.extend_from_slice(value);
         }
         while self.bytes.len() < end {
+            // Copies all that was written so far, so the number of copies is logarithmic.
             let more = (self.bytes.len() - start).min(end - self.bytes.len());
             self.bytes.extend_from_within(start..start + more);
         }

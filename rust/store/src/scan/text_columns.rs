@@ -8,7 +8,8 @@ use crate::store::Damage;
 use arrow_array::{ArrayRef, StringArray};
 use std::sync::Arc;
 
-/// Builds a column whose value seldom changes, such as topic or host. A run of equal values is written when it ends, in a few copies.
+/// Builds a column whose value seldom changes, such as topic or host. Equal values of successive rows are written
+/// together, in a few copies.
 pub struct Runs<G, W> {
     text: Text,
     stored: Vec<u8>,
@@ -57,6 +58,7 @@ where
         }
     }
     fn len_bytes(&self) -> usize {
+        // The current run is not written yet, but counts: its bytes, and 4 bytes for each end.
         self.text.len_bytes() + self.rows * (self.written.len() + 4)
     }
     fn finish(&mut self) -> ArrayRef {
@@ -69,6 +71,7 @@ where
 #[inline]
 pub fn same(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>(), a.last_chunk::<8>(), b.last_chunk::<8>()) {
+        // For 8 to 16 bytes the first eight and the last eight bytes cover all bytes, with an overlap.
         (Some(a1), Some(b1), Some(a2), Some(b2)) if a.len() <= 16 => a.len() == b.len() && a1 == b1 && a2 == b2,
         _ => a == b,
     }

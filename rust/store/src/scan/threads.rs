@@ -117,7 +117,7 @@ impl Workers {
         self.join()
     }
 
-    /// Joins the threads. A panic in a thread continues in the caller.
+    /// Waits for the threads. If a thread has panicked, panics with the same message.
     fn join(&mut self) -> Result<Option<RecordBatch>> {
         self.batches = None;
         for thread in self.threads.drain(..) {

@@ -1,4 +1,4 @@
-//! Checks whether a scan can trust the consume queues, by the first and last units of their files.
+//! Checks whether a scan can trust the consume queues, by the first and last entries of their files.
 use super::request::ScanRequest;
 use crate::file::place;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
@@ -11,7 +11,8 @@ use crate::store::{ConsumeQueue, MessageStore};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
-/// Maximum bytes of a record read to check its unit. The size in a damaged unit may be anything.
+/// Maximum bytes of a record to read when its consume-queue entry is checked. The size in a damaged entry may be
+/// anything.
 const MAX_HEAD: usize = 256 << 10;
 
 /// Returns the reason not to trust the queues of a topic, or `None`. Reasons are a queue that ends before an offset
@@ -73,7 +74,7 @@ fn short_queue(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQue
     Ok(ends.short(&removed, end_of).find(is_selected).map(|short| short.to_string()))
 }
 
-/// Calls [`ConsumeQueue::written_behind`]. Ignores units that a running broker has appended since `max` was read.
+/// Calls [`ConsumeQueue::written_behind`]. Ignores entries that a running broker has appended since `max` was read.
 fn written_behind(queue: &ConsumeQueue, max: i64) -> Result<Option<u64>> {
     let data = queue.written_behind(max)?;
     Ok(if data.is_some() && queue.max_offset()? != max { None } else { data })

@@ -28,7 +28,8 @@ fn offsets(ends: Vec<i32>, values: &[u8]) -> OffsetBuffer<i32> {
 
 pub(super) const LANES: usize = 16;
 
-/// Returns two masks with a bit for each byte: bytes below 3, and bytes that are not ASCII. The first byte has the lowest bit.
+/// Returns two masks with a bit for each byte. The first mask marks bytes below 3, the second marks bytes that are
+/// not ASCII. The first byte has the lowest bit.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(super) fn masks(chunk: &[u8; LANES]) -> (u16, u16) {

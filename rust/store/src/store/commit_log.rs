@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 /// Bytes of the first read of a record. Most records fit into one page.
 const FIRST_READ: usize = 4096;
 
-/// Reason in the damage report for a missing file between two files of the log.
+/// Reason in the damage report for a missing file in the middle of the log.
 pub(crate) const NO_FILE: &str = "expected a file of the commit log, got none";
 
 /// The files of a commit log, listed once when the log is opened.
@@ -51,7 +51,8 @@ impl CommitLog {
         self.lost_end.get_or_init(|| lost);
     }
 
-    /// Tells whether a broker owns the store. If so, incomplete bytes at the end may be a record that is being written.
+    /// Returns whether a broker owns the store. If so, incomplete bytes at the end of the log may be a record that is
+    /// being written.
     pub fn has_writer(&self) -> bool {
         StoreLock::is_held(&self.root)
     }
@@ -83,8 +84,8 @@ impl CommitLog {
         Ok(segment)
     }
 
-    /// Returns the position of the first byte that is not zero, from `from` to the end of file `index`, which is open as
-    /// `segment`.
+    /// Returns the position of the first nonzero byte from `from` to the end of file `index`. `segment` is the open
+    /// file.
     ///
     /// If all bytes are zero and `is_still` says that nobody writes there, the pages that were read are dropped from the page
     /// cache. Otherwise the system's read-ahead would make the next search read all allocated blocks.
@@ -118,8 +119,8 @@ impl CommitLog {
         }
     }
 
-    /// Returns the record at `offset`, with its body CRC checked. Fails with [`Error::Corrupt`] if no sound record begins
-    /// there.
+    /// Returns the record at `offset`, and checks its body CRC. Fails with [`Error::Corrupt`] if no valid record
+    /// begins there.
     pub fn record_at(&self, offset: u64) -> Result<Vec<u8>> {
         RecordReader::new(self).record_at(offset)
     }
@@ -143,7 +144,8 @@ impl CommitLog {
         Damage { offset, length, reason: reason.into(), file }
     }
 
-    /// Returns the present start of the log if retention has removed file `index` since the listing; otherwise `None`.
+    /// Returns the present start of the log, if retention has removed file `index` since the listing; otherwise
+    /// returns `None`.
     pub fn retained_from(&self, index: usize) -> Option<u64> {
         let files = self.segments.files();
         // Looks at each path in place of listing the directory, because a listing fails if a file disappears meanwhile.

@@ -143,6 +143,7 @@ impl ConfigFile {
     pub fn queue_nums(&self, topic: &str) -> Option<u64> {
         let config = self.value.as_ref()?.get("topicConfigTable")?.get(topic)?;
         let nums = ["readQueueNums", "writeQueueNums"].map(|name| config.get(name).and_then(Value::as_u64));
+        // While an operator shrinks a topic, some of its queues are still read but no longer written.
         nums.into_iter().flatten().max()
     }
 }

@@ -22,8 +22,8 @@ pub fn save(root: &Path, name: &str, value: Value) -> Result<()> {
     save_text(root, name, text_of(name, value)?.as_bytes())
 }
 
-/// Writes the text of [`text_of`] into the file `name`. After an error the old file is still there, or the new file if only the
-/// flush of the directory failed.
+/// Writes a text from [`text_of`] into the file `name`. After an error the old file is still there, or the new file
+/// if only the flush of the directory failed.
 pub fn save_text(root: &Path, name: &str, text: &[u8]) -> Result<()> {
     check_name(name)?;
     let _alone = SAVING.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,5 @@
-//! A consume queue on disk. It has a 20-byte unit for each message of a queue, which points to the record in the commit log.
+//! A consume queue on disk. For each message of a queue it has an entry of 20 bytes, which points to the record in
+//! the commit log.
 //!
 //! Files hold zeroes behind their last unit. A queue that starts in the middle of its first file begins with pre-blank units.
 //!
@@ -44,12 +45,12 @@ impl ConsumeQueue {
         &self.segments
     }
 
-    /// Returns the queue offset of the first unit in the files.
+    /// Returns the queue offset of the first consume-queue entry in the files.
     pub fn first_offset(&self) -> i64 {
         (self.segments.start() / UNIT) as i64
     }
 
-    /// Returns the queue offset behind the last written unit.
+    /// Returns the queue offset behind the last written consume-queue entry.
     pub fn max_offset(&self) -> Result<i64> {
         for (index, file) in self.segments.files().iter().enumerate().rev() {
             let segment = match self.segments.open(index, Io::Pread) {
@@ -80,7 +81,7 @@ impl ConsumeQueue {
         self.find_back(self.max_offset()?, |offset, unit| Some((offset, unit)))
     }
 
-    /// Visits the units of messages before `end`, the last one first, until `visit` returns a value.
+    /// Visits the consume-queue entries of messages before `end`, the last one first, until `visit` returns a value.
     fn find_back<T>(&self, end: i64, mut visit: impl FnMut(i64, Unit) -> Option<T>) -> Result<Option<T>> {
         let mut reader = UnitReader::new(self);
         // Reads one unit at first, because the last unit is usually a message.
@@ -166,7 +167,8 @@ impl ConsumeQueue {
         Ok(end)
     }
 
-    /// Returns the queue offset of the first unit whose record starts at or behind `physical_offset`. Blank units are skipped.
+    /// Returns the queue offset of the first consume-queue entry whose record starts at or behind `physical_offset`.
+    /// Blank entries are skipped.
     pub fn lower_bound(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
         let mut reader = UnitReader::new(self);
         let (mut low, mut high) = (self.first_offset(), max_offset);
@@ -202,7 +204,7 @@ fn unit_in(segment: &Segment, n: u64) -> Result<Option<Unit>> {
     Ok(Unit::decode(&bytes))
 }
 
-/// Reads units by queue offset and keeps the last used file open.
+/// Reads consume-queue entries by queue offset and keeps the last used file open.
 #[derive(Debug)]
 pub struct UnitReader<'a> {
     queue: &'a ConsumeQueue,
@@ -214,12 +216,12 @@ impl<'a> UnitReader<'a> {
         Self { queue, open: None }
     }
 
-    /// Returns the unit at a queue offset; `None` outside of the files.
+    /// Returns the consume-queue entry at a queue offset; `None` outside of the files.
     pub fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
         Ok(Unit::decode(self.units(offset, 1)?))
     }
 
-    /// Returns the first offset from `offset` to `end` whose unit is not blank.
+    /// Returns the first offset from `offset` to `end` whose consume-queue entry is not blank.
     pub fn behind_blanks(&mut self, offset: i64, end: i64) -> Result<i64> {
         let (mut at, mut count) = (offset, 1);
         while at < end {
@@ -236,7 +238,8 @@ impl<'a> UnitReader<'a> {
         Ok(end)
     }
 
-    /// Returns the bytes of up to `count` units from a queue offset on, but not beyond the end of its file.
+    /// Returns the bytes of up to `count` consume-queue entries from a queue offset on, but not beyond the end of its
+    /// file.
     pub fn units(&mut self, offset: i64, count: usize) -> Result<&[u8]> {
         let at = u64::try_from(offset).unwrap_or(u64::MAX).saturating_mul(UNIT);
         let Some(index) = self.queue.segments.find(at) else { return Ok(&[]) };

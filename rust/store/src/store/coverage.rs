@@ -1,4 +1,5 @@
-//! Finds records that their consume queue should list but does not list, because its files or its last units are lost.
+//! Finds records that their consume queue should list but does not list, because its files or its last entries are
+//! lost.
 //!
 //! A consume-queue entry tells the start and the end of its record. If no entry is lost, the entries of all queues
 //! cover the listed part of the log without a gap. Checking this reads 20 bytes per message and no byte of the log.
@@ -24,7 +25,7 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// Number of units read at a time.
+/// Number of consume-queue entries read at a time.
 const UNITS: usize = 4096;
 /// Minimum bytes of the log to read at a gap.
 const BLOCK: usize = 64 << 10;
@@ -45,7 +46,8 @@ impl<'a> Coverage<'a> {
         Ok(Self { store, queues, owners: Owners::new(store) })
     }
 
-    /// Adds the unlisted records in `[from, end)` of the log to `missing`. A record must begin at `from`.
+    /// Adds the records in `[from, end)` of the log that their queues do not list to `missing`. A record must begin
+    /// at `from`.
     pub fn find(&mut self, (from, end): (u64, u64), missing: &mut UnlistedRecords) -> Result<()> {
         missing.note(self.gaps((from, end)));
         for (index, sum) in self.sums((from, end))? {
@@ -344,7 +346,7 @@ impl Sum {
     }
 }
 
-/// Spreads the bits of a position, by the finalizer of splitmix64.
+/// Hashes a position, with the finalizer of splitmix64.
 #[inline]
 fn hash(place: u64) -> u64 {
     let place = (place ^ (place >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub struct Damage {
     /// Offset in the commit log. If `file` is a consume queue or an index file, offset in that queue or file.
     pub offset: u64,
-    /// Bytes skipped; 0 if only a part of a row is missing.
+    /// Number of bytes that were skipped; 0 if only a part of a row is missing.
     pub length: u64,
     pub reason: String,
     pub file: PathBuf,

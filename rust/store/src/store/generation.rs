@@ -1,5 +1,6 @@
-//! Tells apart the generations of a topic. A topic that is deleted and created again counts queue offsets from 0. The log keeps
-//! the messages of the earlier generation until retention removes them, although they no longer belong to the topic.
+//! Finds out whether a message is older than its topic. A topic that was deleted and created again counts queue
+//! offsets from 0. The log keeps the earlier messages until retention removes them, although they no longer belong to
+//! the topic. They are called an earlier generation of the topic.
 use super::commit_log::CommitLog;
 use super::consume_queue::{ConsumeQueue, UnitReader};
 use super::removed_topics::RemovedTopics;
@@ -17,18 +18,18 @@ pub struct QueueBegin {
     physical_offset: u64,
 }
 
-/// The first messages of the queues of some topics.
+/// The first messages of the queues of some topics, in their present generation.
 #[derive(Clone, Debug, Default)]
 pub struct Generations {
     /// The first message of each queue by topic, sorted by queue id.
     topics: Vec<(String, Vec<QueueBegin>)>,
     removed: RemovedTopics,
-    /// Physical offset from which on all messages are of the present generation.
+    /// Physical offset from which on no message belongs to an earlier generation.
     newest: u64,
 }
 
 impl QueueBegin {
-    /// Returns `None` if the first unit does not point to a message of this queue.
+    /// Returns `None` if the first consume-queue entry does not point to a message of this queue.
     pub fn of(queue: &ConsumeQueue, log: &CommitLog) -> Result<Option<Self>> {
         let offset = queue.first_live(log.min_offset(), queue.max_offset()?)?;
         let Some(unit) = UnitReader::new(queue).unit(offset)?.filter(Unit::is_message) else { return Ok(None) };
@@ -37,7 +38,7 @@ impl QueueBegin {
         Ok(queue.is_own(log, offset, unit)?.then_some(begin))
     }
 
-    /// Tells whether a record of the queue is of an earlier generation.
+    /// Returns whether a record of the queue is older than the last deletion of its topic.
     pub fn is_behind(&self, offset: i64, physical_offset: u64) -> bool {
         physical_offset < self.physical_offset && offset >= self.offset
     }
@@ -65,7 +66,7 @@ impl Generations {
         Ok(all)
     }
 
-    /// Tells whether a message of these topics is of an earlier generation.
+    /// Returns whether a message of these topics is older than the last deletion of its topic.
     #[inline]
     pub fn is_earlier(&self, message: &Message<'_>) -> bool {
         // This comparison is enough for all but the first messages of most queues.

@@ -26,9 +26,9 @@ pub struct GetMessage {
     pub max_offset: i64,
     /// The records. Records whose tag has only the same hash are left out.
     pub records: Vec<Vec<u8>>,
-    /// Whether the last message is so far behind the log's end that the next pull should go to a slave.
+    /// Whether a broker would send the next pull to a slave, because the last message is far behind the log's end.
     pub suggest_pulling_from_slave: bool,
-    /// A report for each unit whose record is missing or not sound.
+    /// A report for each consume-queue entry whose record is missing or invalid.
     pub damage: Vec<Damage>,
 }
 
@@ -117,7 +117,8 @@ impl PullSource for Source<'_> {
         self.units.unit(offset)
     }
 
-    /// Returns the offset at which a broker continues: the start of the next file, or the next unit if there is no file.
+    /// Returns the offset at which a broker continues: the start of the next file, or the next consume-queue entry if
+    /// there is no file.
     fn behind_hole(&mut self, offset: i64) -> i64 {
         let next = match self.view.units_per_file() {
             Some(units) if offset < self.view.disk_end() => {
@@ -186,7 +187,7 @@ impl<'a> Source<'a> {
         segments.file_size().map(|size| behind_file(physical_offset, size))
     }
 
-    /// Records damage for messages whose offset cannot follow in the queue.
+    /// Reports messages whose offsets cannot follow in the queue as damage.
     fn note_astray(&mut self) {
         let (topic, queue_id, end) = (self.view.topic(), self.view.queue_id(), self.view.max_offset());
         for (offset, unit) in self.view.astray() {

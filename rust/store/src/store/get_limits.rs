@@ -29,7 +29,8 @@ impl GetLimits {
         }
     }
 
-    /// Returns limits of `max_messages`, and of 256 KiB for every 32 messages. All messages count as in memory.
+    /// Returns limits of `max_messages` messages, and of 256 KiB for every 32 messages. All messages count as being
+    /// in memory.
     pub fn of_count(max_messages: usize) -> Self {
         let default = Self::of_broker(u64::MAX);
         let times = max_messages.div_ceil(default.count_in_memory).max(1);

@@ -47,7 +47,8 @@ impl IndexFile {
         Ok(files)
     }
 
-    /// Returns `None` for a directory, and for a file that a broker has removed since the listing.
+    /// Reads the size and the header of the index file at `path`. Returns `None` for a directory, and for a file that
+    /// a broker has removed since the listing.
     fn look(path: PathBuf) -> Result<Option<Self>> {
         let len = match Place::look(&path)? {
             Place::There(meta) if meta.is_file() => meta.len(),

@@ -27,7 +27,7 @@ pub struct StoreInfo {
     /// Bytes of a commit-log file (`mappedFileSizeCommitLog`).
     pub commit_log_file_size: Option<u64>,
     pub min_offset: u64,
-    /// Physical offset behind the last sound record.
+    /// Physical offset of the end of the last valid record.
     pub max_offset: u64,
     pub queue_kind: QueueKind,
     /// Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`).
@@ -92,7 +92,7 @@ impl MessageStore {
         }))
     }
 
-    /// Returns a note about a lost end of the log.
+    /// Returns a note about the lost end of the log, if the log has lost its end.
     fn lost_end_note(&self) -> Result<Option<String>> {
         self.check_end()?;
         Ok(self.log().lost_end().flatten().map(|lost| {
@@ -150,8 +150,8 @@ impl MessageStore {
         Ok(reader.try_record(self.log().min_offset())?.ok())
     }
 
-    /// Returns the size of consume-queue files (`mappedFileSizeConsumeQueue`). Skips damaged files, whose size is not a
-    /// multiple of a unit.
+    /// Returns the size of consume-queue files (`mappedFileSizeConsumeQueue`). Skips damaged files, whose size is not
+    /// a multiple of 20, the size of an entry.
     pub fn queue_file_size(&self) -> Result<Option<u64>> {
         for topic in self.queue_topics()? {
             for queue in self.queues(&topic)? {
@@ -164,7 +164,7 @@ impl MessageStore {
         Ok(None)
     }
 
-    /// Returns the store timestamps of the first record and of the last record that a unit points to.
+    /// Returns the store timestamps of the first record, and of the last record that a consume queue lists.
     fn store_timestamps(&self, first: Option<&[u8]>) -> Result<Option<(i64, i64)>> {
         let Some(first) = first.and_then(Message::decode).map(|m| m.store_timestamp()) else { return Ok(None) };
         let mut newest = None;
@@ -191,11 +191,13 @@ impl MessageStore {
         if message.is_none() && config.value.is_none() {
             return Ok(None);
         }
+        // 5.x writes its process id into `abort`, and 4.x leaves the file empty.
         let mut has_files = Place::metadata(&self.root().join("abort"))?.is_some_and(|meta| meta.len() > 0);
         for name in ["abort.bak", "timerwheel", "timerlog", "config/consumerOrderInfo.json"] {
             has_files |= place::exists(&self.root().join(name))?;
         }
         let by_record = message.is_some_and(|m| {
+            // 4.x neither writes V2 records nor ends properties with a separator.
             m.record().get(4..8) == Some(&MAGIC_V2.to_be_bytes()) || m.properties().last() == Some(&PROPERTY_END)
         });
         let is_5 = by_record || has_files || self.queue_kind() == QueueKind::RocksDb || has_state_version(config);

@@ -18,13 +18,13 @@ use std::time::Duration;
 pub const BLOCK_LEN: usize = 256 << 10;
 /// Bytes by which prefetching is ahead of the parser in a mapped file.
 const PREFETCH: usize = 3 << 10;
-/// Number of times that an incomplete last record is read again, because a live broker may be writing it.
+/// Number of times that an incomplete last record is read again, because a running broker may be writing it.
 const TAIL_RETRIES: u32 = 3;
 const TAIL_WAIT: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Copy, Debug)]
 pub struct RecordAt {
-    /// Position of the record in the bytes of its block.
+    /// Position of the record within its block.
     pub at: u32,
     pub layout: Layout,
 }
@@ -58,11 +58,11 @@ pub struct LogWalk {
     block_len: usize,
 }
 
-/// The reason that the parser stopped.
+/// The reason why the parser stopped.
 pub(super) enum Stop {
-    /// All bytes are records.
+    /// The bytes consist of complete records.
     Consumed,
-    /// An incomplete record: its position, and the bytes that the whole record needs.
+    /// An incomplete record. Holds its position, and the number of bytes of the whole record.
     Needs(usize, usize),
     Blank(usize),
     Unwritten,
@@ -70,7 +70,7 @@ pub(super) enum Stop {
 }
 
 impl LogWalk {
-    /// Starts a walk over the records that begin in `[from, end)`. Checks body CRCs from `verify_from` on.
+    /// Starts to read the records that begin in `[from, end)`. Checks body CRCs from `verify_from` on.
     pub fn new(log: Arc<CommitLog>, from: u64, end: u64, verify_from: u64) -> Self {
         let position = from.max(log.min_offset());
         let lost_to = log.lost_end().flatten().map_or(0, |lost| lost.end.min(end));
@@ -98,7 +98,7 @@ impl LogWalk {
         self
     }
 
-    /// Makes the walk report an incomplete record at once. Used when no broker writes to the log.
+    /// Makes the walk report an incomplete record at once as damage. Used when no broker writes to the log.
     #[must_use]
     pub fn without_waiting(mut self) -> Self {
         self.max_retries = 0;
@@ -147,7 +147,8 @@ impl LogWalk {
         Block { bytes, records: &self.records }
     }
 
-    /// Opens the file at the position and records a gap before it as damage. Returns `None` behind the last file.
+    /// Opens the file that contains the position. If there is no such file, reports the gap up to the next file as
+    /// damage. Returns `None` behind the last file.
     fn open_segment(&mut self, damage: &mut DamageLog) -> Result<Option<usize>> {
         loop {
             let files = self.log.segments().files();
@@ -239,7 +240,7 @@ impl LogWalk {
         stop
     }
 
-    /// Skips damage at the position, up to the next sound record. If the damage may be a record that another process
+    /// Skips damage at the position, up to the next valid record. If the damage may be a record that another process
     /// is writing, ends the walk instead.
     fn skip_damage(&mut self, index: usize, reason: String, damage: &mut DamageLog) -> Result<()> {
         // The caller gets the records before the damage first; the next step begins at the damage.
@@ -295,7 +296,7 @@ impl LogWalk {
     }
 }
 
-/// Collects the sound records at the start of `bytes`, which are at offset `start` of the log, up to offset `end`.
+/// Collects the valid records at the start of `bytes`, which are at offset `start` of the log, up to offset `end`.
 /// Returns the length of these records and the reason for stopping.
 #[inline]
 pub(super) fn parse(

@@ -28,7 +28,7 @@ pub struct LostMessages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     pub begin: i64,
-    /// The offset behind the last lost message.
+    /// Offset behind the last lost message (exclusive).
     pub end: i64,
     /// Time of the repair, in milliseconds since 1970.
     pub at_ms: i64,
@@ -79,6 +79,7 @@ impl LostMessages {
     pub fn ends<'a>(&'a self, removed: &'a RemovedTopics) -> impl Iterator<Item = (&'a str, i32, i64)> {
         self.queues.iter().flat_map(move |(topic, queues)| {
             queues.iter().filter_map(move |(queue_id, losses)| {
+                // A topic that was created again begins at offset 0, whatever was lost before.
                 let losses = losses.iter().filter(|loss| !removed.was_removed_after(topic, loss.at_ms));
                 Some((topic.as_str(), *queue_id, losses.map(|loss| loss.end).max()?))
             })
@@ -101,6 +102,7 @@ fn losses_of(topic: &str, queues: &Value) -> Option<(String, Vec<(i32, Loss)>)> 
 impl Loss {
     fn from_json(value: &Value) -> Option<Self> {
         let number = |name| value.get(name)?.as_i64();
+        // Somebody may have edited the file, so a negative offset is possible.
         Some(Self { begin: number("begin")?.max(0), end: number("end")?, at_ms: number("at")? })
     }
 

@@ -21,17 +21,17 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 /// The kind of consume queues that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
-    /// Files of 20-byte units.
+    /// Files with entries of 20 bytes.
     Files,
     /// A RocksDB database (5.x, `storeType=defaultRocksDB`). Its messages are found through the commit log.
     RocksDb,
-    /// The queues were never written, or somebody has deleted them.
+    /// The consume queues do not exist, because they were never written or somebody has deleted them.
     Missing,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
-    /// Directories of the commit log; if empty, `commitlog` in the root.
+    /// Directories of the commit log. If empty, the log is in `commitlog` below the root.
     pub commit_log_dirs: Vec<PathBuf>,
     pub io: Io,
 }
@@ -98,7 +98,7 @@ impl MessageStore {
         Self::open(&self.root, &OpenOptions { io, ..self.options.clone() })
     }
 
-    /// Opens the store again, with the same options.
+    /// Opens the store again, with the same options, to see its present state.
     pub fn as_of_now(&self) -> Result<Self> {
         self.reopen(self.options.io)
     }
@@ -131,7 +131,7 @@ impl MessageStore {
     pub fn log(&self) -> &Arc<CommitLog> {
         &self.log
     }
-    /// Returns the end of a snapshot; `u64::MAX` for any other store.
+    /// Returns the end of a snapshot, or `u64::MAX` for a store that is not a snapshot.
     pub fn end(&self) -> u64 {
         self.end
     }
@@ -139,8 +139,8 @@ impl MessageStore {
         self.kind
     }
 
-    /// Tells whether the file `abort` exists, which means that a broker is running or has crashed. The file `abort.bak` of 5.x
-    /// is ignored.
+    /// Returns whether the file `abort` exists. If so, a broker is running or has crashed. The file `abort.bak` of
+    /// 5.x is ignored.
     pub fn has_abort(&self) -> Result<bool> {
         place::exists(&self.root.join("abort"))
     }
@@ -273,7 +273,7 @@ impl MessageStore {
         Ok(*self.dispatched_to.get_or_init(|| offset.min(self.end)))
     }
 
-    /// Returns the records at the end of the log that no consume queue lists yet; cached.
+    /// Returns the records at the end of the log that no consume queue lists yet. They are read once and cached.
     pub fn unlisted(&self) -> Result<Arc<UnlistedRecords>> {
         if let Some(unlisted) = self.unlisted.get() {
             return Ok(unlisted.clone());
@@ -294,7 +294,7 @@ impl MessageStore {
         self.missing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the index files, oldest first; cached.
+    /// Returns the index files, oldest first. They are listed once and cached.
     pub fn index_files(&self) -> Result<Arc<Vec<IndexFile>>> {
         if let Some(files) = self.index_files.get() {
             return Ok(files.clone());

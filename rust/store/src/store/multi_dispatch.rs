@@ -12,13 +12,13 @@ pub use crate::format::properties::MULTI_DISPATCH as PROPERTY;
 
 pub const LMQ: &str = "%LMQ%";
 
-/// Returns name and queue id of the additional queues in the property.
+/// Returns the name and the queue id of each additional queue that the property names.
 pub fn queues(names: &str, queue_id: i32) -> impl Iterator<Item = (&str, i32)> {
     // A light queue always has id 0 (`multiDispatchLmqQueue`).
     names.split(',').map(move |name| (name, if name.starts_with(LMQ) { 0 } else { queue_id }))
 }
 
-/// Returns the additional queues of a stored message: name, queue id, and the offset of the message.
+/// Returns name, queue id and offset of a stored message in each of its additional queues.
 pub fn extra_queues<'a>(message: &Message<'a>) -> Vec<(&'a str, i32, i64)> {
     let text = |name| message.property(name).and_then(|value| std::str::from_utf8(value).ok());
     let (Some(names), Some(offsets)) = (text(PROPERTY), text(MULTI_QUEUE_OFFSET)) else { return Vec::new() };

@@ -1,5 +1,6 @@
 //! The rules of a pull. They decide which consume-queue entries are read, when the pull ends, and its status. A
-//! [`PullSource`] provides units and records, from the files of a store or from a store that this process appends to.
+//! [`PullSource`] provides entries and records, from the files of a store or from a store that this process appends
+//! to.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `isTheBatchFull`.
 use super::get_limits::GetLimits;
@@ -7,7 +8,7 @@ use super::get_status::GetMessageStatus;
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit, is_ext_address};
 
-/// Minimum number of units that a pull may read: 16,000 bytes.
+/// Minimum number of consume-queue entries that a pull may read, which is 16,000 bytes of entries.
 const UNITS: usize = 16_000 / UNIT_SIZE;
 
 /// A queue and its log, during one pull.
@@ -19,7 +20,7 @@ pub trait PullSource {
     fn unit(&mut self, offset: i64) -> Result<Option<Unit>>;
     /// Returns the queue offset at which the pull continues, if there is a hole at `offset`.
     fn behind_hole(&mut self, offset: i64) -> i64;
-    /// Tells whether the filter may match a message with this tags code.
+    /// Returns whether the filter may match a message with this tag hash.
     fn matches_code(&self, tags_code: i64) -> bool;
     /// Returns whether the filter has used up its budget of computing time. If so, the pull ends.
     fn is_spent(&self) -> bool {
@@ -27,11 +28,11 @@ pub trait PullSource {
     }
     /// Called for an invalid entry, and for an entry that is skipped because its log file is missing.
     fn skip(&mut self, _queue_offset: i64, _unit: Unit) {}
-    /// Adds the message of a unit to the result.
+    /// Adds the message of a consume-queue entry to the result.
     fn fetch(&mut self, queue_offset: i64, unit: Unit) -> Result<PullStop>;
 }
 
-/// The result of fetching the message of one unit.
+/// The result of fetching the message of a consume-queue entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PullStop {
     /// The message was added to the result. Holds the length of its record.
@@ -59,7 +60,7 @@ pub struct PullResult {
     pub messages: usize,
     /// Bytes of the records. The sum wraps around at 32 bits, as in Java.
     pub bytes: i32,
-    /// Whether the last message is so far behind the log's end that the next pull should go to a slave.
+    /// Whether a broker would send the next pull to a slave, because the last message is far behind the log's end.
     pub suggest_pulling_from_slave: bool,
 }
 

@@ -32,15 +32,15 @@ pub struct KeyQuery<'a> {
     pub unique: bool,
     /// Maximum number of messages. If more messages match, the newest are returned.
     pub max_messages: usize,
-    /// Least store timestamp, in milliseconds.
+    /// Lowest store timestamp, in milliseconds.
     pub begin: i64,
-    /// Greatest store timestamp, in milliseconds.
+    /// Highest store timestamp, in milliseconds.
     pub end: i64,
 }
 
 #[derive(Debug, Default)]
 pub struct QueryResult {
-    /// Whole records by physical offset.
+    /// The records found, by physical offset.
     pub records: BTreeMap<u64, Vec<u8>>,
     pub damage: DamageLog,
 }
@@ -122,7 +122,7 @@ impl MessageStore {
         Ok(result)
     }
 
-    /// Returns damage for an offset in the lost end of the log, if the log has lost its end.
+    /// Returns damage if the log has lost its end and `offset` is in the lost part.
     pub(super) fn lost_behind_end(&self, offset: u64) -> Result<Option<Damage>> {
         self.check_end()?;
         // The offset may be behind the lost end, too; then the length is 0.

@@ -20,7 +20,7 @@ use std::fmt::{self, Display};
 use std::path::Path;
 
 const FILE: &str = "queue.ends";
-/// Maximum bytes of the file, more than the queues of any broker need.
+/// Maximum bytes of the file. No broker has enough queues to need more.
 const MAX_LEN: u64 = 1 << 28;
 
 /// The next offset of each queue, as saved at the last close or recovery.
@@ -100,7 +100,7 @@ impl QueueEnds {
         Ok(())
     }
 
-    /// Returns the queues and their next offsets, without topics that were removed since.
+    /// Returns the queues and their next offsets. Leaves out topics that were removed since.
     pub fn iter<'a>(&'a self, removed: &'a RemovedTopics) -> impl Iterator<Item = (&'a str, i32, i64)> {
         let topics = self.queues.iter().filter(|(topic, _)| !removed.was_removed_after(topic, self.at_ms));
         topics.flat_map(|(topic, queues)| queues.iter().map(move |(queue_id, next)| (topic.as_str(), *queue_id, *next)))
@@ -126,8 +126,10 @@ impl QueueEnds {
         for queue in store.all_queues()? {
             ends_now.insert((queue.topic().to_owned(), queue.queue_id()), queue.max_offset()?);
         }
+        // A queue without a directory counts as empty.
         let end_of = |topic: &str, queue_id| ends_now.get(&(topic.to_owned(), queue_id)).copied().unwrap_or(0);
         let is_short = ends.short(&removed, end_of).next().is_some();
+        // Messages appended after the last save are not in the file, so the log is checked for them.
         Ok(is_short || store.misses_behind(ends.log_end)?)
     }
 
@@ -141,7 +143,7 @@ impl QueueEnds {
         format!("{:08x}\n{text}\n", crc32fast::hash(text.as_bytes())).into_bytes()
     }
 
-    /// Returns `None` unless [`encode`](Self::encode) has written `bytes`.
+    /// Decodes the content of the file. Returns `None` unless [`encode`](Self::encode) has written `bytes`.
     fn decode(bytes: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(bytes).ok()?;
         let (crc, text) = text.strip_suffix('\n')?.split_once('\n')?;

@@ -18,7 +18,7 @@ pub type Topics = BTreeMap<String, BTreeMap<i32, (i64, i64)>>;
 
 type Units = Vec<(i64, Unit)>;
 
-/// A queue of a topic. As in RocketMQ, a queue that does not exist is an empty queue.
+/// A queue of a topic. As in RocketMQ, a queue that does not exist counts as an empty queue.
 #[derive(Debug)]
 pub struct QueueView {
     topic: String,
@@ -113,11 +113,11 @@ impl QueueView {
     pub fn disk(&self) -> Option<&ConsumeQueue> {
         self.disk.as_ref()
     }
-    /// Returns the offset behind the last valid unit in the files.
+    /// Returns the offset behind the last valid consume-queue entry in the files.
     pub fn disk_end(&self) -> i64 {
         self.disk_end
     }
-    /// Returns `None` if the queue has no files.
+    /// Returns the number of entries in a queue file, or `None` if the queue has no files.
     pub fn units_per_file(&self) -> Option<i64> {
         let size = self.disk.as_ref()?.segments().file_size()?;
         Some((size / UNIT_SIZE as u64) as i64).filter(|units| *units > 0)

@@ -30,7 +30,7 @@ pub struct RemovedTopics {
 /// The moment of a removal. A message is later if it is at or behind `before`, or was stored later than `at_ms`.
 #[derive(Clone, Copy, Debug)]
 pub struct Removal {
-    /// The end of the log at the removal.
+    /// The end of the log when the topic was removed.
     pub before: u64,
     /// Time of the removal, in milliseconds since 1970.
     pub at_ms: i64,

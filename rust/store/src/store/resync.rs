@@ -1,4 +1,4 @@
-//! Finds the next sound record behind damage, by its magic code, its lengths, and the physical offset in it.
+//! Finds the next valid record behind damage, by its magic code, its lengths, and the physical offset in it.
 use super::commit_log::{CommitLog, find_fault};
 use crate::Result;
 use crate::file::Segment;
@@ -8,7 +8,8 @@ use memchr::memchr2_iter;
 /// Bytes of the first window. The next record is usually near, so windows start small and grow to `STEP`.
 const FIRST_STEP: usize = 8 << 10;
 const STEP: usize = 1 << 20;
-/// Bytes by which windows overlap: the magic code and the four bytes before it, the size of the record.
+/// Overlap of two windows in bytes. It has room for the magic code and for the size of the record, which are four
+/// bytes each.
 const OVERLAP: usize = 8;
 /// Bytes of a record that hold its lengths, except for the lengths of topic and properties.
 const HEAD_LEN: usize = 128;
@@ -16,12 +17,12 @@ const HEAD_LEN: usize = 128;
 /// The result of a search behind damage.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Resync {
-    /// A sound record or blank record was found. Holds its position in the file.
+    /// A valid record or a blank record was found. Holds its position in the file.
     At(u64),
     /// Only records of another file follow, up to a blank record at the end of the file. The blank record also
     /// belongs to the other file.
     OtherFile,
-    /// No sound record follows. Holds the end of the last nonzero byte.
+    /// No valid record follows. Holds the end of the last nonzero byte.
     Nowhere(u64),
 }
 
@@ -59,7 +60,7 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
     Ok(Resync::Nowhere(written))
 }
 
-/// Returns the positions four bytes before a possible magic code of V1, V2 or a blank.
+/// Returns the positions at which a record may begin, four bytes before a magic code of V1, V2 or a blank.
 fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
     let (message, blank) = (MAGIC_V1.to_be_bytes(), BLANK_MAGIC.to_be_bytes());
     memchr2_iter(message[0], blank[0], window).filter_map(move |i| {
@@ -68,7 +69,7 @@ fn candidates(window: &[u8]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Returns whether a sound record, or the blank record at the end of the file, starts at position `at`. `len` is the
+/// Returns whether a valid record, or the blank record at the end of the file, starts at position `at`. `len` is the
 /// length of the file when it was listed; bytes behind it are not read.
 pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool> {
     Ok(matches!(Start::read(segment, at, base, len)?, Start::Record | Start::Blank))
@@ -132,7 +133,7 @@ fn is_at(head: &[u8], offset: u64) -> bool {
     head.get(28..36).is_some_and(|stored| stored == offset.to_be_bytes())
 }
 
-/// Returns the offset of the first sound record in file `index` at or behind `target`.
+/// Returns the offset of the first valid record in file `index` at or behind `target`.
 pub fn record_behind(log: &CommitLog, index: usize, target: u64) -> Result<Option<u64>> {
     let base = log.segments().files()[index].base;
     let mut segment = log.open(index)?;

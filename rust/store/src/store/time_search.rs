@@ -180,6 +180,7 @@ pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result
     let (mut before, mut after) = (None, None);
     let mut time_before = None;
     while low <= high {
+        // Java bisects positions relative to the file, which rounds in this way.
         let middle = first + (low - first + high - first) / 2;
         let Some(unit) = queue.unit(middle)? else { return Ok(0) };
         // Retention has removed the record, so its time cannot be read.
@@ -202,6 +203,7 @@ pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result
     Ok(match (time_before, after) {
         (None, after) => after.map_or(nothing, |(offset, _)| offset),
         (Some(_), None) => before.unwrap_or(nothing),
+        // At equal distance the earlier message wins, as in Java.
         (Some(earlier), Some((offset, later))) if when.abs_diff(earlier) > later.abs_diff(when) => offset,
         _ => before.unwrap_or(nothing),
     })

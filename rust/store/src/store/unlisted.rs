@@ -1,5 +1,5 @@
-//! Records without a consume-queue unit: records at the log's end that are not dispatched yet, and records that a queue has
-//! lost. Their units are built in memory, as a broker would write them.
+//! Records that no consume queue lists. These are records at the log's end that are not dispatched yet, and records
+//! that a queue has lost. Their consume-queue entries are built in memory, as a broker would write them.
 //!
 //! Source: `ReputMessageService.doReput`, `CommitLog.recoverAbnormally`.
 use super::commit_log::CommitLog;
@@ -34,6 +34,7 @@ impl UnlistedRecords {
             for record in block.records {
                 let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
                 if let Some(message) = Message::new(bytes, record.layout) {
+                    // Records that no queue lists, such as half messages, also move the end of the log.
                     unlisted.log_end = (message.physical_offset() as u64) + u64::from(record.layout.total);
                     let topic = std::str::from_utf8(message.topic()).unwrap_or_default();
                     if record.layout.is_dispatched() && !removed.has(topic, &message) {
@@ -53,12 +54,13 @@ impl UnlistedRecords {
         self.queues.get(topic).into_iter().flat_map(|queues| queues.keys().copied())
     }
 
-    /// Returns queue offsets and units in the order of the log.
+    /// Returns the queue offset and the consume-queue entry of each unlisted record of a queue, in the order of the
+    /// log.
     pub fn units(&self, topic: &str, queue_id: i32) -> &[(i64, Unit)] {
         self.queues.get(topic).and_then(|queues| queues.get(&queue_id)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the end of the last sound record in the log.
+    /// Returns the end of the last valid record in the log.
     pub fn log_end(&self) -> u64 {
         self.log_end
     }
@@ -74,6 +76,7 @@ impl UnlistedRecords {
         let units =
             queues.flat_map(|(_, units)| units).map(|(_, unit)| (unit.physical_offset as u64, unit.size as u64));
         let damage = self.damage.entries().iter().map(|damage| (damage.offset, damage.length));
+        // Damage counts for every queue, because the lost bytes may have been its messages.
         let stretches = units.chain(damage).map(|(offset, length)| (offset, offset.saturating_add(length)));
         stretches.reduce(|(from, end), (start, behind)| (from.min(start), end.max(behind)))
     }
@@ -97,7 +100,7 @@ impl UnlistedRecords {
         self.damage.append(damage);
     }
 
-    /// Adds the records of `behind`, which come later in the log.
+    /// Adds the records of `behind`, which are later in the log.
     pub(super) fn append(&mut self, behind: &Self) {
         for (topic, queues) in &behind.queues {
             for (queue_id, units) in queues {
@@ -116,7 +119,7 @@ impl UnlistedRecords {
     }
 }
 
-/// Returns the tags code of a record: the hash of the tag, or in the delay topic the time of delivery
+/// Returns the tag hash of a record. In the delay topic this field is the time of delivery
 /// (`CommitLog.checkMessageAndReturnSize`).
 pub fn code_of(message: &Message<'_>, topic: &str, levels: &DelayLevels) -> i64 {
     code_of_properties(&KnownProperties::of(message.properties()), message.store_timestamp(), topic, levels)

@@ -23,6 +23,7 @@ pub(super) struct Builder<'t> {
 impl<'t> Builder<'t> {
     /// Adds a node. Checks only the depth, not the types.
     pub(super) fn push(&mut self, node: Node, at: usize) -> Result<NodeId, Fault> {
+        // Children come before their parents, so their heights are known.
         let height = 1 + node.children().map(|child| self.heights[child.0 as usize]).max().unwrap_or(0);
         if height > MAX_DEPTH {
             return Err(Self::too_deep(at));
@@ -101,6 +102,7 @@ impl<'t> Builder<'t> {
     fn check_ordered<const N: usize>(&self, nodes: [NodeId; N], at: usize) -> Result<(), Fault> {
         for node in nodes {
             let kind = match self.tree.node(node) {
+                // Constants are known now. A property may turn out to be no number for a message.
                 Node::Constant(value) if value.is_number() => continue,
                 Node::Constant(_) => "another constant",
                 other if other.is_condition() => "a condition",

@@ -129,7 +129,7 @@ impl<'t, 'p: 't, F: Fn(&str) -> Option<&'p str>> Evaluation<'t, F> {
     }
 }
 
-/// Compares with `=`. Two nulls are equal. Otherwise a null on the left gives null, and a null on the right gives false.
+/// Evaluates `=`. Two nulls are equal. Otherwise a null on the left gives null, and a null on the right gives false.
 fn equal(left: Value<&str>, right: Value<&str>) -> Evaluated<Option<bool>> {
     match (left, right) {
         (Value::Null, Value::Null) => Ok(Some(true)),
@@ -167,7 +167,8 @@ pub(super) fn compare(left: Value<&str>, right: Value<&str>) -> Evaluated<Orderi
     })
 }
 
-/// Compares like `Double.compare`: NaN equals itself and is the largest value, and -0.0 is less than 0.0.
+/// Compares two numbers as `Double.compare` does. NaN equals itself and is the largest value, and -0.0 is less than
+/// 0.0.
 fn java_compare(left: f64, right: f64) -> Ordering {
     // All NaNs are equal in Java, whatever their bits.
     let one_nan = |value: f64| if value.is_nan() { f64::NAN.abs() } else { value };

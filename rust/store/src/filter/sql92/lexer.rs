@@ -51,7 +51,7 @@ pub(super) enum Kind<'t> {
     Integer(&'t str),
     /// Digits with a point or an exponent.
     Decimal(&'t str),
-    /// A string without its outer quotes. Quotes inside are still doubled.
+    /// A string without its outer quotes. Doubled quotes inside the string are still doubled.
     Text(&'t str),
     End,
 }
@@ -125,6 +125,7 @@ impl<'t> Lexer<'t> {
         let Some(first) = rest.bytes().next() else { return Ok((Kind::End, 0)) };
         match first {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' | b'$' => Ok(word(rest, self.dialect)),
+            // A decimal may begin with its point.
             b'0'..=b'9' | b'.' => number(rest).ok_or_else(|| self.unexpected_character(rest)),
             b'\'' => string(rest).ok_or_else(|| Fault::new(self.at, "string without a closing quote")),
             _ => symbol(rest).ok_or_else(|| self.unexpected_character(rest)),
@@ -199,6 +200,7 @@ fn exponent_len(rest: &str) -> Option<usize> {
 /// Returns the length of an integer: `0`, or digits that do not begin with 0 and an optional `L`.
 fn integer_len(rest: &str, digits: usize) -> Option<usize> {
     match rest.as_bytes() {
+        // The grammar has no integers with leading zeros, so `007` is three tokens.
         [b'0', ..] => Some(1),
         bytes if digits > 0 => Some(digits + usize::from(matches!(bytes.get(digits), Some(b'l' | b'L')))),
         _ => None,

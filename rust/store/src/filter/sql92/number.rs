@@ -120,7 +120,8 @@ fn scale(digits: impl Iterator<Item = u8>, mut exponent: i64) -> f64 {
     rounded as f64 * 2_f64.powi(half as i32) * 2_f64.powi((unit - half) as i32)
 }
 
-/// Drops the last `drop` bits (11 to 64) of `bits` and rounds half to even. `has_more` tells that nonzero digits followed.
+/// Drops the last `drop` bits (11 to 64) of `bits` and rounds half to even. `has_more` says that nonzero digits
+/// follow.
 fn round(bits: u64, drop: u32, has_more: bool) -> u64 {
     let high = bits.checked_shr(drop).unwrap_or(0);
     let rest = u128::from(bits) & ((1_u128 << drop) - 1);

@@ -35,7 +35,7 @@ impl<'t> Parser<'t> {
         self.chain(Kind::And, Self::equality, Node::And)
     }
 
-    /// Parses an operand, or several conditions joined by `word`.
+    /// Parses one operand. If `word` follows, parses all conditions that are joined by it.
     fn chain(
         &mut self,
         word: Kind<'static>,

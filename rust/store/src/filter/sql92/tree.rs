@@ -84,7 +84,7 @@ pub(super) enum Node {
         low: NodeId,
         high: NodeId,
     },
-    /// `list` is sorted for binary search.
+    /// IN with a list of strings. `list` is sorted for binary search.
     In {
         not: bool,
         value: NodeId,

@@ -1,7 +1,7 @@
 //! The buffer for a decompressed body. It grows with the bytes written and never exceeds its cap.
 use crate::format::malformed::{Expected, Malformed};
 
-/// Minimum length of the buffer that a decoder fills in one step.
+/// Minimum length of the buffer that a decoder fills at a time.
 pub(super) const MIN_STEP: usize = 4096;
 
 /// The body, which is the part of `out` from `start` on.
@@ -39,8 +39,9 @@ impl<'a> Body<'a> {
         at
     }
 
-    /// Calls `write` with a buffer as long as the body so far, and keeps as many bytes as `write` returns. Returns whether the buffer was
-    /// filled. The buffer may reach one byte past the cap, so that an overflow is detected.
+    /// Calls `write` with a buffer that is as long as the body so far, and keeps as many bytes as `write` returns.
+    /// Returns whether the buffer was filled. The buffer may be one byte longer than the cap allows, so that a body
+    /// that is too long is detected.
     pub(super) fn fill(
         &mut self,
         write: impl FnOnce(&mut [u8]) -> Result<usize, Malformed>,

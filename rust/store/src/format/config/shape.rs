@@ -37,7 +37,7 @@ const FILES: [(&str, &str, Shape); 7] = [
     ("removedTopics.json", "removedTopics", Object(&[("removedTopics", ByName(&REMOVAL))])),
     ("lostMessages.json", "lostMessages", Object(&[("lostMessages", ByName(&ByNumber(&List(&LOSS))))])),
 ];
-/// For each table: the member of an entry that repeats the entry's key.
+/// For each table, the member of an entry that contains the entry's key again.
 const OWN_NAMES: [(&str, &str); 2] = [("topicConfigTable", "topicName"), ("subscriptionGroupTable", "groupName")];
 const LOSS: Shape = Object(&[("at", Long), ("begin", Long), ("end", Long)]);
 const REMOVAL: Shape = Object(&[("at", Long), ("before", Long)]);
@@ -91,7 +91,8 @@ pub fn check(name: &str, value: &Value) -> Result<(), String> {
     check_names(table, value)
 }
 
-/// Checks that each entry repeats its key. A bit flip in the key or in that member would move the entry to another topic.
+/// Checks that each entry contains its own key. Otherwise a bit flip in the key would move the entry to another
+/// topic.
 fn check_names(table: &str, value: &Value) -> Result<(), String> {
     let Some((_, own)) = OWN_NAMES.iter().find(|(of, _)| *of == table) else { return Ok(()) };
     for (key, entry) in value.get(table).and_then(Value::as_object).into_iter().flatten() {

@@ -136,5 +136,6 @@ impl<'a> Writer<'a> {
 
 /// Returns whether `key` is an integer in the form that Java prints, without a plus sign or leading zeroes.
 fn is_integer(key: &str) -> bool {
+    // A key such as `007` would change if Java read it as a number and wrote it again.
     key.parse::<i64>().is_ok_and(|number| number.to_string() == key)
 }

@@ -56,7 +56,7 @@ fn is_in_its_chain(view: &IndexView, n: u32) -> bool {
     entry.key_hash >= 0 && (0..n.cast_signed()).contains(&entry.previous) && newest.is_some_and(|newest| newest >= n)
 }
 
-/// Returns the number of slots in use, or `None` if a slot points to an unwritten entry.
+/// Returns the number of slots in use. Returns `None` if a slot points to an unwritten entry.
 fn used_slots(view: &IndexView) -> Option<i32> {
     let (slots, _) = view.bytes[HEADER_SIZE..slot_position(view.slot_count)].as_chunks();
     let numbers = slots.iter().map(|slot| i32::from_be_bytes(*slot));

@@ -13,7 +13,8 @@ pub struct IndexView<'a> {
 }
 
 impl<'a> IndexView<'a> {
-    /// Creates a view of a file with this geometry. Ignores bytes behind the file's end; fewer bytes are an error.
+    /// Creates a view of a file with these numbers of slots and entries. Ignores bytes behind the end of the file.
+    /// Fails if there are too few bytes.
     pub fn new(bytes: &'a [u8], slot_count: u32, entry_count: u32) -> Result<Self, Malformed> {
         let size = file_size(slot_count, entry_count);
         let whole = usize::try_from(size).ok().filter(|_| slot_count > 0).and_then(|size| bytes.get(..size));
@@ -91,7 +92,7 @@ impl<'a> IndexView<'a> {
     }
 }
 
-/// Adds an entry to a file. Returns false if the file is full or shorter than its geometry.
+/// Adds an entry to a file. Returns false if the file is full, or too short for its numbers of slots and entries.
 pub fn put(
     bytes: &mut [u8],
     slot_count: u32,

@@ -6,26 +6,27 @@ pub const MAGIC_V1: i32 = 0xDAA3_20A7_u32 as i32;
 pub const MAGIC_V2: i32 = 0xDAA3_20AB_u32 as i32;
 /// Magic number of the blank record that fills the end of a file.
 pub const BLANK_MAGIC: i32 = 0xCBD4_3194_u32 as i32;
-/// Bytes that stay free behind each record, for a blank record (`END_FILE_MIN_BLANK_LENGTH`).
+/// Bytes that stay free behind each record of a file, so that a blank record fits (`END_FILE_MIN_BLANK_LENGTH`).
 pub const MIN_BLANK_LEN: usize = 8;
 /// Length of a V1 record with two IPv4 hosts, and empty topic, body and properties.
 pub const MIN_LEN: usize = 91;
 /// Size of the smallest log file: a record with a topic of one letter, and the free bytes behind it.
 pub const MIN_FILE_SIZE: u64 = (MIN_LEN + MIN_BLANK_LEN + 1) as u64;
 
-/// sysFlag: the body is compressed.
+/// Bit of sysFlag: the body is compressed.
 pub const COMPRESSED: i32 = 0x1;
-/// sysFlag: the two bits of the transaction type.
+/// Bits of sysFlag for the type of transaction.
 pub const TRANSACTION_MASK: i32 = 0xC;
-/// sysFlag: a prepared (half) message. Consumers do not see it, so no queue lists it.
+/// Value of the transaction bits for a prepared (half) message. Consumers do not see the message, so no queue lists
+/// it.
 pub const TRANSACTION_PREPARED: i32 = 0x4;
-/// sysFlag: a rolled-back message. Consumers do not see it, so no queue lists it.
+/// Value of the transaction bits for a rolled-back message. Consumers do not see the message, so no queue lists it.
 pub const TRANSACTION_ROLLBACK: i32 = 0xC;
-/// sysFlag: several messages in one record. 5.x lists such records in another kind of queue.
+/// Bit of sysFlag: the record contains several messages. 5.x lists it in another kind of queue.
 pub const INNER_BATCH: i32 = 0x80;
-/// sysFlag: the born host is IPv6.
+/// Bit of sysFlag: the born host has an IPv6 address.
 pub const BORN_HOST_V6: i32 = 0x10;
-/// sysFlag: the store host is IPv6.
+/// Bit of sysFlag: the store host has an IPv6 address.
 pub const STORE_HOST_V6: i32 = 0x20;
 
 pub(super) const SYS_FLAG_AT: usize = 36;

@@ -13,7 +13,7 @@ pub enum Item {
     Message(Layout),
     /// A blank record at the end of the file, with its size.
     Blank(usize),
-    /// Zeroes: this part of the file was never written.
+    /// Zeroes, which mean that this part of the file was never written.
     Unwritten,
     /// A record of which only the first bytes are given. Holds the number of bytes that the decoder needs.
     Partial(usize),
@@ -124,7 +124,7 @@ impl Layout {
         !matches!(self.sys_flag & TRANSACTION_MASK, TRANSACTION_PREPARED | TRANSACTION_ROLLBACK)
     }
 
-    /// Position of the store timestamp, which follows the born host.
+    /// Returns the position of the store timestamp, which follows the born host.
     #[inline]
     pub fn store_timestamp_at(&self) -> usize {
         BORN_HOST_AT + host_len(self.sys_flag, BORN_HOST_V6)

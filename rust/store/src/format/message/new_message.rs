@@ -14,16 +14,16 @@ pub struct NewMessage<'a> {
     pub queue_offset: i64,
     /// System flag. `encode` overwrites the two bits of the address families.
     pub physical_offset: i64,
-    /// `encode` overwrites the two bits of the address families.
+    /// System flag of the message. `encode` overwrites the two bits for IPv6 hosts.
     pub sys_flag: i32,
-    /// Milliseconds since 1970 by the producer's clock.
+    /// Time of creation in milliseconds since 1970, by the producer's clock.
     pub born_timestamp: i64,
     pub born_host: Host,
     pub store_timestamp: i64,
     pub store_host: Host,
     /// Number of failed deliveries to consumers.
     pub reconsume_times: i32,
-    /// For the commit of a transaction: the physical offset of its half message. Otherwise 0.
+    /// Physical offset of the half message, for the commit of a transaction. Otherwise 0.
     pub prepared_transaction_offset: i64,
     /// The body as stored: compressed if `sys_flag` has the bit `COMPRESSED`.
     pub body: &'a [u8],

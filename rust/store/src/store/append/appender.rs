@@ -36,7 +36,7 @@ pub const ABORT: &str = "abort";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppendResult {
     pub rows: usize,
-    /// The place of the last message.
+    /// The place of the last appended message.
     pub last: Option<Place>,
 }
 
@@ -106,7 +106,8 @@ impl Appender {
         Ok(AppendResult { rows: rows.len(), last })
     }
 
-    /// Appends a producer's batch: messages of one queue, stored contiguously in one file of the log. Returns their places.
+    /// Appends a producer's batch, which consists of messages of one queue. They are stored without a gap in one file
+    /// of the log. Returns the place of each message.
     pub fn append_batch<R: Rows>(&self, rows: &R, store_ms: Option<i64>) -> Result<Vec<Place>> {
         let mut places = Vec::with_capacity(rows.len());
         self.put(rows, store_ms, 0, true, |place| places.push(place))?;
@@ -180,6 +181,7 @@ impl Appender {
     /// Flushes and closes the store. Further calls have no effect. The file `abort` stays after an error here, an earlier
     /// failure, or a change by another process.
     pub fn close(&self) -> Result<()> {
+        // The threads use the store, so they stop first.
         drop(self.threads.lock().unwrap_or_else(PoisonError::into_inner).take());
         let store = &self.store;
         // Changes since the last check can be repaired only while the files are open.
@@ -204,6 +206,7 @@ impl Appender {
             let queue = open.writers.queues.queue(number);
             ends.add(&open.writers.queues.topic(number).name, queue.queue_id, queue.next_offset());
         }
+        // Saved before `abort` is removed: a crash between the two steps only costs a recovery.
         ends.save(&store.root)?;
         disk::remove_file(&store.root.join(ABORT))?;
         sync_directory(&store.root)
@@ -272,8 +275,8 @@ pub fn repair(root: &Path, options: AppendOptions, cut_at: Option<u64>, watch: W
     recover_and_clear(root, &options, Extent::Whole, cut_at, watch)
 }
 
-/// Returns the missing end of a store's log, which a repair would have to give up. Fails with [`Error::Corrupt`] if the log
-/// continues behind damage.
+/// Returns the part that is missing at the end of a store's log, and that a repair would have to give up. Fails with
+/// [`Error::Corrupt`] if the log continues behind damage.
 pub fn missing_end(root: &Path) -> Result<Option<MissingEnd>> {
     let store = MessageStore::open(root, &OpenOptions::default())?;
     MissingEnd::find(&store, &store.all_queues()?)
@@ -315,7 +318,8 @@ fn recover_and_clear(
     Ok(report)
 }
 
-/// Opens the files of a store at its end, after a recovery if necessary. An interrupted recovery starts again at the next open.
+/// Opens the files of a store at its end. Recovers the store first if necessary. An interrupted recovery starts again
+/// when the store is opened again.
 fn resume_or_recover(
     root: &Path,
     options: &AppendOptions,
@@ -349,7 +353,8 @@ fn resume_or_recover(
     }
 }
 
-/// Tells whether a queue has lost units and would assign their offsets again. Not checked for a copy, which follows its master.
+/// Returns whether a queue has lost its last entries and would assign their offsets again. Always false for a copy,
+/// which follows its master.
 fn has_short_queue(root: &Path, options: &AppendOptions) -> Result<bool> {
     if options.replica_from.is_some() {
         return Ok(false);

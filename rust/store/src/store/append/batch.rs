@@ -1,4 +1,5 @@
-//! Checks a producer's batch: messages of one queue, stored contiguously in one file of the log, or not at all.
+//! Checks a producer's batch. It consists of messages of one queue, which are stored without a gap in one file of the
+//! log, or not at all.
 //!
 //! Source: `DefaultMessageStore.checkMessages`, `CommitLog.asyncPutMessages`, `MessageDecoder.encodeMessage`.
 use super::delay::DELAY_TOPIC;
@@ -18,7 +19,7 @@ pub struct Batch<'a> {
     pub options: &'a AppendOptions,
     /// Store time of the messages, in milliseconds.
     pub store_ms: i64,
-    /// Number of the first row in errors.
+    /// Number of the first row, for errors.
     pub first_row: usize,
     /// Whether the rows are a producer's batch.
     pub is_whole: bool,

@@ -14,7 +14,7 @@ pub struct FlushState {
     pub stored_until: i64,
     /// Flushed end of the log; `None` for a log without files.
     pub end: Option<FlushedEnd>,
-    /// Store time up to which full index files are flushed, in milliseconds.
+    /// Store time up to which all keys are in full and flushed index files, in milliseconds.
     pub indexed_until: i64,
 }
 
@@ -42,7 +42,7 @@ impl CheckpointWriter {
         Ok(Self { file, page, values, end })
     }
 
-    /// Moves the values forward and saves them.
+    /// Writes the checkpoint. Values that are already higher in the checkpoint stay as they are.
     pub fn write(&mut self, flushed: FlushState) -> Result<()> {
         let values = &mut self.values;
         // Values never go back, because an earlier flush may have reached further.

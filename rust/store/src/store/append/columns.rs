@@ -25,7 +25,7 @@ pub const STORED: [&str; 12] = [
     "reconsume_times",
     "prepared_transaction_offset",
 ];
-/// Columns of a scan whose values are assigned by the append. They are ignored.
+/// Columns of a scan that an append ignores, because the append assigns their values.
 pub const IGNORED: [&str; 9] = [
     "broker_name",
     "queue_offset",

@@ -12,7 +12,8 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// Parses the value of a property `DELAY`. Returns `None` for 0 and below; fails for anything but a number.
+    /// Parses the value of the property `DELAY`. Returns `None` for a level of 0 or below. Fails for a value that is
+    /// not a number.
     pub fn parse(value: &[u8], levels: &DelayLevels) -> Result<Option<Self>, std::num::ParseIntError> {
         let level: i64 = String::from_utf8_lossy(value).parse::<i32>()?.into();
         let level = level.min(levels.max());
@@ -27,7 +28,7 @@ impl Delay {
         self.level - 1
     }
 
-    /// Returns the time of delivery in milliseconds. The consume queue holds it in place of the tag's hash.
+    /// Returns the time of delivery in milliseconds. It takes the place of the tag hash in the consume queue.
     pub fn deliver_timestamp(self, store_timestamp: i64) -> i64 {
         store_timestamp + self.millis
     }

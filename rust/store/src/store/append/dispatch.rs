@@ -27,7 +27,7 @@ pub struct Dispatch {
     entries: Vec<Entry>,
     /// Index hashes of the keys of all records.
     keys: Vec<i32>,
-    /// Units that fit their queues, with the numbers of the queues.
+    /// Consume-queue entries that continue their queues, each with the number of its queue.
     planned: Vec<(u32, Unit)>,
 }
 
@@ -59,7 +59,7 @@ struct Entry {
     is_own: bool,
 }
 
-/// The reason that the next record of the log does not continue its queue.
+/// The reason why the next record of the log does not continue its queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Break {
     /// Messages before `offset` are missing. The copy began later than the master's log, or the master has lost the messages.
@@ -129,8 +129,8 @@ impl Dispatch {
         self.topics.len() - 1
     }
 
-    /// Plans the units of the records from `from` on. Stops at a record whose queue must be prepared first, see
-    /// [`Break`]. Returns the number of that record, or the number of records if all are planned.
+    /// Plans the consume-queue entries of the records from index `from` on. Stops at a record whose queue must be
+    /// prepared first, see [`Break`]. Returns the index of that record, or the number of records if all are planned.
     fn plan(&mut self, from: usize, queues: &mut QueueTable) -> (usize, Option<Break>) {
         self.planned.clear();
         let mut start = from.checked_sub(1).map_or(0, |before| self.records[before].entries_end);

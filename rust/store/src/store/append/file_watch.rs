@@ -102,7 +102,7 @@ impl FileWatch {
     }
 }
 
-/// Restores a file under its name. Returns whether this succeeded.
+/// Restores a removed file. Returns whether this succeeded.
 fn restore(store: &OwnedStore, open: &OpenFile) -> bool {
     let path = open.file.path();
     let is_log = path.starts_with(store.root.join("commitlog"));

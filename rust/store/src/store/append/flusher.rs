@@ -29,7 +29,7 @@ struct Progress {
     waiting: Vec<Arc<Waiter>>,
 }
 
-/// A thread that sleeps until its bytes are flushed, or until its turn to flush comes.
+/// A thread that waits until another thread has flushed its bytes, or until it must flush itself.
 #[derive(Debug)]
 struct Waiter {
     position: u64,
@@ -43,7 +43,7 @@ impl Flusher {
         Ok(Self { root: root.to_path_buf(), progress: Mutex::default(), checkpoint })
     }
 
-    /// Waits until the log is flushed up to `position`. `take` returns the unsynced files.
+    /// Waits until the log is flushed up to `position`. `take` returns the files that must be flushed.
     ///
     /// # Errors
     /// [`Error::NotWritable`] after a failed flush. The state of the disk is unknown then, and no later flush can repair it.

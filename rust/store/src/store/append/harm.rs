@@ -52,7 +52,7 @@ impl Harm {
         }
     }
 
-    /// Returns the notices for users since the last call.
+    /// Returns the notices that were added since the last call.
     pub fn take_lines(&self) -> Vec<String> {
         std::mem::take(&mut self.lines().waiting)
     }

@@ -30,7 +30,7 @@ pub struct Geometry {
 pub struct IndexWriter {
     directory: PathBuf,
     geometry: Geometry,
-    /// Name of the newest file, including files created ahead.
+    /// Name of the newest file, including the files in `ahead`.
     last_name: Option<String>,
     current: Option<IndexFile>,
     ahead: VecDeque<IndexFile>,
@@ -74,6 +74,7 @@ impl IndexWriter {
 
     /// Allocates blocks and files for the keys of a batch. After an error, [`release`](Self::release) removes the new files.
     pub fn reserve(&mut self, keys: usize, local_ms: i64) -> Result<()> {
+        // One less, because entry 0 is never used.
         let (geometry, per_file) = (self.geometry, self.geometry.entries as usize - 1);
         let mut room = 0;
         if let Some(file) = &mut self.current {
@@ -105,13 +106,13 @@ impl IndexWriter {
         self.geometry
     }
 
-    /// Returns the name of the file being written. Files created ahead are later files.
+    /// Returns the name of the file that is being written. The files in `ahead` come after it.
     pub fn in_use(&self) -> Option<String> {
         let name = self.current.as_ref()?.file.path().file_name()?;
         Some(name.to_string_lossy().into_owned())
     }
 
-    /// Removes the files created ahead.
+    /// Removes the files in `ahead`, which are not in use yet.
     pub fn release(&mut self) {
         self.ahead.drain(..).for_each(|file| file.file.discard());
     }
@@ -131,7 +132,7 @@ impl IndexWriter {
         }
     }
 
-    /// Writes the buffered entries into the map, with the store time `store_ms`.
+    /// Writes the buffered entries into the map. All of them get the store time `store_ms`.
     pub fn write(&mut self, store_ms: i64, local_ms: i64) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         for (n, (hash, physical_offset)) in pending.iter().enumerate() {
@@ -196,6 +197,7 @@ impl IndexFile {
     fn new(file: AllocatedFile) -> Result<Self> {
         let mut segment = Segment::open(file.path(), Io::Pread)?;
         let header = IndexHeader::decode(segment.window(0, HEADER_SIZE)?);
+        // Entry 0 is never used, so the first entry of a new file has number 1.
         let next_entry = header.map_or(1, |header| header.index_count.cast_unsigned());
         Ok(Self { map: file.map()?, file: file.into(), allocated_to: 0, next_entry })
     }
@@ -212,7 +214,7 @@ impl IndexFile {
         Ok(())
     }
 
-    /// Adds an entry. Its blocks must be allocated.
+    /// Adds an entry. The blocks for it must be allocated.
     #[inline]
     fn put(&mut self, geometry: Geometry, (hash, physical_offset): (i32, i64), store_ms: i64) {
         let is_put = index::view::put(&mut self.map, geometry.slots, geometry.entries, hash, physical_offset, store_ms);
@@ -249,6 +251,7 @@ pub struct TopicHash {
 
 impl TopicHash {
     pub fn of(&mut self, topic: &[u8]) -> i32 {
+        // The cached hash of the empty topic may not be computed yet.
         if self.topic != topic || topic.is_empty() {
             self.topic = topic.to_vec();
             self.hash = java_hash(&format!("{}#", String::from_utf8_lossy(topic)));

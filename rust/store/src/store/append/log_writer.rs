@@ -15,11 +15,13 @@ use std::sync::Arc;
 
 /// Temporary name of the log's next file while it is created.
 const NEXT_FILE: &str = "commitlog.next";
-/// Bytes to buffer before a write.
+/// Maximum bytes in the buffer. More bytes cause a write.
 pub const BUFFER_LEN: usize = 1 << 20;
-/// Maximum bytes that are faulted in ahead of the last record. The distance grows with the bytes appended so far.
+/// Maximum distance in bytes by which pages are loaded into memory before records are written there. The distance
+/// grows with the bytes appended so far.
 const AHEAD: u64 = 16 << 20;
-/// Minimum bytes to fault in. Waking another thread costs more than a few page faults.
+/// Minimum bytes to load into memory at a time. For fewer bytes, waking another thread costs more than the page
+/// faults.
 const MIN_TOUCH: u64 = 64 << 10;
 pub const MAX_FULL: usize = 64;
 /// The first word of a record, which is its size. It is written after the other bytes, so that readers never see half
@@ -37,7 +39,7 @@ pub struct LogWriter {
     last: u64,
     live: Arc<LiveLog>,
     current: Option<LogFile>,
-    /// Files created ahead of the current file, in order.
+    /// Files behind the current file that were created early, in order.
     ahead: VecDeque<LogFile>,
     /// The last files before the current file, by base offset. They stay open, so that a file that another process
     /// removes can be restored.
@@ -69,7 +71,7 @@ impl LogFile {
         Ok(Self { base, file, is_allocated: true, last: None })
     }
 
-    /// Returns an existing file. Its unwritten parts may be holes, as brokers and recovery leave them.
+    /// Continues in an existing file. Parts that were not written may be holes, as brokers and recovery leave them.
     fn from_existing(base: u64, file: AllocatedFile, is_mapped: bool) -> Result<Self> {
         let is_allocated = !file.keeps_blocks()?;
         Ok(Self { is_allocated, ..Self::new(base, file, is_mapped)? })
@@ -177,7 +179,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Creates the file for bytes that will be [copied](Self::copy).
+    /// Creates the file for bytes that [`copy`](Self::copy) will write.
     pub fn reserve_copy(&mut self, bytes: u64) -> Result<()> {
         self.reserved_from = self.ahead.len();
         self.allocate_existing()?;
@@ -206,7 +208,7 @@ impl LogWriter {
         LogFile::new(base, file, self.is_mapped)
     }
 
-    /// Adds the free bytes to the error of a full disk.
+    /// Adds the number of free bytes to the error of a full disk.
     fn explain_full(&self, error: Error, path: PathBuf) -> Error {
         match free_bytes(&self.directory).filter(|_| error.is_disk_full()) {
             Some((free, _)) => Error::NoRoom { path, needed: self.file_size, free },
@@ -218,7 +220,7 @@ impl LogWriter {
         self.position > self.live.min_offset()
     }
 
-    /// Returns `offset` as a flushed end for the checkpoint.
+    /// Returns `offset` in the form that the checkpoint stores.
     pub fn flushed_end(&self, offset: u64) -> FlushedEnd {
         FlushedEnd { offset, file_size: u32::try_from(self.file_size).unwrap_or(u32::MAX) }
     }
@@ -239,7 +241,7 @@ impl LogWriter {
         self.ahead.drain(from..).for_each(|file| file.file.file().discard());
     }
 
-    /// Removes all files created ahead.
+    /// Removes all files in `ahead`.
     pub fn release_all(&mut self) {
         self.ahead.drain(..).for_each(|file| file.file.file().discard());
     }
@@ -248,11 +250,13 @@ impl LogWriter {
         self.position
     }
 
-    /// Returns the next file if the current file is half full and the next file does not exist yet.
+    /// Returns the next file of the log, if it should be created now. This is so if the current file is half full and
+    /// the next file does not exist.
     pub fn next_needed(&self) -> Option<NextFile> {
         let current = self.current.as_ref().filter(|_| self.ahead.is_empty())?;
         // Early enough for the next file to exist when the current file is full.
         let is_half_full = self.position - current.base > self.file_size / 2;
+        // The caller creates the file under a temporary name, see `NEXT_FILE`.
         is_half_full.then_some(NextFile { base: current.base + self.file_size, size: self.file_size })
     }
 
@@ -307,6 +311,7 @@ impl LogWriter {
 
     /// Ends the current file with a blank record and continues in the next file.
     fn roll(&mut self, end: u64) -> Result<()> {
+        // Each record leaves room for a blank, so the rest is 0 or at least 8 bytes.
         let remaining = end - self.position;
         if remaining > 0 {
             // As in Java, only the first 8 bytes of the blank are written.
@@ -408,6 +413,7 @@ impl LogWriter {
         if std::mem::take(&mut self.created) {
             out.directory(self.directory.clone());
         }
+        // Buffered records are not in a file yet.
         self.position - self.buffer.len() as u64
     }
 }

@@ -12,13 +12,13 @@ pub struct OwnedMessage {
     pub properties: Vec<(String, String)>,
     pub queue_id: i64,
     pub flag: i64,
-    /// Milliseconds since 1970; by default the time of the append.
+    /// Time of creation in milliseconds since 1970; by default the time of the append.
     pub born_timestamp: Option<i64>,
-    /// The sending host; by default the store host.
+    /// Host that sent the message; by default the store host.
     pub born_host: Option<Host>,
     /// Transaction type and compression. The append sets the bits of the host families.
     pub sys_flag: i64,
-    /// Number of failed deliveries to a consumer.
+    /// Number of failed deliveries to consumers.
     pub reconsume_times: i64,
     /// Physical offset of the half message, or 0.
     pub prepared_transaction_offset: i64,
@@ -28,7 +28,7 @@ pub struct OwnedMessage {
 pub struct Messages {
     messages: Vec<OwnedMessage>,
     pairs: Vec<(String, String)>,
-    /// End of each message's properties in `pairs`.
+    /// For each message, the end of its properties in `pairs`.
     ends: Vec<usize>,
 }
 

@@ -10,7 +10,7 @@ use crate::{Error, Result};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// The moment at which an append is flushed.
+/// Tells when the messages of an append are flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flush {
     /// A flush happens when [`flush`](super::Appender::flush) is called, in a background thread, or by the operating
@@ -27,7 +27,8 @@ pub struct AppendOptions {
     pub flush: Flush,
     /// Bytes of a commit-log file (`mappedFileSizeCommitLog`).
     pub file_size: u64,
-    /// Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`). Rounded up to whole units.
+    /// Bytes of a consume-queue file (`mappedFileSizeConsumeQueue`). Rounded up to a multiple of 20, the size of an
+    /// entry.
     pub queue_file_size: u64,
     /// Number of slots in an index file (`maxHashSlotNum`).
     pub index_slots: u32,

@@ -1,4 +1,4 @@
-//! The store of an appender, shared by its threads, with the state behind the append lock.
+//! The store of an appender. Its threads share it. Most of its state is behind the append lock.
 use super::background_work::BackgroundWork;
 use super::flusher::Flusher;
 use super::harm::Harm;
@@ -38,7 +38,7 @@ pub(super) struct OwnedStore {
 pub(super) struct Open {
     pub(super) writers: Writers,
     pub(super) plan: Plan,
-    /// Whether the store is closing. Appends are refused then, but earlier appends are still flushed.
+    /// Whether the store is being closed. If so, appends are refused, but earlier appends are still flushed.
     pub(super) is_closing: bool,
     pub(super) _lock: StoreLock,
     pub(super) _permission: Permission,
@@ -95,7 +95,7 @@ impl OwnedStore {
         self.with(|open| open.writers.log.check()).inspect_err(|error| self.on_write_error(error))
     }
 
-    /// Runs an append under the lock, unless the store is closed.
+    /// Runs an append under the lock. Fails if the store is closed.
     pub(super) fn with_log<T>(&self, action: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
         self.check_busy()?;
         self.with(|open| {
@@ -104,6 +104,7 @@ impl OwnedStore {
             }
             // Checked under the lock, so that no append comes between this check and the write.
             self.harm.check()?;
+            // Other threads read this without the lock, to refuse appends while this append takes too long.
             self.held_since.store(self.now_if_limited(), Ordering::Relaxed);
             let result = action(open);
             self.held_since.store(0, Ordering::Relaxed);
@@ -154,6 +155,7 @@ impl OwnedStore {
     /// Creates the log's next file. Does not hold the append lock while the file is created.
     pub(super) fn create_ahead(&self) -> Result<()> {
         let Some(next) = self.with(|open| Ok(open.writers.log.next_needed()))? else { return Ok(()) };
+        // Allocating a file of 1 GiB may take long, so it happens between two uses of the lock.
         let file = next.create(&self.root)?;
         self.with(|open| open.writers.log.add_ahead(next, file))
     }

@@ -1,4 +1,4 @@
-//! The column of properties: maps of strings, or the forms in which data frames hold maps.
+//! The column of properties. It consists of maps of strings, or of other types into which data frames turn maps.
 use super::lists::Lists;
 use super::row::Pair;
 use super::values::{Bytes, integers};
@@ -52,6 +52,7 @@ impl Pairs {
     #[inline]
     pub fn of_row(&self, index: usize) -> Range<usize> {
         match &self.places {
+            // Arrow allows a null row to have entries, which do not count.
             Places::Map(map) if map.is_null(index) => 0..0,
             Places::Map(map) => map.value_offsets()[index] as usize..map.value_offsets()[index + 1] as usize,
             Places::Ranges(ranges) => ranges[index].clone().unwrap_or(0..0),
@@ -63,7 +64,7 @@ impl Pairs {
         (self.names.value(index).unwrap_or_default(), self.values.value(index))
     }
 
-    /// Reads structs. A null field is an absent property.
+    /// Reads a column of structs. A field that is null is an absent property.
     fn of_structs(array: &StructArray) -> Result<Self> {
         let columns: Result<Vec<_>> = array.columns().iter().map(texts).collect();
         let columns: Vec<_> = array.column_names().into_iter().zip(columns?).collect();

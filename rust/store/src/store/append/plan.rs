@@ -27,7 +27,7 @@ pub struct PlannedRow {
     pub size: u32,
     /// Number of the queue in the queue table.
     pub queue: u32,
-    /// Offset in the queue; 0 for a message that no queue lists.
+    /// Offset in the queue; 0 if no queue lists the message.
     pub queue_offset: i64,
     /// Whether a queue lists the message.
     pub is_dispatched: bool,
@@ -42,7 +42,7 @@ pub struct PlannedRow {
 pub struct Plan {
     pub rows: Vec<PlannedRow>,
     properties: Vec<u8>,
-    /// Index hashes of the keys of all rows.
+    /// Hashes of the index keys of all rows.
     keys: Vec<i32>,
     /// Numbers of the additional queues of all rows.
     extra_queues: Vec<u32>,
@@ -61,7 +61,7 @@ struct ExtraQueues<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Parts<'a> {
     pub properties: &'a [u8],
-    /// Index hashes of the row's keys.
+    /// Hashes of the row's index keys.
     pub keys: &'a [i32],
     /// Numbers of the additional queues that list the row.
     pub extra_queues: &'a [u32],
@@ -111,7 +111,7 @@ impl Plan {
         }
     }
 
-    /// Frees the memory of a large batch.
+    /// Frees the memory that only a large batch needed.
     pub fn shrink(&mut self) {
         const MAX_BYTES: usize = 64 << 10;
         self.rows.shrink_to(MAX_BYTES / size_of::<PlannedRow>());
@@ -186,7 +186,7 @@ impl Plan {
         }
     }
 
-    /// Plans an offset in each additional queue. A queue that is named twice lists the message once.
+    /// Plans the message in each additional queue. If a queue is named twice, it lists the message once.
     fn plan_extra(
         &mut self,
         extra: ExtraQueues<'_>,
@@ -220,7 +220,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the bytes of the record with its complete properties.
+    /// Returns the bytes of the record with all its properties.
     #[inline]
     fn record_size(
         &mut self,

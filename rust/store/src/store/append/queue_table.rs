@@ -32,11 +32,11 @@ pub struct QueueTable {
     /// Number of the topic that [`find`](Self::find) returned last.
     last: usize,
     lmq_count: usize,
-    /// Queues with planned messages.
+    /// Numbers of the queues that have planned messages.
     planned: Vec<u32>,
-    /// Queues with buffered units.
+    /// Numbers of the queues with buffered entries.
     pending: Vec<u32>,
-    /// Queues written since the last flush. A queue may be listed several times.
+    /// Numbers of the queues that were written since the last flush. A queue may occur several times.
     unsynced: Vec<u32>,
 }
 
@@ -197,7 +197,7 @@ impl QueueTable {
         reserved
     }
 
-    /// Buffers the unit of a queue's next message.
+    /// Buffers the consume-queue entry of the queue's next message.
     #[inline]
     pub fn push(&mut self, number: u32, unit: Unit) {
         if self.queues[number as usize].push(unit) {
@@ -205,7 +205,8 @@ impl QueueTable {
         }
     }
 
-    /// Buffers the unit of a queue's next message. Creates the file of the queue if necessary.
+    /// Buffers the consume-queue entry of the queue's next message. Creates the file of the queue if it does not
+    /// exist.
     pub fn append(&mut self, number: u32, unit: Unit) -> Result<()> {
         self.queues[number as usize].plan();
         self.queues[number as usize].reserve()?;
@@ -238,7 +239,7 @@ impl QueueTable {
         self.queues[number as usize].leave_out(offset, log_file, tail)
     }
 
-    /// Writes all buffered units and publishes them to readers.
+    /// Writes all buffered consume-queue entries and publishes them to readers.
     pub fn write(&mut self) -> Result<()> {
         for number in self.pending.drain(..) {
             let queue = &mut self.queues[number as usize];

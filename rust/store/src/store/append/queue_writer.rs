@@ -1,4 +1,4 @@
-//! Writes the units of one consume queue.
+//! Writes the entries of one consume queue.
 //!
 //! Source: `ConsumeQueue.putMessagePositionInfo`.
 use super::unsynced::{OpenFile, SyncList};
@@ -13,13 +13,14 @@ const UNIT: u64 = UNIT_SIZE as u64;
 /// The size in a consume-queue entry. It is written after the other bytes, because an entry without a size does not
 /// count as a message.
 const SIZE_WORD: Range<usize> = 8..12;
-/// Number of blank units written at a time.
+/// Number of blank entries written at a time.
 const BLANKS: i64 = 1 << 16;
 /// Maximum number of missing messages before a message. A larger gap counts as a damaged offset, because no checksum
 /// covers offsets.
 pub const MAX_GAP: i64 = 1 << 20;
 
-/// Tells whether a message with `offset` may follow in a queue that ends at `next`. Messages between them may be missing.
+/// Returns whether a message with `offset` may be the next in a queue that ends at `next`. Messages between the two
+/// may be missing.
 pub fn can_follow(next: i64, offset: i64) -> bool {
     (0..=i64::MAX >> 8).contains(&offset) && (next == 0 || offset.saturating_sub(next) <= MAX_GAP)
 }
@@ -33,7 +34,7 @@ pub struct QueueWriter {
     directory: PathBuf,
     file_size: u64,
     next_offset: i64,
-    /// Position behind the allocated blocks, in bytes.
+    /// End of the allocated blocks, in bytes.
     allocated_to: u64,
     /// Number of messages that are planned, but whose entries are not buffered yet.
     planned: u64,
@@ -47,8 +48,8 @@ pub struct QueueWriter {
 }
 
 impl QueueWriter {
-    /// Continues a queue at `next_offset`. With `stays_open` the file is kept open between writes, which a process can afford
-    /// for some queues only.
+    /// Continues a queue at `next_offset`. With `stays_open` the file stays open between writes. A process can only
+    /// have the files of some queues open.
     pub fn new(
         topic: usize,
         queue_id: i32,
@@ -83,7 +84,7 @@ impl QueueWriter {
         self.next_planned() - 1
     }
 
-    /// Returns the offset of the next planned message.
+    /// Returns the queue offset of the next message to be planned.
     #[inline]
     pub fn next_planned(&self) -> i64 {
         self.next_offset + self.planned as i64
@@ -93,7 +94,7 @@ impl QueueWriter {
         self.planned = 0;
     }
 
-    /// Allocates blocks for the planned messages. Unused units stay zero, which means unwritten.
+    /// Allocates blocks for the planned messages. Unused consume-queue entries stay zero, which means unwritten.
     pub fn reserve(&mut self) -> Result<()> {
         let needed = (self.next_offset as u64 + std::mem::take(&mut self.planned)) * UNIT;
         while self.allocated_to < needed {
@@ -133,10 +134,11 @@ impl QueueWriter {
     pub fn push(&mut self, unit: Unit) -> bool {
         self.next_offset += 1;
         self.pending.extend_from_slice(&unit.encode());
+        // One entry in the buffer means that it was empty before.
         self.pending.len() == UNIT_SIZE
     }
 
-    /// Cuts the queue at `offset`. Later units become zero, and later files are removed.
+    /// Cuts the queue at `offset`. Entries from there on become zero, and files behind are removed.
     pub fn cut(&mut self, offset: i64) -> Result<()> {
         self.write()?;
         self.close_file();
@@ -161,7 +163,7 @@ impl QueueWriter {
         Ok(())
     }
 
-    /// Tells whether a message at `offset` may follow, with missing messages before it.
+    /// Returns whether a message at `offset` may be the next, with missing messages before it.
     pub fn can_fill(&self, offset: i64) -> bool {
         // Planned messages count, because the first message of a new queue may be among them.
         can_follow(self.next_planned(), offset)
@@ -216,7 +218,7 @@ impl QueueWriter {
         Ok(())
     }
 
-    /// Writes the buffered units. After an error a part of them may be written.
+    /// Writes the buffered consume-queue entries. After an error a part of them may be written.
     pub fn write(&mut self) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         let mut rest = pending.as_slice();

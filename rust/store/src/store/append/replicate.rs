@@ -98,19 +98,20 @@ impl Open {
     }
 }
 
-/// The reason that [`whole_records`] stopped.
+/// The reason why [`whole_records`] stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rest {
     /// Reached the end of the bytes or of the file.
     Nothing,
     /// Found an incomplete item. Holds the number of bytes that the whole item needs.
     Needs(usize),
-    /// Found an item that is not a sound record. Holds the reason.
+    /// Found an item that is not a valid record. Holds the reason.
     Broken(String),
 }
 
-/// Collects the complete, sound records at the start of `bytes`. `start` is their offset in a log with files of `file_size`
-/// bytes. Returns the length of these records, including a blank at the end of the file, and the reason of the stop.
+/// Collects the complete, valid records at the start of `bytes`. `start` is their offset in a log with files of
+/// `file_size` bytes. Returns the length of these records, including a blank at the end of the file, and the reason
+/// of the stop.
 ///
 /// A sound record contains its own offset, consistent lengths, and the right CRC of its body.
 pub fn whole_records(bytes: &[u8], start: u64, file_size: u64, records: &mut Vec<RecordAt>) -> (usize, Rest) {

@@ -136,8 +136,8 @@ fn check_lost(root: &Path, offsets: &Offsets) -> Result<()> {
     Ok(())
 }
 
-/// Returns the end of the log; `None` for a log without files. Walks over the last file and the unlisted records. Each record
-/// must be in its queue, unless its topic was removed.
+/// Returns the end of the log; `None` for a log without files. Reads the records of the last file, and all records
+/// that no queue lists yet. Each record must be in its queue, unless its topic was removed.
 fn log_end(store: &MessageStore, queues: &[ConsumeQueue], offsets: &Offsets) -> Result<Option<u64>> {
     let files = store.log().segments().files();
     let Some(last) = files.last() else { return Ok(None) };

@@ -10,21 +10,21 @@ pub struct Row<'a> {
     pub tags: Option<&'a [u8]>,
     /// Keys of the message, separated by spaces. Overrides a property `KEYS`.
     pub keys: Option<&'a [u8]>,
-    /// The numbers of the message's properties: see [`pair`](Rows::pair).
+    /// Numbers of the message's properties, for [`pair`](Rows::pair).
     pub pairs: Range<usize>,
     pub queue_id: i64,
     pub flag: i64,
-    /// Milliseconds since 1970; by default the time of the append.
+    /// Time of creation in milliseconds since 1970; by default the time of the append.
     pub born_timestamp: Option<i64>,
-    /// The sending host; by default the store host.
+    /// Host that sent the message; by default the store host.
     pub born_host: Option<Host>,
     /// Transaction type and compression. The append sets the bits of the host families.
     pub sys_flag: i64,
-    /// Number of failed deliveries to a consumer.
+    /// Number of failed deliveries to consumers.
     pub reconsume_times: i64,
     /// Physical offset of the half message, or 0.
     pub prepared_transaction_offset: i64,
-    /// Whether the delay of a property `DELAY` is over, so that the property is ignored.
+    /// Whether the delay in a property `DELAY` is over. If so, the property is ignored.
     pub is_due: bool,
 }
 

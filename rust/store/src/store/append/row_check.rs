@@ -16,7 +16,7 @@ use crate::store::multi_dispatch;
 const MAX_RETRY_TOPIC: usize = 255;
 /// Used as a subject in errors about properties that have too many bytes, but not too many characters.
 pub const PROPERTIES_SIZE: &str = "properties size";
-/// Subject of the error for too many light message queues.
+/// Used as a subject in errors about too many light message queues.
 pub const TOO_MANY_QUEUES: &str = "INNER_MULTI_DISPATCH";
 
 #[derive(Debug)]
@@ -65,7 +65,7 @@ pub fn check_queue_name(name: &str) -> Result<(), Fault> {
     Err(fault(multi_dispatch::PROPERTY, "names of queues, with commas between", format!("{name:?}")))
 }
 
-/// Tells whether a queue lists messages with this system flag.
+/// Returns whether a queue lists messages with this system flag.
 #[inline]
 pub fn is_dispatched(sys_flag: i32) -> bool {
     !matches!(sys_flag & TRANSACTION_MASK, TRANSACTION_PREPARED | TRANSACTION_ROLLBACK)
@@ -75,6 +75,7 @@ pub fn is_dispatched(sys_flag: i32) -> bool {
 pub fn check_numbers(row: &Row<'_>) -> Result<(), Fault> {
     number_of("flag", row.flag, i32::MIN.into())?;
     number_of("sys_flag", row.sys_flag, i32::MIN.into())?;
+    // The other two may be negative, since Java uses all 32 bits of them.
     number_of("reconsume_times", row.reconsume_times, 0).map(drop)
 }
 
@@ -91,6 +92,7 @@ pub fn number_of(what: &'static str, value: i64, least: i64) -> Result<i32, Faul
 pub fn check_properties<R: Rows>(rows: &R, row: &Row<'_>, encoded: &[u8], count: usize) -> Result<(), Fault> {
     // One pass is enough for valid properties. The wrong property is only searched if there is one.
     let separators = encoded.iter().filter(|b| matches!(**b, NAME_END | PROPERTY_END)).count();
+    // Properties without a name or value are skipped by the parser, so the count shows them.
     let parsed = crate::format::properties::iter(encoded).count();
     if separators == (2 * count).saturating_sub(1) && parsed == count && std::str::from_utf8(encoded).is_ok() {
         return Ok(());

@@ -51,8 +51,8 @@ impl Appender {
         self.store.check_log()
     }
 
-    /// Returns the offset up to which slaves may get the log. With sync flush this is the flushed end. [`Live::growth`] wakes
-    /// threads that wait for more.
+    /// Returns the offset up to which slaves may get the log. With sync flush this is the flushed end. Threads that
+    /// wait for more can use [`Live::growth`].
     pub fn sendable_to(&self) -> u64 {
         let end = self.store.live.log_bounds().1;
         match self.store.options.flush {

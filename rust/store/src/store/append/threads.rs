@@ -29,7 +29,8 @@ impl Threads {
     }
 }
 
-/// Returns the work of the preparing thread. It runs without the append lock, because a page fault may wait for the disk.
+/// Returns the work of the preparing thread. It does not hold the append lock, because a page fault may wait for the
+/// disk.
 fn preparing(store: Arc<OwnedStore>, watch: Arc<Mutex<FileWatch>>) -> impl FnMut(bool) + Send {
     move |_| {
         while let Some((pages, range)) = store.work.next_pages() {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Interval of the flushing thread (`flushIntervalCommitLog`).
+/// Interval at which the flushing thread runs (`flushIntervalCommitLog`).
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
 /// Owns the thread. Dropping the timer stops the thread.

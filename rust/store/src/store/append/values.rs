@@ -14,13 +14,13 @@ const DAY_MS: i64 = 86_400_000;
 /// A column of strings or bytes. Strings are read as bytes, because their producer may not have checked that they are UTF-8.
 #[derive(Clone, Debug)]
 pub enum Bytes {
-    /// Arrays with offsets of 32 bits.
+    /// A column whose offsets have 32 bits.
     Small(BinaryArray),
-    /// Arrays with offsets of 64 bits.
+    /// A column whose offsets have 64 bits.
     Large(LargeBinaryArray),
     View(BinaryViewArray),
     Fixed(FixedSizeBinaryArray),
-    /// A dictionary, such as a pandas column of categories.
+    /// A column whose values are in a dictionary, such as a pandas column of categories.
     Dictionary {
         keys: Int64Array,
         values: Box<Bytes>,

@@ -37,7 +37,7 @@ pub struct Writers {
 }
 
 impl Writers {
-    /// Checks a batch and creates its files. After an error the writers are as before.
+    /// Checks a batch and creates the files for its records. After an error the writers are unchanged.
     pub fn prepare<R: Rows>(&mut self, plan: &mut Plan, rows: &R, batch: &Batch<'_>) -> Result<()> {
         let options = AppendOptions { file_size: self.log.file_size(), ..*batch.options };
         let result = plan.fill(rows, &options, &mut self.queues, batch.store_ms, batch.first_row).and_then(|()| {
@@ -143,7 +143,7 @@ impl Writers {
         Live::new(self.log.live().clone(), self.queues.live().clone(), index)
     }
 
-    /// Writes all buffers, the log first.
+    /// Writes all buffers to the files, the log first.
     fn drain(&mut self, batch: &Batch<'_>) -> Result<()> {
         // The order is that of Java's dispatch. A unit before its record would be read as damage.
         self.log.write()?;

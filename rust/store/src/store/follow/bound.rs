@@ -13,16 +13,16 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// Maximum number of queues whose listing is cached.
+/// Maximum number of queues whose list of files is cached.
 const LISTED: usize = 4096;
 
-/// An offset before which every record is complete.
+/// The bound is the offset before which all records are known to be complete.
 #[derive(Debug)]
 pub struct Bound {
     to: u64,
     by_queues: bool,
     consume_queue_dir: PathBuf,
-    /// Listings of queues, by topic and queue id.
+    /// Queues with their lists of files, by topic and queue id.
     queues: HashMap<(String, i32), ConsumeQueue>,
 }
 
@@ -35,7 +35,7 @@ impl Bound {
         self.to
     }
 
-    /// Tells whether the store has consume queues. If so, only these confirm records.
+    /// Returns whether the store has consume queues. If so, a record only counts as complete if a queue confirms it.
     pub fn by_queues(&self) -> bool {
         self.by_queues
     }

@@ -27,7 +27,7 @@ pub struct LogFollow {
     last_timestamp: i64,
 }
 
-/// The content of the log at the position.
+/// The content of the log at the follower's position.
 enum ItemHere {
     Records,
     /// Records that look complete, but that another process may still be writing.
@@ -64,6 +64,7 @@ impl LogFollow {
     /// Starts behind the last complete record.
     pub fn from_end(mut self) -> Result<Self> {
         const LOOKS: usize = 3;
+        // Everything before the bound is complete, so the walk need not begin earlier.
         self.place.position = self.place.position.max(self.place.bound.to());
         let mut before = DamageLog::default();
         for _ in 0..LOOKS {
@@ -222,13 +223,15 @@ impl LogFollow {
         Ok(())
     }
 
-    /// Returns the number of leading records that are complete.
+    /// Returns the number of complete records at the start of the block.
     fn count_ripe(&self) -> usize {
         let block = self.block();
         let mut timestamp = self.last_timestamp;
         let is_ripe = |record: &&RecordAt| {
             let bytes = block.bytes.get(record.at as usize..).unwrap_or_default();
             let Some(message) = Message::new(bytes, record.layout) else { return false };
+            // A broker never appends a record with an earlier store time than the record before, unless its clock
+            // steps back.
             let is_late = message.store_timestamp() < timestamp;
             timestamp = message.store_timestamp();
             let offset = self.place.position + u64::from(record.at);

@@ -29,10 +29,10 @@ pub struct RemovedRange {
     pub length: u64,
 }
 
-/// Waiting times for incomplete data.
+/// Times to wait for data that is not complete.
 #[derive(Clone, Copy, Debug)]
 pub struct Waits {
-    /// Time between two reads of the last record, if no queue lists it.
+    /// Minimum time between two equal reads of the last record, if no queue lists it.
     pub settle: Duration,
     /// Time after which invalid bytes count as damage. Also the time after which a record counts as complete although
     /// its last bytes are zero.
@@ -135,11 +135,13 @@ impl LogPlace {
         Ok(true)
     }
 
-    /// Waits for bytes that are not written yet. Records and skips damage.
+    /// Waits for bytes that are not written yet. If the bytes turn out to be damaged, reports the damage and skips
+    /// them.
     pub(super) fn wait_or_skip(&mut self, reason: String, damage: &mut DamageLog) -> Result<bool> {
         if self.find_file_again()? {
             return Ok(true);
         }
+        // The record may just be incomplete. Only data behind it proves damage.
         if !self.is_time_to_ask() || !self.is_passed_by_bound()? {
             return Ok(false);
         }
@@ -188,12 +190,14 @@ impl LogPlace {
     /// contain it.
     fn find_file_again(&mut self) -> Result<bool> {
         let Some((base, segment)) = &self.open else { return Ok(false) };
+        // A recovery of the broker may replace a file. The open file then shows the old content.
         let is_replaced = segment.is_replaced();
         if !is_replaced && self.position < base + segment.file_len()? {
             return Ok(false);
         }
         self.log = self.store.log_now()?;
         let files = self.log.segments().files();
+        // The last file that begins at or before the position is the only one that can contain it.
         let holder = files.iter().rev().find(|file| file.base <= self.position).map(|file| file.base);
         if !is_replaced && holder == Some(*base) {
             return Ok(false);
@@ -231,7 +235,7 @@ impl LogPlace {
         Ok(self.position < self.bound.to() || !self.bound.by_queues())
     }
 
-    /// Returns the offset of the next sound record, or of the next file if a later file has data.
+    /// Returns the offset of the next valid record, or of the next file if a later file has data.
     fn find_next(&self) -> Result<Option<u64>> {
         let files = self.log.segments().files();
         let Some(index) = files.partition_point(|f| f.base <= self.position).checked_sub(1) else { return Ok(None) };

@@ -108,7 +108,8 @@ impl IndexRepair {
         self.writer.write(self.store_ms, self.local_ms)
     }
 
-    /// Flushes the new files and moves them into place. Returns the store time up to which full files hold the keys.
+    /// Flushes the new files and moves them into place. Returns the store time up to which all keys are in full
+    /// files.
     pub fn finish(&mut self) -> Result<i64> {
         self.write()?;
         let mut unsynced = SyncList::default();
@@ -145,7 +146,8 @@ fn geometry_of(files: &[IndexFile], fallback: (u32, u32)) -> (u32, u32) {
     most.map_or(fallback, |(geometry, _)| geometry)
 }
 
-/// Returns the number of leading files that are full and flushed; 0 if everything is to be rebuilt.
+/// Returns the number of files at the start of the list that are full and flushed. Returns 0 if everything must be
+/// rebuilt.
 fn count_flushed(store: &MessageStore, files: &[IndexFile], extent: Extent) -> Result<usize> {
     if extent == Extent::Whole {
         return Ok(0);

@@ -12,14 +12,14 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Returns the first record of the walk's block.
+/// Returns the first record of the block that was read last.
 pub fn first_record(walk: &LogWalk) -> Option<Message<'_>> {
     let block = walk.block();
     let first = block.records.first()?;
     Message::new(block.bytes.get(first.at as usize..)?, first.layout)
 }
 
-/// Returns the error for damage that is followed by flushed messages; `next` is the first of them.
+/// Returns the error for damage behind which flushed messages follow. `next` is the first of these messages.
 pub fn damage_error(log: &CommitLog, damage: &Damage, next: &Message<'_>) -> Error {
     let base = log.segments().find(damage.offset).map_or(0, |index| log.segments().files()[index].base);
     let reason = format!(

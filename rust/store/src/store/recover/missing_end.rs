@@ -233,7 +233,7 @@ impl Lists {
     }
 }
 
-/// The end of the sound part of a log.
+/// The end of the valid part of a log.
 struct Ending {
     end: u64,
     /// Offset at which the walk over the log ended. The walk continues behind damage, so this may be greater than
@@ -369,7 +369,7 @@ fn tails_of(queues: &[ConsumeQueue]) -> Result<Vec<QueueTail>> {
     Ok(tails)
 }
 
-/// Returns whether the log is sound up to `end`, and `end` is the end of a record or of the blank behind a record.
+/// Returns whether the log is valid up to `end`, and `end` is the end of a record or of the blank behind a record.
 fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let Some(last) = end.checked_sub(1) else { return Ok(true) };
     if log.segments().find(last).is_none() {
@@ -384,7 +384,7 @@ fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     Ok(is_sound && walk.position() == end)
 }
 
-/// Tells whether no complete record begins at or behind `end`.
+/// Returns whether no complete record begins at or behind `end`.
 fn ends_at(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let mut walk = LogWalk::new(log.clone(), end, u64::MAX, u64::MAX).without_waiting();
     Ok(!walk.advance(&mut DamageLog::default())?)

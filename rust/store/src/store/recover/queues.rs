@@ -1,4 +1,5 @@
-//! Recovers the consume queues. Afterwards every record of the walk has its unit, and there are no other units.
+//! Recovers the consume queues. Afterwards every record that the recovery has read has its consume-queue entry, and
+//! there are no other entries.
 //!
 //! A missing unit at the end of its queue is appended. A wrong unit is cut off with all units behind it, because their records
 //! come later in the walk. A queue that misses units before the start of the walk lags: it is listed again from the start of
@@ -33,7 +34,7 @@ const LOOK_BACK: u64 = 64 << 10;
 
 pub type QueueName = (String, i32);
 
-/// The recovery of the queues in one walk over the log.
+/// Recovers the queues while the recovery reads the log once.
 #[derive(Debug)]
 pub struct QueueRepair {
     log: Arc<CommitLog>,
@@ -43,7 +44,7 @@ pub struct QueueRepair {
     only: Option<HashSet<QueueName>>,
     delay_levels: DelayLevels,
     removed: Arc<RemovedTopics>,
-    /// Number of units written.
+    /// Number of consume-queue entries written.
     written: u64,
     /// Number of records without an entry, because other records have the same queue offsets.
     unlisted: u64,
@@ -86,7 +87,8 @@ impl QueueRepair {
         Ok(Self { log, table, states, only: None, delay_levels, removed, written: 0, unlisted: 0, ends: Vec::new() })
     }
 
-    /// Removes the files of `lagging` queues and lists only these queues again. The walk must start at the start of the log.
+    /// Removes the files of the queues in `lagging`, and lists only these queues again. The walk must start at the
+    /// start of the log.
     pub fn list_again(
         log: Arc<CommitLog>,
         table: QueueTable,
@@ -181,7 +183,7 @@ impl QueueRepair {
         if offset < self.table.queue(number).next_offset() { Ok(()) } else { self.append(number, offset, unit) }
     }
 
-    /// Returns the number of a queue; `None` if the queue is not repaired in this walk.
+    /// Returns the number of a queue, or `None` if this walk does not repair the queue.
     fn number_to_repair(&mut self, topic: &str, queue_id: i32) -> Option<u32> {
         if self.only.as_ref().is_some_and(|only| !only.contains(&(topic.to_owned(), queue_id))) {
             return None;
@@ -198,7 +200,7 @@ impl QueueRepair {
         number
     }
 
-    /// Compares a record with its existing unit.
+    /// Compares a record with the existing consume-queue entry at its queue offset.
     fn compare(&mut self, number: u32, message: &Message<'_>, unit: Unit) -> Result<()> {
         let offset = message.queue_offset();
         let state = &mut self.states[number as usize];

@@ -29,7 +29,7 @@ use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Maximum number of lost messages of a queue. Each of them gets a blank unit.
+/// Maximum number of lost messages of a queue. Each lost message gets a blank consume-queue entry.
 const MAX_LEFT_OUT: i64 = 1 << 26;
 const BLOCK_LEN: usize = 1 << 20;
 
@@ -37,7 +37,7 @@ const BLOCK_LEN: usize = 1 << 20;
 pub struct RecoveryReport {
     /// Offset behind the last complete record of the log.
     pub log_end: u64,
-    /// Bytes that were cut off behind the log's end.
+    /// Number of bytes that were cut off at the end of the log.
     pub cut_bytes: u64,
     pub records: u64,
     pub units: u64,
@@ -302,7 +302,7 @@ impl<'a> Recovery<'a> {
         Ok((end <= self.flushed_end || is_in_time) && self.queues.has_place(next)?)
     }
 
-    /// Tells whether the checkpoint's time is later than the last message, which means that flushed messages are missing.
+    /// Returns whether the checkpoint's time is later than the last message. If so, flushed messages are missing.
     fn lacks_flushed_messages(&self) -> Result<bool> {
         Ok(self.store.checkpoint()?.is_some_and(|checkpoint| checkpoint.min_timestamp() > self.last_store_ms))
     }
@@ -339,7 +339,7 @@ impl<'a> Recovery<'a> {
         Ok(())
     }
 
-    /// Continues queues behind the offsets of their lost messages. Returns the new end of the log.
+    /// Makes queues continue behind the offsets of their lost messages. Returns the new end of the log.
     fn skip_lost(&mut self, end: u64) -> Result<u64> {
         let losses = self.find_losses()?;
         let mut table = table(self.store, self.queue_file_size);
@@ -454,7 +454,7 @@ fn table(store: &MessageStore, file_size: u64) -> QueueTable {
     QueueTable::new(store.consume_queue_dir(), file_size)
 }
 
-/// Sets the length of short log files. After a power loss, a file that was created but not flushed is short.
+/// Extends log files that are too short. After a power loss this happens to a file that was created but not flushed.
 fn complete_files(store: &MessageStore, options: &AppendOptions) -> Result<()> {
     let size = store.log_file_size()?.unwrap_or(options.file_size);
     let mut short = store.log().segments().files().iter().filter(|file| file.len < size && !file.is_missing);

@@ -14,7 +14,7 @@ use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Number of units read at a time.
+/// Number of consume-queue entries read at a time.
 const WINDOW: u64 = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,8 +125,8 @@ fn queue_files(directory: &Path, min_offset: u64) -> Result<Vec<Removable>> {
     Ok(removable)
 }
 
-/// Tells whether a queue file is full and lists only messages before `min_offset`. The last unit with a message decides,
-/// because blank units point to offset 0. A file that is not full may still be written.
+/// Returns whether a queue file is full and lists only messages before `min_offset`. The last entry with a message
+/// decides, because blank entries point to offset 0. A file that is not full may still be written.
 fn is_gone(file: &SegmentFile, min_offset: u64) -> Result<bool> {
     let mut segment = Segment::open(&file.path, Io::Pread)?;
     let mut end = file.len / UNIT_SIZE as u64;

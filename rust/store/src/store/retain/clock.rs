@@ -10,15 +10,15 @@ const HOUR_MS: i64 = 3_600_000;
 const TRUSTED_MS: i64 = 24 * HOUR_MS;
 /// Maximum difference between the times of runs that agree on a new time.
 const AGREED_MS: i64 = HOUR_MS;
-/// Duration for which runs must agree.
+/// Time for which all runs must agree on a new time.
 const AGREED_FOR_MS: i64 = 24 * HOUR_MS;
 
 /// The readings of two clocks at the same moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
-    /// Milliseconds since 1970, of a clock that anybody may set.
+    /// Milliseconds since 1970, by a clock that users may set.
     pub wall_ms: i64,
-    /// Milliseconds of a clock that nobody can set. The clock also counts while the machine sleeps.
+    /// Milliseconds of a clock that cannot be set. It also counts while the machine sleeps.
     pub steady_ms: i64,
 }
 
@@ -28,12 +28,12 @@ impl Clock {
     }
 }
 
-/// Returns the time of day in milliseconds since 1970, which each append reads; 0 before 1970.
+/// Returns the time of day in milliseconds since 1970; 0 for a time before 1970. Called by each append.
 pub fn now_ms() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
-/// Returns the time of day like [`now_ms`], but negative before 1970, so that such a jump is noticed.
+/// Returns the time of day in milliseconds, which is negative before 1970, so that a jump to such a time is noticed.
 fn wall_ms() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {
         Ok(since) => since.as_millis() as i64,
@@ -41,10 +41,10 @@ fn wall_ms() -> i64 {
     }
 }
 
-/// The state of the clocks from run to run.
+/// The state of the two clocks, kept from run to run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClockWatch {
-    /// Difference of the two clocks that is trusted.
+    /// Difference of the two clocks that counts as right.
     trusted: Option<i64>,
     /// A new difference, and the steady time since which all runs have found it.
     candidate: Option<(i64, i64)>,

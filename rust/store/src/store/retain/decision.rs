@@ -12,18 +12,18 @@ pub struct Situation {
     pub clock: Clock,
     /// Used part of the disk in percent; `None` if it is unknown.
     pub used_percent: Option<u8>,
-    /// Whether a person started the run. Files expire at any hour then, and the time of day is trusted.
+    /// Whether a person has started the run. If so, files expire at any hour, and the time of day is trusted.
     pub manual: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     pub by_age: bool,
-    /// Whether the oldest files are removed, however young they are.
+    /// Whether the oldest files are removed even if they have not expired.
     pub forced: bool,
 }
 
-/// Decides for a run. `is_time_trusted` comes from the [`ClockWatch`](super::clock::ClockWatch).
+/// Decides whether a run removes files. `is_time_trusted` comes from the [`ClockWatch`](super::clock::ClockWatch).
 pub fn decide(options: &RetainOptions, situation: &Situation, zone_offset_ms: i64, is_time_trusted: bool) -> Decision {
     let used = situation.used_percent;
     let is_hour = options.delete_when.contains(situation.clock.wall_ms, zone_offset_ms);

@@ -16,7 +16,7 @@ pub struct RetainOptions {
     pub delete_when: DeleteWhen,
     /// Usage in percent above which expired files are removed at any hour (`diskMaxUsedSpaceRatio`). Clamped to 10 to 95.
     pub disk_max_used_percent: u8,
-    /// Usage in percent above which the oldest files are removed, however young
+    /// Usage in percent above which the oldest files are removed even if they have not expired
     /// (`rocketmq.broker.diskSpaceCleanForciblyRatio`).
     pub force_percent: u8,
     /// Usage in percent above which nothing is appended (`rocketmq.broker.diskSpaceWarningLevelRatio`).

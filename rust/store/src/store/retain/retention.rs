@@ -46,7 +46,7 @@ pub struct Retention {
     runner: Mutex<Runner>,
 }
 
-/// The state from run to run.
+/// The state that is kept from run to run.
 #[derive(Debug, Default)]
 pub struct Runner {
     watch: ClockWatch,
@@ -126,12 +126,12 @@ impl Retention {
         self.runner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns [`runner`](Self::runner), or `None` during a run.
+    /// Returns the guard of [`runner`](Self::runner), or `None` while a run is in progress.
     pub fn try_runner(&self) -> Option<MutexGuard<'_, Runner>> {
         self.runner.try_lock().ok()
     }
 
-    /// Returns the circumstances of a run now, or at another time of day.
+    /// Returns clock, disk usage and mode of a run now, or at another time of day.
     pub fn situation(&self, now_ms: Option<i64>, manual: bool) -> Situation {
         let clock = Clock::now();
         let wall_ms = now_ms.unwrap_or(clock.wall_ms);

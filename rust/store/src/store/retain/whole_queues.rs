@@ -27,7 +27,7 @@ pub fn is_expired(queue: &ConsumeQueue, min_offset: u64) -> Result<bool> {
     Ok(last.is_some_and(|last| last.physical_offset.saturating_add(last.size.into()) < min_offset as i64))
 }
 
-/// Tells whether a topic is neither in `configured` nor used by the system.
+/// Returns whether a topic is neither in `configured` nor used by the broker itself.
 pub fn is_unused(topic: &str, configured: &BTreeSet<String>) -> bool {
     !configured.contains(topic) && topic != DELAY_TOPIC && topic != OPERATION_TOPIC && !topic.starts_with(LMQ)
 }

@@ -15,7 +15,7 @@ pub trait ArrivalListener: Send + Sync {
         true
     }
 
-    /// Called for each message in each of its queues.
+    /// Called once for each queue that lists the message.
     fn on_arrival(&self, arrival: &Arrival<'_>);
 }
 
@@ -54,6 +54,7 @@ impl Arrivals {
     /// Returns the listener if a reader waits for messages that were published before this call.
     #[inline]
     pub fn waiting(&self) -> Option<Arc<dyn ArrivalListener>> {
+        // Relaxed is enough: a listener that is set during an append may miss its messages.
         if self.is_listening.load(Ordering::Relaxed) { self.ask() } else { None }
     }
 
@@ -89,6 +90,7 @@ impl ArrivalBatch {
         let start = self.properties.len();
         self.properties.extend_from_slice(properties);
         let range = start..self.properties.len();
+        // The queues of multi-dispatch share one copy of the properties.
         self.entries.extend(queues.map(|(queue, max)| (queue.clone(), max, tags_code, range.clone())));
     }
 

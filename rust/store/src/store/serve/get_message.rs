@@ -1,5 +1,5 @@
-//! A pull from a live queue. Consume-queue entries and records are read through maps, and records go to the caller
-//! without a copy in between.
+//! A pull from a consume queue of a store that this process appends to. Consume-queue entries and records are read
+//! through maps, and records go to the caller without a copy in between.
 //!
 //! Source: `DefaultMessageStore.getMessage`.
 use super::live_log::{LiveLog, PROOF_LEN, record_in};

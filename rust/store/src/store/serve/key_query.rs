@@ -1,4 +1,5 @@
-//! Finds messages by key as a broker does: all messages that the index lists under the hash. The client compares the key.
+//! Finds messages by key as a broker does. Returns all messages that the index lists under the hash of the key; the
+//! client compares the keys themselves.
 //!
 //! Source: `DefaultMessageStore.queryMessage`, `IndexService.queryOffset`, `IndexFile.isTimeMatched`, `selectPhyOffset`.
 use super::live_log::{LiveLog, LiveRecord};
@@ -24,7 +25,7 @@ pub struct KeyQueryResult {
     pub index_last_update_phy_offset: i64,
 }
 
-/// The index of an owned store. Each query lists the index files again.
+/// The index of a store that this process appends to. Each query lists the index files again.
 #[derive(Debug)]
 pub struct LiveIndex {
     directory: PathBuf,
@@ -44,7 +45,8 @@ impl LiveIndex {
         Self { directory, slots, entries }
     }
 
-    /// Returns the newest messages of a topic with a key, with a store time from `begin` to `end` in milliseconds.
+    /// Returns the newest messages of a topic with the hash of a key, with a store time from `begin` to `end` in
+    /// milliseconds.
     pub fn query(
         &self,
         log: &LiveLog,

@@ -1,4 +1,4 @@
-//! The façade for reading a store while this process appends to it.
+//! Reads a store while this process appends to it. This is the façade of the module.
 //!
 //! Source: `DefaultMessageStore`, except for its appends.
 use super::arrival::Arrivals;
@@ -45,7 +45,7 @@ impl Live {
         self.parts.queues.get(topic, queue_id)
     }
 
-    /// Returns the queues of a topic that have or had messages, by id.
+    /// Returns the queues of a topic that have or had messages, sorted by id.
     pub fn queues_of(&self, topic: &str) -> Vec<Arc<LiveQueue>> {
         self.parts.queues.of_topic(topic)
     }
@@ -76,10 +76,11 @@ impl Live {
     /// Returns the offset of the first byte of the log, and the offset behind its last record.
     pub fn log_bounds(&self) -> (u64, u64) {
         let min_offset = self.parts.log.min_offset();
+        // Retention may move the start between the two reads, so the end is kept at or behind it.
         (min_offset, self.parts.log.end().max(min_offset))
     }
 
-    /// Returns the file with the log's byte at `offset`; `None` if the file is removed.
+    /// Returns the file that contains the byte at `offset` of the log, or `None` if the file is removed.
     pub fn log_file(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         self.parts.log.file_of(offset)
     }
@@ -108,6 +109,7 @@ impl Live {
     pub fn earliest_in_topic(&self, topic: &str) -> Result<i64> {
         let times =
             self.queues_of(topic).iter().map(|queue| self.earliest_in_queue(queue)).collect::<Result<Vec<_>>>()?;
+        // A queue without messages has the time -1, which must not be the minimum.
         Ok(times.into_iter().filter(|time| *time >= 0).min().unwrap_or(-1))
     }
 
@@ -122,8 +124,8 @@ impl Live {
         time::earliest_in_log(&self.parts.log)
     }
 
-    /// Returns the newest messages of a topic under the hash of a key, at most 64, with a store time from `begin` to `end` in
-    /// milliseconds.
+    /// Returns the newest messages of a topic that the index lists under the hash of a key. Returns at most 64
+    /// messages, with a store time from `begin` to `end` in milliseconds.
     pub fn query(&self, topic: &str, key: &str, max_messages: usize, begin: i64, end: i64) -> Result<KeyQueryResult> {
         self.parts.index.query(&self.parts.log, (topic, key), max_messages, begin, end)
     }
@@ -137,7 +139,7 @@ impl Live {
         &self.parts.arrivals
     }
 
-    /// Releases a file that is about to be removed.
+    /// Unmaps a file that is about to be removed, once no reader uses it.
     pub(crate) fn release_file(&self, path: &Path) {
         let log = &self.parts.log;
         let name = path.file_name().and_then(|name| name.to_str());
@@ -153,6 +155,7 @@ impl Live {
 
     fn queue_at(&self, directory: Option<&Path>) -> Option<Arc<LiveQueue>> {
         let name = |directory: Option<&Path>| directory?.file_name()?.to_str().map(str::to_owned);
+        // The path of a queue file is `consumequeue/TOPIC/QUEUE_ID/FILE`.
         let queue_id = name(directory)?.parse().ok()?;
         self.queue(&name(directory?.parent())?, queue_id)
     }

@@ -1,4 +1,5 @@
-//! Reads records of the live log by physical offset, up to the end that the appender has published.
+//! Reads records by physical offset while this process appends to the log. Only records that the appender has
+//! published are visible.
 //!
 //! Source: `CommitLog.getMessage`, `getData`, `getMinOffset`, `getMaxOffset`, `pickupStoreTimestamp`.
 use super::map_cache::{FileMap, MapCache};
@@ -14,7 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// place.
 pub(super) const PROOF_LEN: usize = 36;
 
-/// The live log. One thread writes, and readers see everything before the published end.
+/// The commit log of a store that this process appends to. One thread writes, and readers see everything before the
+/// published end.
 #[derive(Debug)]
 pub struct LiveLog {
     files: MapCache,
@@ -68,13 +70,14 @@ impl LiveLog {
         self.end.store(end, Ordering::Release);
     }
 
-    /// Sets the start of the log to `offset` and releases the files that begin before it.
+    /// Sets the start of the log to `offset`, and unmaps the files that begin before it once no reader uses them.
     pub fn begin_at(&self, offset: u64) {
+        // The start moves before the files are released, so that no reader expects them.
         self.min_offset.fetch_max(offset, Ordering::AcqRel);
         self.files.forget_before(offset);
     }
 
-    /// Returns the file with the byte at `offset`; `None` if the file is removed.
+    /// Returns the file that contains the byte at `offset`, or `None` if the file is removed.
     pub fn file_of(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         self.files.file_of(offset)
     }
@@ -82,6 +85,7 @@ impl LiveLog {
     /// Returns the published record at `offset`; `None` if no record begins there.
     pub fn record(&self, offset: u64) -> Result<Option<LiveRecord>> {
         let end = self.end();
+        // No record is shorter, so none can begin here.
         if offset.saturating_add(MIN_LEN as u64) > end {
             return Ok(None);
         }

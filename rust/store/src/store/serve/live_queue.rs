@@ -1,4 +1,5 @@
-//! Reads units of one live queue, up to the end that the appender has published.
+//! Reads entries of a consume queue while this process appends to it. Only entries that the appender has published
+//! are visible.
 //!
 //! Source: `ConsumeQueue.getIndexBuffer`, `getMinOffsetInQueue`, `getMaxOffsetInQueue`, `correctMinOffset`.
 use super::map_cache::{FileMap, MapCache, MapCount};
@@ -11,7 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 const UNIT: u64 = UNIT_SIZE as u64;
 
-/// A live queue. The handle is valid until the queue is [removed](Self::is_removed).
+/// A consume queue of a store that this process appends to. The handle is valid until the queue is
+/// [removed](Self::is_removed).
 #[derive(Debug)]
 pub struct LiveQueue {
     topic: Box<str>,
@@ -91,13 +93,14 @@ impl LiveQueue {
         Ok(file.and_then(|file| unit_in(&file, offset)))
     }
 
-    /// Returns the file with the unit at a queue offset, which must not be negative; `None` if the file is removed.
+    /// Returns the file with the consume-queue entry at a queue offset, which must not be negative; `None` if the
+    /// file is removed.
     #[inline]
     pub fn file_of(&self, offset: i64) -> Result<Option<Arc<FileMap>>> {
         self.files.file_of(offset as u64 * UNIT)
     }
 
-    /// Releases the file that begins at byte `base` and is about to be removed.
+    /// Unmaps the file that begins at byte `base` and is about to be removed, once no reader uses it.
     pub fn release_file(&self, base: u64) {
         self.files.forget_before(base + self.files.file_size());
     }
@@ -121,7 +124,8 @@ impl LiveQueue {
         is_first && max_offset > 0
     }
 
-    /// Moves the min offset to the first unit whose record is at or behind `log_start`, and releases removed files.
+    /// Moves the min offset to the first consume-queue entry whose record is at or behind `log_start`, and releases
+    /// removed files.
     pub fn begin_at(&self, log_start: u64) -> Result<()> {
         self.begin_in(&self.list_files()?, log_start)
     }
@@ -132,6 +136,7 @@ impl LiveQueue {
         let first = files.lower_bound(log_start, max_offset)?;
         // The queue may have been removed meanwhile.
         if !self.is_removed() {
+            // The min offset never decreases, even if two runs overlap.
             self.min_offset.fetch_max(first.min(max_offset), Ordering::AcqRel);
             self.files.forget_before(files.segments().start());
         }
@@ -140,6 +145,7 @@ impl LiveQueue {
 
     /// Empties the queue and marks it as removed.
     pub fn remove(&self) {
+        // Marked first, so that a concurrent `begin_in` does not raise the min offset of a removed queue.
         self.is_removed.store(true, Ordering::Release);
         self.max_offset.store(0, Ordering::Release);
         self.min_offset.store(0, Ordering::Release);
@@ -147,7 +153,7 @@ impl LiveQueue {
     }
 }
 
-/// Returns the unit at a queue offset; `None` if `file` does not contain it.
+/// Returns the consume-queue entry at a queue offset; `None` if `file` does not contain it.
 #[inline]
 pub fn unit_in(file: &FileMap, offset: i64) -> Option<Unit> {
     file.slice(offset as u64 * UNIT, UNIT_SIZE).and_then(Unit::decode)

@@ -1,4 +1,5 @@
-//! The live queues of a store by name. A queue becomes visible here with its first message.
+//! The consume queues of a store that this process appends to, by name. A queue is visible here from its first
+//! message on.
 //!
 //! Source: `DefaultMessageStore.consumeQueueTable`, `findConsumeQueue`.
 use super::live_queue::LiveQueue;

@@ -29,7 +29,7 @@ pub struct MapCache {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Files that begin before this offset are removed.
+    /// Offset before which all files are removed.
     first: u64,
     maps: BTreeMap<u64, Arc<FileMap>>,
 }
@@ -57,7 +57,7 @@ impl MapCache {
         self.file_size
     }
 
-    /// Returns the file with the byte at `offset`; `None` if the file is removed.
+    /// Returns the file that contains the byte at `offset`, or `None` if the file is removed.
     #[inline]
     pub fn file_of(&self, offset: u64) -> Result<Option<Arc<FileMap>>> {
         let base = offset - offset % self.file_size;
@@ -101,11 +101,12 @@ impl MapCache {
         self.read().first
     }
 
-    /// Releases the files that begin before `offset`.
+    /// Drops the maps of files that begin before `offset`. A map stays as long as a reader uses it.
     pub fn forget_before(&self, offset: u64) {
         let removed = {
             let mut state = self.write();
             state.first = state.first.max(offset);
+            // The map keys are start offsets, so everything before `offset` is split off at once.
             let remaining = state.maps.split_off(&offset);
             std::mem::replace(&mut state.maps, remaining)
         };
@@ -153,6 +154,7 @@ impl FileMap {
     pub fn has_to(&self, offset: u64) -> u64 {
         let position = offset.saturating_sub(self.base);
         match self.map.has(position) {
+            // The page is gone, so only the file's length tells how much of the file is left.
             Some(false) => self.end_now(),
             _ => self.base + position.next_multiple_of(pages::size() as u64),
         }

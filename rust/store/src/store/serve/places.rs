@@ -12,7 +12,7 @@ const CACHE_LINE: usize = 64;
 
 /// Receives the records of a pull, one by one.
 pub trait Records {
-    /// Adds the record at `offset` of the log, in `file`.
+    /// Adds the record at `offset` of the log, which is in `file`.
     fn take(&mut self, file: &Arc<FileMap>, offset: u64, record: &[u8]);
 
     /// Called for listed messages that the pull cannot return.

@@ -1,4 +1,5 @@
-//! Filters of pulls, first by the tags code of a unit, then by the message. The client compares the tag itself.
+//! Filters of pulls. They first see the tag hash of a consume-queue entry, then the message. The client compares the
+//! tag itself.
 //!
 //! Source: `MessageFilter`, `ExpressionMessageFilter.isMatchedByConsumeQueue`, `isMatchedByCommitLog`.
 use crate::filter::TagExpression;
@@ -12,7 +13,7 @@ pub trait PullFilter {
         true
     }
 
-    /// Tells whether [`matches_message`](Self::matches_message) must be called, too.
+    /// Returns whether [`matches_message`](Self::matches_message) must decide, because tag hashes are not enough.
     #[inline]
     fn reads_messages(&self) -> bool {
         false

@@ -1,4 +1,4 @@
-//! Store times in a live queue, and the offset for a time by the rule of 4.9.4.
+//! Finds store times in a consume queue that this process appends to, and the offset for a time by the rule of 4.9.4.
 //!
 //! Source: `DefaultMessageStore.getMessageStoreTimeStamp`, `getEarliestMessageTime`, `ConsumeQueue.getOffsetInQueueByTime`.
 use super::live_log::LiveLog;

@@ -178,7 +178,7 @@ fn damage(file: &ConfigFile, reason: String) -> Damage {
     Damage { offset: 0, length: 0, reason, file: file.path.clone() }
 }
 
-/// Adds one note with all names.
+/// Adds one note that lists all names.
 fn note(report: &mut VerifyReport, names: &[String], words: &str) {
     if let Some(more) = names.len().checked_sub(LISTED + 1) {
         report.notes.push(format!("{words}: {}, and {} more", names[..LISTED].join(", "), more + 1));

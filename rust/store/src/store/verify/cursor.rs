@@ -15,7 +15,7 @@ const UNITS: usize = 256;
 /// The smallest tag hash. Smaller values are addresses in `consumequeue_ext` (`ConsumeQueueExt.MAX_ADDR`).
 const SMALLEST_HASH: i64 = i32::MIN as i64;
 
-/// The result of comparing a record with its queue.
+/// The result of comparing a record with its consume queue.
 pub(super) enum Outcome {
     /// The entry of the record points to the record.
     Listed,

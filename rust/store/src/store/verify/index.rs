@@ -13,9 +13,9 @@ use crate::{Error, Result};
 
 /// Number of entries or slots read at a time.
 const STEP: u32 = 4096;
-/// Minimum number of entries from which on a sound file fits only one number of slots.
+/// Minimum number of entries from which on a valid file fits only one number of slots.
 const TELLING: u32 = 100;
-/// 5.4 also indexes the tag, as a key with this prefix (`MessageConst.INDEX_TAG_TYPE`).
+/// Prefix of the keys under which 5.4 indexes tags (`MessageConst.INDEX_TAG_TYPE`).
 const TAG_PREFIX: &str = "T#";
 
 pub(super) fn bytes_of(file: &IndexFile) -> u64 {

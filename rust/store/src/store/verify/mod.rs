@@ -1,5 +1,5 @@
-//! Checks a whole store: every record, unit and index entry, and the small files. The check repairs nothing. Its memory is
-//! bounded by the number of queues.
+//! Checks a whole store: every record, consume-queue entry and index entry, and the small files. The check repairs
+//! nothing. Its memory is bounded by the number of queues.
 //!
 //! Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexFile.putKey`, `ConfigManager.load`.
 mod checkpoint;
@@ -19,7 +19,7 @@ use crate::format::properties;
 use queues::Queues;
 pub use report::VerifyReport;
 
-/// Called with the bytes checked so far and the bytes of the whole check. An error ends the check.
+/// A callback that gets the bytes checked so far and the bytes of the whole check. Its error ends the check.
 pub type Watch<'a> = &'a mut dyn FnMut(u64, u64) -> Result<()>;
 
 impl MessageStore {

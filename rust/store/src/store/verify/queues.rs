@@ -1,4 +1,5 @@
-//! Checks consume queues and the log against each other in one pass. Each record must have its unit, and each unit its record.
+//! Checks consume queues and the log against each other in one pass. Each record must have its entry, and each entry
+//! its record.
 use super::cursor::{Cursor, Outcome};
 use super::report::VerifyReport;
 use crate::file::place;
