@@ -1,4 +1,4 @@
-//! Exposes the appender, which writes to a store that this process owns.
+//! Exposes the appender, which appends messages to a store that this process owns.
 use crate::append_options::PyAppendOptions;
 use crate::arrow::Batches;
 use crate::error::{ForkError, object, to_python};
@@ -32,7 +32,7 @@ fn figures(done: &RecoveryReport) -> Figures {
     (done.log_end, done.cut_bytes, done.records, done.units, done.unlisted, done.index_entries, done.left_out)
 }
 
-/// Returns the missing end of a store's log; `None` if the log has everything that was flushed.
+/// Returns the end of a store's log that was flushed but is missing; `None` if nothing is missing.
 #[pyfunction]
 pub fn missing_end(py: Python<'_>, path: PathBuf) -> PyResult<Option<Missing>> {
     let missing = py.detach(|| append::missing_end(&path)).map_err(to_python)?;
@@ -42,7 +42,7 @@ pub fn missing_end(py: Python<'_>, path: PathBuf) -> PyResult<Option<Missing>> {
     }))
 }
 
-/// Repairs a store. Calls `progress` with the bytes done and the total of bytes.
+/// Repairs a store. Calls `progress` with the bytes done and the total number of bytes.
 #[pyfunction]
 #[pyo3(signature = (path, options, *, cut_at, progress))]
 pub fn repair(
@@ -85,7 +85,7 @@ impl Appender {
         Ok(Self { inner: inner.into(), process: process::id() })
     }
 
-    /// Returns figures of the recovery; `None` if opening needed no recovery.
+    /// Returns the counts of the recovery; `None` if the store needed no recovery when it was opened.
     fn recovered(&self) -> Option<Figures> {
         self.inner.recovery().map(figures)
     }
@@ -171,7 +171,7 @@ impl Appender {
         py.detach(|| self.inner.last_clean()).as_ref().map(report)
     }
 
-    /// Returns the number of retention runs that removed something.
+    /// Returns how many retention runs removed something.
     fn cleaned_runs(&self) -> u64 {
         self.inner.clean_runs()
     }
@@ -274,7 +274,7 @@ impl Appender {
         Err(ForkError::new_err(text))
     }
 
-    /// Appends batch by batch, and checks for Ctrl-C between batches.
+    /// Appends one batch after another, and checks for Ctrl-C in between.
     fn append_all(&self, reader: Box<dyn RecordBatchReader + Send>, store_timestamp: Option<i64>) -> Result<usize> {
         let mut rows = 0;
         for batch in reader {
@@ -289,7 +289,7 @@ impl Appender {
     }
 }
 
-/// Adds the put status, by which brokers answer, to the error of an append.
+/// Adds the name of RocketMQ's `PutMessageStatus` to the error of an append, since brokers answer by it.
 fn with_status(error: Error) -> PyErr {
     let status = PutMessageStatus::of(&error).name();
     Python::attach(|py| {

@@ -1,6 +1,6 @@
 #![allow(unsafe_code, reason = "what Arrow's C data interface hands over are pointers")]
-//! Exchanges Arrow data with Python libraries through the PyCapsule interface. A capsule holds a struct of Arrow's C
-//! data interface.
+//! Exchanges Arrow data with Python libraries by the PyCapsule interface, whose capsules hold structs of Arrow's C data
+//! interface.
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, from_ffi_and_data_type, to_ffi};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray};
@@ -18,10 +18,10 @@ const ARRAY: &CStr = c"arrow_array";
 const SCHEMA: &CStr = c"arrow_schema";
 const STREAM: &CStr = c"arrow_array_stream";
 
-/// A reader of batches that needs no GIL.
+/// A reader of batches that can be used without the GIL.
 pub type Reader = Box<dyn RecordBatchReader + Send>;
 
-/// A batch of rows, readable by every library that supports the PyCapsule interface.
+/// A batch of rows that every library with the PyCapsule interface can read.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Batch(pub RecordBatch);
 
@@ -40,7 +40,7 @@ impl Batch {
         schema_capsule(py, self.0.schema_ref())
     }
 
-    /// Ignores `requested_schema`, as the interface allows; the consumer converts the rows itself.
+    /// Ignores `requested_schema`, as the interface allows. The reader of the capsule converts the rows itself.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -55,7 +55,7 @@ impl Batch {
     }
 }
 
-/// Returns a capsule from which all batches of a reader can be taken once.
+/// Returns a capsule from which all batches of a reader can be read once.
 pub fn stream_capsule(py: Python<'_>, reader: Reader) -> PyResult<Bound<'_, PyCapsule>> {
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(reader), STREAM)
 }
@@ -64,7 +64,7 @@ pub fn schema_capsule<'py>(py: Python<'py>, schema: &Schema) -> PyResult<Bound<'
     PyCapsule::new_with_value(py, FFI_ArrowSchema::try_from(schema).map_err(unreadable)?, SCHEMA)
 }
 
-/// Rows that Python passed: a single batch or a stream of batches.
+/// Rows that Python passed: one batch, or a stream of batches.
 pub struct Batches(Reader);
 
 impl Batches {
@@ -136,7 +136,7 @@ impl FromPyObject<'_, '_> for OneBatch {
     }
 }
 
-/// A stream of another library. Arrow's own reader ignores null rows, and panics if a stream fails without an error
+/// A stream of another library. Arrow's own reader would ignore null rows, and panic if a stream fails without an error
 /// text.
 struct Stream {
     stream: FFI_ArrowArrayStream,
@@ -184,7 +184,7 @@ impl RecordBatchReader for Stream {
     }
 }
 
-/// Converts a struct array to a batch. Null rows are refused, since a batch cannot express them.
+/// Converts a struct array to a batch. Refuses null rows, because a batch can only have null values.
 fn batch(data: ArrayData, schema: SchemaRef) -> Result<RecordBatch, ArrowError> {
     if data.null_count() > 0 {
         return Err(wrong(&format!("expected rows, got {} that are null", data.null_count())));

@@ -153,7 +153,7 @@ fn seconds(seconds: f64) -> Duration {
 
 #[pymethods]
 impl DataPlane {
-    /// Serves requests from the appender's store. Other requests go to the mailbox, for the control plane in Python.
+    /// Answers requests from the appender's store. Requests for the control plane are put into the mailbox.
     #[staticmethod]
     fn open(appender: &Appender, mailbox: &Mailbox, options: PyDataPlaneOptions) -> PyResult<Self> {
         let (flush, control) = (options.flush(), mailbox.0.mailbox());
@@ -162,7 +162,8 @@ impl DataPlane {
         Ok(Self { inner: Arc::new(inner), process: std::process::id() })
     }
 
-    /// Serves the log to slaves at `address`, as `ip:port`. Without `slaves` only readers on this machine are accepted.
+    /// Serves the log to slaves at `address`, in the form `ip:port`. Without `slaves`, only readers on this machine are
+    /// accepted.
     #[pyo3(signature = (address, *, slaves, max_frame, heartbeat, housekeeping, tls))]
     #[expect(clippy::too_many_arguments, reason = "the keywords of a Python function")]
     fn serve_log(
@@ -187,7 +188,7 @@ impl DataPlane {
         py.detach(|| self.inner.serve_log(bound, options)).map_err(failed)
     }
 
-    /// Answers a call again after the control plane has created the missing topic or group.
+    /// Answers a request again, after the control plane has created the topic or group that was missing.
     #[pyo3(signature = (call, target))]
     fn handle_again(&self, py: Python<'_>, call: &Call, target: Option<(String, i32)>) -> PyResult<()> {
         // a fork lacks the threads that write answers
@@ -198,7 +199,7 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Answers parked pulls whose wait is over.
+    /// Answers parked pulls that have waited long enough.
     fn check_parked_pulls(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process()?;
         // each answered pull reads the log
@@ -278,7 +279,7 @@ impl DataPlane {
         self.inner.state().offsets.get(group, topic, queue_id).unwrap_or(-1)
     }
 
-    /// Returns offsets by `topic@group` and queue id, for one group, one topic or all.
+    /// Returns offsets by `topic@group` and queue id: those of one group, of one topic, or all.
     #[pyo3(signature = (*, group = None, topic = None))]
     fn offsets(&self, py: Python<'_>, group: Option<&str>, topic: Option<&str>) -> HashMap<String, HashMap<i32, i64>> {
         let row = |(group, topic, queues): (String, String, std::collections::BTreeMap<i32, i64>)| {
@@ -288,8 +289,8 @@ impl DataPlane {
         py.detach(|| self.inner.state().offsets.of(group, topic).into_iter().map(row).collect())
     }
 
-    /// Takes at most `limit` offsets that changed since the last call. Each is `topic@group` with its queues as JSON;
-    /// `None` if it was removed.
+    /// Returns at most `limit` offsets that changed since the last call: `topic@group` with the offsets of its queues
+    /// as JSON, or `None` if they were removed.
     fn take_changed_offsets(&self, py: Python<'_>, limit: usize) -> Vec<(String, Option<String>)> {
         // limited, so that neither this call nor the following transaction takes long
         let changed = py.detach(|| self.inner.state().offsets.take_changed(limit));
@@ -314,7 +315,7 @@ impl DataPlane {
         self.inner.state().counters.of("SNDBCK_PUT", key).add(1, 0);
     }
 
-    /// Counts a message of the control plane. Unknown names are ignored.
+    /// Counts a message that the control plane handled. Unknown names are ignored.
     fn count(&self, name: &str, key: &str, size: u64) {
         let counters = &self.inner.state().counters;
         // counters need a static name, so the known name is passed
@@ -323,7 +324,7 @@ impl DataPlane {
         }
     }
 
-    /// Records the time of a put in the control plane.
+    /// Records how long the control plane took to store a message, in milliseconds.
     fn note_put(&self, millis: u64) {
         self.inner.state().times.note_put(millis);
     }
@@ -333,7 +334,7 @@ impl DataPlane {
         self.inner.state().failed_puts.add(1, 0);
     }
 
-    /// Returns the longest put and get in milliseconds, and the number of puts by time range.
+    /// Returns the longest times of a put and a get in milliseconds, and the number of puts in each range of times.
     fn times(&self) -> (u64, u64, Vec<(&'static str, u64)>) {
         let times = &self.inner.state().times;
         let (put, get) = times.longest();
@@ -348,7 +349,7 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Returns the number of log bytes that are not on disk yet.
+    /// Returns the number of log bytes that are not flushed yet.
     #[getter]
     fn unflushed(&self) -> u64 {
         let state = self.inner.state();
@@ -356,26 +357,26 @@ impl DataPlane {
         state.live.log_bounds().1.saturating_sub(state.appender.flushed_offset())
     }
 
-    /// Describes the file that another process changed, so that the store accepts no writes. `None` while all files are
-    /// intact.
+    /// Describes the file that another process has changed, after which the store refuses writes. `None` if all files
+    /// are intact.
     #[getter]
     fn harm(&self) -> Option<String> {
         let harm = self.inner.state().appender.harm();
         harm.map(|(path, reason)| format!("{}: {reason}", path.display()))
     }
 
-    /// Returns warnings about such changes since the last call.
+    /// Returns the warnings about changed files since the last call.
     fn take_harm_lines(&self) -> Vec<String> {
         self.inner.state().appender.take_harm_lines()
     }
 
-    /// Returns the number of messages that pulls have skipped because they could not be read.
+    /// Returns how many messages pulls have skipped because they could not be read.
     #[getter]
     fn skipped_messages(&self) -> u64 {
         self.inner.state().skipped_messages.count()
     }
 
-    /// Takes skipped messages that were not reported yet.
+    /// Returns the skipped messages since the last call.
     fn take_skipped_messages(&self) -> Vec<SkippedRow> {
         let row = |message: SkippedMessage| {
             let SkippedRange { queue_offset, unit, messages, fault } = message.skipped;
@@ -387,7 +388,7 @@ impl DataPlane {
         self.inner.state().skipped_messages.take().into_iter().map(row).collect()
     }
 
-    /// Returns name, key, calls, messages and bytes of each counter.
+    /// Returns the name, key, calls, messages and bytes of each counter.
     fn counters(&self) -> Vec<(&'static str, String, u64, u64, u64)> {
         self.inner.state().counters.all()
     }

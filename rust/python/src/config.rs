@@ -1,4 +1,4 @@
-//! Loads and saves the files below `config/` as JSON text, which Python parses itself.
+//! Loads and saves the files below `config/` as JSON strings, which Python parses.
 use crate::error::to_python;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -7,7 +7,7 @@ use rmqfast_store::store::config_files::ConfigFile;
 use rmqfast_store::store::config_save;
 use std::path::PathBuf;
 
-/// The file's JSON, warnings about its source, and the file's error if its backup was read.
+/// The file's JSON, warnings about where it was read from, and the file's error if its backup was read instead.
 type Loaded = (Option<String>, Vec<String>, Option<String>);
 
 /// Loads the file `name` of the store at `path`, or its backup.

@@ -1,4 +1,4 @@
-//! Panics on request. Tests use it to check that a platform's build turns panics into Python exceptions.
+//! Panics on purpose. Tests check with it that panics become Python exceptions on each platform.
 use pyo3::prelude::*;
 
 #[pyfunction]

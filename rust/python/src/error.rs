@@ -66,7 +66,7 @@ pub fn to_python(error: Error) -> PyErr {
     }
 }
 
-/// Returns the exception for bytes that violate the store's format.
+/// Returns the exception for bytes that do not have the store's format.
 pub fn corrupt(text: String) -> PyErr {
     CorruptError::new_err(text)
 }
@@ -79,7 +79,7 @@ pub fn remoting(error: rmqfast_remoting::Error) -> PyErr {
     }
 }
 
-/// Returns the exception as an object, to pass it on instead of raising it.
+/// Returns the exception as an object, for code that passes it on instead of raising it.
 ///
 /// `PyErr::value` would release the GIL in between, and panics if the interpreter has ended meanwhile.
 #[expect(clippy::disallowed_methods, reason = "what was fetched is made already")]
@@ -89,7 +89,7 @@ pub fn object(py: Python<'_>, error: PyErr) -> Bound<'_, PyBaseException> {
     PyErr::fetch(py).into_value(py).into_bound(py)
 }
 
-/// Returns the pending Python exception, or `KeyboardInterrupt` if there is no pending exception.
+/// Returns the pending Python exception, or a `KeyboardInterrupt` if there is none.
 fn interrupt_error() -> PyErr {
     // the exception of the signal handler was restored, so it is pending here
     Python::attach(PyErr::take).unwrap_or_else(|| PyKeyboardInterrupt::new_err(()))
@@ -110,13 +110,13 @@ pub fn client(error: rmqfast_client::Error) -> PyErr {
     }
 }
 
-/// Shortens a peer's remark for people.
+/// Shortens the remark of a broker or a name server for people.
 #[pyfunction]
 pub fn plain_remark(remark: &str) -> std::borrow::Cow<'_, str> {
     rmqfast_client::remark::plain_remark(remark)
 }
 
-/// Returns advice for a peer's remark.
+/// Returns the advice for the remark of a broker or a name server.
 #[pyfunction]
 pub fn step_after(remark: &str) -> Option<&'static str> {
     rmqfast_client::remark::step_after(remark)

@@ -10,11 +10,11 @@ use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::store::MessageStore;
 use std::path::Path;
 
-/// File sizes, or `None` for the store's sizes, and the UTC offset of local time in milliseconds.
+/// File sizes, or `None` to keep those of the store, and the UTC offset of local time in milliseconds.
 #[derive(FromPyObject)]
 pub struct PySizes(Option<PyAppendOptions>, i64);
 
-/// Exports a store. Calls `progress` with the bytes done and the total of bytes.
+/// Exports a store. Calls `progress` with the bytes done and the total number of bytes.
 pub fn export_store<'py>(
     py: Python<'py>,
     store: &MessageStore,

@@ -1,4 +1,4 @@
-//! Exposes the follower of a master's log.
+//! Exposes the follower of a master's commit log.
 use crate::append::Appender;
 use crate::append_options::PyAppendOptions;
 use crate::error::{ArgumentError, to_python};
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 type PyEnd = (&'static str, String, Option<u64>);
 
-/// A copy that follows its master's log.
+/// Follows a master's commit log into a copy.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Follower {
     inner: follower::Follower,
@@ -98,7 +98,7 @@ fn offset(end: &End) -> Option<u64> {
     }
 }
 
-/// Returns the HA addresses, file size, acknowledgement mode and TLS setting from a broker's configuration.
+/// Returns the HA addresses, file size, acknowledgement mode and TLS setting that a broker's configuration contains.
 #[pyfunction]
 pub fn log_source(config: HashMap<String, String>, address: &str) -> PyResult<(Vec<String>, u64, &'static str, bool)> {
     let source = Source::of_config(&config, address).map_err(ArgumentError::new_err)?;
@@ -116,7 +116,7 @@ pub fn newest_copy(py: Python<'_>, directory: PathBuf) -> PyResult<PathBuf> {
     py.detach(|| rmqfast_store::store::newest_copy(&directory)).map_err(to_python)
 }
 
-/// Cuts a copy's log behind its last record that ends at or before `at`. Returns the new end.
+/// Cuts a copy's log after its last record that ends at or before `at`. Returns the new end.
 #[pyfunction]
 #[pyo3(signature = (path, at, options, *, progress))]
 pub fn cut_copy(
@@ -131,8 +131,8 @@ pub fn cut_copy(
     py.detach(|| append::cut(&path, at, options, &mut watch)).map_err(to_python)
 }
 
-/// Returns how far a copy of some topics has its master's log, and the position from which on it is compared. `None`
-/// for a copy of all topics.
+/// Returns two positions of the master's log for a copy of some topics: up to where the copy has it, and from where the
+/// two are compared. `None` for a copy of all topics.
 #[pyfunction]
 pub fn load_mark(path: PathBuf) -> PyResult<Option<(u64, u64)>> {
     let mark = Mark::load(&path).map_err(to_python)?;

@@ -1,4 +1,4 @@
-//! Registers the types and functions of the Python extension.
+//! Registers the types and functions of Python's extension module.
 #![allow(missing_docs)]
 
 use pyo3::prelude::*;

@@ -9,7 +9,7 @@ pub type PyUnit = (i64, i32, i64);
 
 pub type PyKeyFound<'py> = (Vec<Bound<'py, PyBytes>>, i64, i64);
 
-/// Looks something up in a queue, without the GIL. Returns `none` if the queue does not exist.
+/// Looks up something in a queue, without the GIL. Returns `none` if the queue does not exist.
 fn of_queue<T: Send>(
     py: Python<'_>,
     live: &Live,
@@ -44,12 +44,12 @@ pub fn record<'py>(py: Python<'py>, live: &Live, physical_offset: i64) -> PyResu
     Ok(record.map_err(to_python)?.map(|record| PyBytes::new(py, &record)))
 }
 
-/// Returns a message's store time; -1 if there is no such queue.
+/// Returns a message's store time, or -1 if it does not exist.
 pub fn store_time(py: Python<'_>, live: &Live, (topic, queue_id, queue_offset): (&str, i32, i64)) -> PyResult<i64> {
     of_queue(py, live, (topic, queue_id), -1, |queue| live.store_time(queue, queue_offset))
 }
 
-/// Returns the first offset at a time; 0 if the queue does not exist.
+/// Returns the offset of the first message at a time; 0 if the queue does not exist.
 pub fn offset_for_time(py: Python<'_>, live: &Live, queue: (&str, i32), when: i64) -> PyResult<i64> {
     of_queue(py, live, queue, 0, |queue| live.offset_for_time(queue, when))
 }
@@ -71,7 +71,8 @@ pub fn query<'py>(
     Ok((records.iter().map(|record| PyBytes::new(py, record)).collect(), timestamp, phy_offset))
 }
 
-/// Returns the earliest store time of a queue, of a topic without a queue, or of the store without a topic.
+/// Returns the earliest store time: of a queue, of a whole topic if no queue is given, or of the store if no topic is
+/// given.
 pub fn earliest_store_time(py: Python<'_>, live: &Live, topic: Option<&str>, queue_id: Option<i32>) -> PyResult<i64> {
     match (topic, queue_id) {
         (Some(topic), Some(queue_id)) => of_queue(py, live, (topic, queue_id), -1, |q| live.earliest_in_queue(q)),

@@ -14,7 +14,7 @@ use rmqfast_store::store::time_search::TimeRule;
 use rmqfast_store::store::verify::VerifyReport;
 use rmqfast_store::store::{GetLimits, MessageStore, QueueKind};
 
-/// Messages, and the damage that was found while reading them.
+/// Messages, and the damage that was found when they were read.
 pub type Rows<'py> = (Vec<Bound<'py, PyDict>>, Vec<PyDamage>);
 
 /// Result of a pull: `status, (next_begin_offset, min_offset, max_offset), suggest_pulling_from_slave, messages,
@@ -52,7 +52,7 @@ pub fn parse_message_id(message_id: &Bound<'_, PyString>) -> Option<(String, i32
     Some((host.ip.to_string(), host.port, physical_offset))
 }
 
-/// Returns messages of a queue; without `limits` only `max_messages` limits them.
+/// Returns messages of a queue. Without `limits`, only `max_messages` limits their number.
 pub fn get<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -152,7 +152,7 @@ fn rows_of<'py>(py: Python<'py>, store: &MessageStore, all: &QueryResult, option
     Ok((messages, damage))
 }
 
-/// Returns the message of an id; no rows if there is no such message.
+/// Returns the message with an id; no rows if there is none.
 pub fn message_by_id<'py>(
     py: Python<'py>,
     store: &MessageStore,
@@ -165,7 +165,7 @@ pub fn message_by_id<'py>(
     rows_of(py, store, &messages, options)
 }
 
-/// Verifies a store. Calls `progress` with the bytes done and the total of bytes.
+/// Verifies a store. Calls `progress` with the bytes done and the total number of bytes.
 pub fn verify<'py>(
     py: Python<'py>,
     store: &MessageStore,

@@ -1,4 +1,4 @@
-//! Reads `rmqfast.Message` objects as rows to append. Strings and bytes are borrowed, not copied.
+//! Reads `rmqfast.Message` objects as rows to append. Borrows strings and bytes instead of copying them.
 use crate::pairs::{Pairs, pairs};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -27,7 +27,7 @@ struct PyMessage {
 }
 
 impl PyMessage {
-    /// Takes the properties, including the delay level, which overrides a property of its name.
+    /// Returns the properties. The delay level is one of them, and overrides a property of the same name.
     fn take_pairs(&mut self, py: Python<'_>) -> PyResult<Pairs> {
         let mut pairs = std::mem::take(&mut self.properties);
         if self.delay_level != 0 {
@@ -39,7 +39,7 @@ impl PyMessage {
         Ok(pairs)
     }
 
-    /// Returns the row; `pairs` is the range of its properties among those of all rows.
+    /// Returns the row of a message. `pairs` is the range of its properties in the list of all rows' properties.
     #[inline]
     fn row(&self, pairs: Range<usize>, added: &BrokerFields) -> Row<'_> {
         Row {
@@ -61,7 +61,7 @@ impl PyMessage {
     }
 }
 
-/// Values that a broker adds to the message of a producer.
+/// Values of a stored message that the broker determines, not the producer.
 #[derive(Clone, Copy, Default)]
 pub struct BrokerFields {
     pub born_host: Option<Host>,

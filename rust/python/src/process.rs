@@ -4,7 +4,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 pub use rmqfast_remoting::process::id;
 
-/// Registers a hook that clears the cached process id in forks.
+/// Registers a hook that clears the cached process id in forked processes.
 pub fn forget_in_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let hooks = PyDict::new(py);
@@ -13,7 +13,7 @@ pub fn forget_in_forks(module: &Bound<'_, PyModule>) -> PyResult<()> {
     py.import("os")?.call_method("register_at_fork", (), Some(&hooks)).map(drop)
 }
 
-/// Refuses an object that was opened in another process, since a fork lacks its threads and sockets.
+/// Refuses an object that was opened before a fork, since the forked process lacks its threads and sockets.
 pub fn check_opened_here(process: u32, what: &str) -> PyResult<()> {
     if process == std::process::id() {
         return Ok(());
@@ -23,7 +23,7 @@ pub fn check_opened_here(process: u32, what: &str) -> PyResult<()> {
 }
 
 #[pyfunction]
-/// Clears the cached process id; runs in each fork.
+/// Clears the cached process id. Runs in each forked process.
 fn forget() {
     rmqfast_remoting::process::forget();
 }

@@ -28,7 +28,7 @@ pub struct PyScanRequest {
     max_body_bytes: usize,
 }
 
-/// One offset for all queues, or offsets by queue id.
+/// One offset for all queues, or an offset for each queue id.
 #[derive(FromPyObject)]
 pub enum PyOffsetBound {
     Every(i64),
@@ -90,7 +90,7 @@ pub fn time_unit(microseconds: bool) -> TimeUnit {
     if microseconds { TimeUnit::Microsecond } else { TimeUnit::Millisecond }
 }
 
-/// Parses a tag expression into tags and their hash codes; both are empty if it selects all messages.
+/// Parses a tag expression into tags and their hash codes. Both lists are empty if the expression selects all messages.
 #[pyfunction]
 pub fn parse_tags(expression: &str) -> PyResult<(Vec<String>, Vec<i32>)> {
     let parsed = TagExpression::parse(expression).map_err(to_python)?;

@@ -51,7 +51,7 @@ pub fn report(cleaned: &CleanReport) -> Report {
     )
 }
 
-/// Returns the files that a manual run would remove, and the log's new minimum offset.
+/// Returns the files that a retention run would remove, and the offset at which the log would then begin.
 #[pyfunction]
 #[pyo3(signature = (path, retention, *, now))]
 pub fn plan_clean(
@@ -70,7 +70,7 @@ pub fn plan_clean(
     Ok((log.chain(lists).collect(), plan.min_offset))
 }
 
-/// Returns the used percentage of the disk that holds a directory; `None` if it cannot be determined.
+/// Returns how much of a directory's disk is used, in percent; `None` if the system does not tell.
 #[pyfunction]
 pub fn used_percent(py: Python<'_>, directory: PathBuf) -> Option<u8> {
     py.detach(|| retain::disk_usage::used_percent(&[&directory]))

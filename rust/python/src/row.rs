@@ -1,4 +1,4 @@
-//! Converts rows to Python dictionaries, for lookups that must work without pyarrow.
+//! Converts rows to Python dictionaries, for functions that must work without pyarrow.
 use crate::error::to_python;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, TimestampMillisecondType};
@@ -17,11 +17,11 @@ pub fn from_damage(damage: &Damage) -> PyDamage {
     (damage.offset, damage.length, damage.reason.clone(), damage.file.to_string_lossy().into_owned())
 }
 
-/// The broker's name for the rows, and the maximum of bytes in a decompressed body.
+/// The broker's name that rows show, and the maximum size of a decompressed body in bytes.
 #[derive(FromPyObject)]
 pub struct RowOptions(pub Option<String>, pub usize);
 
-/// Converts records to dictionaries by column name. Bodies that do not decompress are returned as damage.
+/// Converts records to dictionaries with column names as keys. A body that does not decompress is returned as damage.
 pub fn rows<'py, 'a>(
     py: Python<'py>,
     records: impl IntoIterator<Item = &'a [u8]>,

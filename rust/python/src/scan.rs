@@ -1,4 +1,4 @@
-//! Exposes a running scan as an Arrow stream or batch by batch.
+//! Exposes a running scan, as an Arrow stream or batch by batch.
 use crate::arrow::{Batch, schema_capsule, stream_capsule};
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 // the scan's name in errors
 const NAME: &str = "this scan";
 
-/// A scan whose batches one consumer takes.
+/// A running scan. Only one reader can take its batches.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Scan {
     state: Arc<WorkLock<State>>,
@@ -25,7 +25,7 @@ pub struct Scan {
     process: u32,
 }
 
-/// The state that scans share with the store that they read.
+/// The state of a store that all its scans share.
 #[derive(Clone)]
 pub struct StoreGuard {
     pub root: PathBuf,
@@ -34,6 +34,8 @@ pub struct StoreGuard {
 }
 
 impl StoreGuard {
+    /// Checks that the store is open.
+    ///
     /// # Errors
     /// [`Error::Closed`].
     pub fn check(&self) -> Result<()> {
@@ -41,8 +43,8 @@ impl StoreGuard {
     }
 }
 
-/// The scan's state. It keeps its own check for Ctrl-C, since an Arrow library takes all batches without running Python
-/// code.
+/// The state of a scan. It has its own check for Ctrl-C, since an Arrow library takes all batches without running
+/// Python code.
 struct State {
     scan: scan::Scan,
     interrupt: Box<dyn FnMut() -> Result<()> + Send>,
@@ -51,7 +53,7 @@ struct State {
 }
 
 impl Scan {
-    /// Wraps a scan of `store` that this thread has just started.
+    /// Wraps a scan of `store` that was just started by this thread.
     pub fn new(scan: scan::Scan, schema: SchemaRef, store: StoreGuard, fails_on_damage: bool) -> Self {
         // made here because `checker` works only in the thread that creates it
         let state = State { scan, interrupt: Box::new(Signals::here().checker()), store, fails_on_damage };
@@ -69,7 +71,7 @@ impl Scan {
 
 #[pymethods]
 impl Scan {
-    /// Returns an Arrow C stream. `on_end` is called once if there was damage, when the stream ends or is released.
+    /// Returns an Arrow C stream. If damage was found, `on_end` is called once when the stream ends or is released.
     fn stream<'py>(&self, py: Python<'py>, on_end: Py<PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
         self.check_process()?;
         // each call returns a new stream, but all streams share one scan
@@ -119,14 +121,14 @@ struct Reader {
 }
 
 impl Reader {
-    /// Calls `on_end` if there was damage; at most once.
+    /// Calls `on_end` if damage was found, but only the first time.
     fn end(&mut self) -> PyResult<()> {
         let Some(on_end) = self.on_end.take().filter(|_| self.has_damage()) else { return Ok(()) };
         // `try_attach` returns `None` while the interpreter ends
         Python::try_attach(|py| on_end.call0(py).map(drop)).unwrap_or(Ok(()))
     }
 
-    /// Whether there is damage to report. Checked first, so that the GIL is taken only if needed.
+    /// Returns whether there is damage to report. Called first, so that the GIL is only taken if it is needed.
     fn has_damage(&self) -> bool {
         // only tried: the lock's holder may wait for the GIL, which this thread may hold
         self.state.try_lock().is_some_and(|state| !state.fails_on_damage && state.scan.damage_error().is_some())

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 // bytes between two calls of a progress callback
 const PROGRESS: u64 = 64 << 20;
 
-/// Checks for Ctrl-C at intervals, only in the thread that created it. Python handles signals in its main thread, and
-/// checks elsewhere would only contend for the GIL.
+/// Checks for Ctrl-C at intervals, in the thread that created this object. Python handles signals in its main thread
+/// only, so checks in other threads would only compete for the GIL.
 #[derive(Clone, Copy)]
 pub struct Signals {
     thread: ThreadId,
@@ -23,8 +23,8 @@ impl Signals {
         Self { thread: std::thread::current().id() }
     }
 
-    /// Returns a function to call between two reads. It returns an error once an exception is pending. A caller of many
-    /// short reads keeps one function for all, since it checks only after an interval.
+    /// Returns a function to call between two reads, which returns an error once an exception is pending. It only
+    /// checks after an interval, so a caller of many short reads must use the same function for all.
     pub fn checker(self) -> impl FnMut() -> Result<()> + Send + 'static {
         // starts now, so that a short call never takes the GIL
         let mut last = Instant::now();
@@ -39,14 +39,15 @@ impl Signals {
     }
 }
 
-/// Runs `f` with the GIL. Its exception stays pending and is raised when the work returns [`Error::Interrupted`].
+/// Runs `f` with the GIL. If `f` raises, the exception stays pending until the work returns [`Error::Interrupted`].
 pub fn attempt(f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<()> {
     // restored because a Rust error cannot hold the exception
     Python::attach(|py| f(py).inspect_err(|e| e.clone_ref(py).restore(py))).map_err(|_| Error::Interrupted)
 }
 
-/// Called when a library and not Python gets [`Error::Interrupted`]. The library raises its own error, which is
-/// impossible while an exception is pending. So Ctrl-C is triggered again, to be raised when Python continues.
+/// Called when a library, not Python, gets [`Error::Interrupted`]. The library must raise its own error, which is not
+/// possible while an exception is pending. So this triggers Ctrl-C again, and Python raises it after the library has
+/// returned.
 pub fn leave_ctrl_c_to_python() {
     Python::attach(|py| match PyErr::take(py) {
         Some(e) if e.is_instance_of::<PyKeyboardInterrupt>(py) => come_again(py, &e),
@@ -55,8 +56,7 @@ pub fn leave_ctrl_c_to_python() {
     });
 }
 
-/// Triggers Ctrl-C again, like the signal's own handler, if this exception is a `KeyboardInterrupt` that will not be
-/// raised.
+/// Triggers Ctrl-C again if this exception is a `KeyboardInterrupt` that will not be raised.
 pub fn come_again(py: Python<'_>, exception: &PyErr) {
     if exception.is_instance_of::<PyKeyboardInterrupt>(py) {
         let again = py.import("_thread").and_then(|thread| thread.call_method0("interrupt_main"));
@@ -64,7 +64,7 @@ pub fn come_again(py: Python<'_>, exception: &PyErr) {
     }
 }
 
-/// Checks for Ctrl-C during a wait for a peer. Returns an error once an exception is pending.
+/// Checks for Ctrl-C during a wait for an answer. Returns an error once an exception is pending.
 pub fn check() -> rmqfast_remoting::Result<()> {
     thread_local!(static LAST_LOOK: Cell<Option<Instant>> = const { Cell::new(None) });
     // at intervals only, since each check takes the GIL and many short waits may follow each other
@@ -75,7 +75,7 @@ pub fn check() -> rmqfast_remoting::Result<()> {
     attempt(|py| py.check_signals()).map_err(|_| rmqfast_remoting::Error::Interrupted)
 }
 
-/// Returns a function for long work: it checks for Ctrl-C, and calls `progress` with the bytes done and the total.
+/// Returns a function for long work, which checks for Ctrl-C and calls `progress` with the bytes done and the total.
 pub fn watch(progress: Option<Py<PyAny>>) -> impl FnMut(u64, u64) -> Result<()> {
     let mut interrupt = Signals::here().checker();
     let mut next_call_at = 0;

@@ -97,7 +97,7 @@ pub fn check_not_expired(name: &str, bounds: Bounds, queues: Queues) -> PyResult
     rmqfast_spark::request::offsets::check_not_expired(name, &bounds, &queues).map_err(spark)
 }
 
-/// Returns name and Spark type of columns; of all columns if none are given.
+/// Returns the names and Spark types of columns. Without names, returns all columns.
 #[pyfunction]
 pub fn spark_row(columns: Option<Vec<String>>) -> PyResult<Vec<(&'static str, &'static str)>> {
     let columns = match columns.filter(|columns| !columns.is_empty()) {
@@ -107,7 +107,7 @@ pub fn spark_row(columns: Option<Vec<String>>) -> PyResult<Vec<(&'static str, &'
     Ok(columns.into_iter().map(|column| (column.name(), schema::spark_type(column))).collect())
 }
 
-/// Returns the columns of a user's schema. Each field has name, type and whether it is nullable.
+/// Returns the columns of a user's schema. Each field is a name, a type, and whether it may be null.
 #[pyfunction]
 pub fn columns_of_schema(fields: Vec<(String, String, bool)>) -> PyResult<Vec<&'static str>> {
     let fields: Vec<String> =
@@ -116,14 +116,14 @@ pub fn columns_of_schema(fields: Vec<(String, String, bool)>) -> PyResult<Vec<&'
     Ok(columns.into_iter().map(|column| column.name()).collect())
 }
 
-/// Refuses a schema whose columns differ from the option `columns`.
+/// Refuses a schema whose columns are not those of the option `columns`.
 #[pyfunction]
 pub fn check_agreed(wanted: Option<Vec<String>>, columns: Vec<String>) -> PyResult<()> {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     schema::check_agreed(wanted.as_deref(), &columns).map_err(spark)
 }
 
-/// The filterable part of a store read.
+/// The messages that options and filters of a store read select.
 #[pyclass(module = "rmqfast._native._rmqfast")]
 pub struct Selection {
     selection: push_down::Selection,
@@ -203,7 +203,7 @@ pub fn filters(asked: Vec<PyFilter<'_>>) -> PyResult<Vec<Filter>> {
     asked.into_iter().map(filter).collect()
 }
 
-/// Converts `None`, a string, a whole number, or a time as `(microseconds,)`.
+/// Converts a value of a filter: `None`, a string, a whole number, or a time as `(microseconds,)`.
 fn literal(value: &Bound<'_, PyAny>) -> PyResult<Option<Literal>> {
     if value.is_none() {
         return Ok(None);

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[pyclass(frozen, weakref, module = "rmqfast._native._rmqfast")]
 pub struct Store {
     store: MessageStore,
-    /// Shared with refreshed stores of the same opening, which close together.
+    /// Shared by a store and its refreshed copies, so that closing one closes all.
     is_closed: Arc<AtomicBool>,
 }
 

@@ -1,4 +1,4 @@
-//! Exposes a Spark stream to its driver. Calls run without the GIL and end on Ctrl-C.
+//! Exposes a Spark stream to the driver. Calls release the GIL, and end on Ctrl-C.
 use crate::error::{spark, to_python};
 use crate::request::{PyPiece, from_piece};
 use crate::signals;

@@ -1,4 +1,4 @@
-//! Exposes tails. They wait without the GIL for messages, for Ctrl-C, or until another thread closes them.
+//! Exposes tails. A tail waits for new messages without the GIL, until Ctrl-C or until another thread closes it.
 use crate::arrow::Batch;
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
@@ -21,11 +21,11 @@ const ASK_INTERVAL: Duration = Duration::from_millis(50);
 /// `("end" | "begin" | "position" | "time", number)`.
 pub type PyStart = (String, i64);
 
-/// Follows new messages of a store.
+/// Follows the new messages of a store.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Tail {
     state: WorkLock<scan::Tail>,
-    /// The tail's position, readable without its lock, so that signal handlers can record it.
+    /// The position of the tail. It can be read without the lock, so that a signal handler can save it.
     position: AtomicU64,
     poll_interval: Duration,
     closed: Mutex<bool>,
@@ -34,10 +34,10 @@ pub struct Tail {
     process: u32,
 }
 
-/// The range of a tail. `stop` is a position; a negative number stands for the current end.
+/// The start and end of a tail. `stop` is a position; a negative number means the current end.
 pub struct Range {
     pub start: PyStart,
-    /// Number of messages before `start` that are read first.
+    /// Number of messages before `start` to read first.
     pub last: usize,
     pub stop: Option<i64>,
     /// Whether damage ends the tail with an error.
@@ -95,7 +95,8 @@ impl Tail {
         self.closed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the next batch. `None` at the end, after closing, and if `wait` is false and there are no messages.
+    /// Returns the next batch. `None` when the tail has ended or is closed, or if `wait` is false and there is no
+    /// message.
     fn next(&self, wait: bool, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         loop {
             // a closed tail ends without an error, also if its store was closed

@@ -1,4 +1,4 @@
-//! Exposes Spark's sink, which sends Arrow rows to a topic without the GIL and stops on Ctrl-C.
+//! Exposes Spark's sink. It sends Arrow rows to a topic without the GIL, and stops on Ctrl-C.
 use crate::arrow::OneBatch;
 use crate::error::{ChannelClosedError, spark};
 use crate::process::check_opened_here;
@@ -16,7 +16,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(100);
 const LOGGER: &str = "rmqfast.spark";
 
-/// A sink with its options and a schema.
+/// A sink, with its options and the schema of its rows.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct TopicSink {
     given: (Pairs, Pairs),
@@ -35,7 +35,7 @@ impl TopicSink {
         Ok(Self { given: (texts, fields), options, columns })
     }
 
-    /// Pickles the sink by its arguments, for the tasks.
+    /// Pickles the sink as its arguments, for the tasks.
     fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyDict>, Pairs)> {
         let (texts, fields) = &self.given;
         let options = PyDict::new(py);
@@ -105,7 +105,7 @@ impl TopicWriter {
 }
 
 impl TopicWriter {
-    /// Repeats a call until it has a result, with checks for Ctrl-C.
+    /// Repeats a call until it returns a result. Checks for Ctrl-C in between.
     fn wait<T: Send>(
         &self,
         py: Python<'_>,

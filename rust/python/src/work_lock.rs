@@ -1,15 +1,15 @@
-//! A lock for work that checks for Ctrl-C. Signal handlers are Python code that runs in the working thread, so they may
-//! try to take the lock again.
+//! A lock for work that checks for Ctrl-C. Signal handlers are Python code that runs in the working thread, so a
+//! handler may try to take the lock again.
 use rmqfast_store::{Error, Result};
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A lock that returns an error instead of a deadlock if its own thread takes it again.
+/// A lock that returns an error if the thread that holds it takes it again. A plain lock would wait forever.
 #[derive(Debug)]
 pub struct WorkLock<T> {
     value: Mutex<T>,
-    /// The thread that holds the lock; 0 while it is free.
+    /// The thread that holds the lock, as a number; 0 while the lock is free.
     holder: AtomicUsize,
 }
 
@@ -23,7 +23,7 @@ impl<T> WorkLock<T> {
         Self { value: Mutex::new(value), holder: AtomicUsize::new(0) }
     }
 
-    /// Takes the lock, and waits for other threads; `what` names the value in errors.
+    /// Waits for the lock and takes it. `what` names the locked object in errors.
     ///
     /// # Errors
     /// [`Error::InUse`]: this thread holds the lock and is in a signal handler.
@@ -67,7 +67,7 @@ impl<T> Drop for WorkGuard<'_, T> {
     }
 }
 
-/// Returns a number that is unique among living threads: the address of a thread-local.
+/// Returns the address of a thread-local, a number that no two living threads share.
 fn this_thread() -> usize {
     thread_local!(static PLACE: u8 = const { 0 });
     PLACE.with(|place| std::ptr::from_ref(place).addr())

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 /// Interval of checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// With `MANY` or more sends in flight, waiting threads are woken once per `AT_ONCE` ended sends, since waking costs
-/// more than a send.
+/// From this number of sends in flight on, waiting threads are only woken after every `AT_ONCE` ended sends, since
+/// waking a thread costs more than a send.
 const MANY: usize = 64;
 const AT_ONCE: usize = 16;
 
-/// Counts sends and their bytes, and makes further sends wait at a limit. A send larger than the limit may go if no
-/// other is in flight.
+/// Limits the number and bytes of sends in flight; further sends wait. A send that is larger than the limit may start
+/// if no other is in flight.
 #[derive(Debug)]
 pub struct InFlight {
     max_count: usize,

@@ -1,4 +1,4 @@
-//! Converts clients' messages to Arrow batches.
+//! Converts messages that clients received to Arrow batches.
 use super::fetched::Fetched;
 use super::message_view::{MessageView, Source};
 use crate::arrow::Batch;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 type Views<'py> = Vec<PyRef<'py, MessageView>>;
 
-/// Converts messages to one batch, with the values that the views show.
+/// Converts messages to one batch. A value that a view replaces is taken from the view.
 #[pyfunction]
 #[pyo3(signature = (messages, columns=None, *, microseconds=false))]
 pub fn messages_to_arrow(
@@ -44,7 +44,7 @@ pub fn messages_to_arrow(
     apply_view(batch, &request.columns, &messages).map(Batch)
 }
 
-/// Converts a puller's answers to batches in their order. Each batch has messages of one broker.
+/// Converts a puller's answers to batches, in their order. All messages of a batch are from one broker.
 #[pyfunction]
 #[pyo3(signature = (fetched, columns=None, *, microseconds=false, max_body_bytes=ScanRequest::MAX_BODY_BYTES))]
 pub fn fetched_to_arrow(
@@ -90,7 +90,7 @@ fn runs(messages: &Views<'_>) -> Vec<(Arc<Source>, Vec<Row>)> {
     runs.map(|run| (run[0].place().0.clone(), run.iter().map(|view| *view.place().1).collect())).collect()
 }
 
-/// Replaces the columns in which a view differs from its record.
+/// Replaces the columns in which a view shows another value than its record.
 fn apply_view(batch: RecordBatch, columns: &[Column], messages: &Views<'_>) -> PyResult<RecordBatch> {
     let mut arrays = batch.columns().to_vec();
     for (array, column) in arrays.iter_mut().zip(columns) {

@@ -9,7 +9,7 @@ use rmqfast_store::scan::ScanRequest;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Returns the messages of a pull's answer in their order.
+/// Returns the messages of the answer to a pull, in their order.
 #[pyfunction]
 #[pyo3(signature = (body, *, broker_name, topic=None, tags=None, bounds=None, verify_crc=false,
                     max_body_bytes=ScanRequest::MAX_BODY_BYTES))]

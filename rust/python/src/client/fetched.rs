@@ -11,7 +11,7 @@ use rmqfast_client::puller::{self, Item};
 use rmqfast_store::scan::row::Row;
 use std::sync::Arc;
 
-/// Limit and checks for reading bodies.
+/// The maximum size of a decompressed body, and whether CRCs are checked.
 #[derive(Clone, Copy)]
 pub struct Bodies {
     pub max_bytes: usize,
@@ -170,7 +170,7 @@ impl Fetched {
     }
 }
 
-/// The reason why a queue is not pulled for now.
+/// The event that reports why a queue is not pulled for now.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct FlowControl(puller::FlowControl);
 
@@ -202,7 +202,7 @@ impl FlowControl {
     }
 }
 
-/// A connection of a puller that opened or closed.
+/// The event that reports an opened or closed connection of a puller.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct PullerEvent {
     address: Arc<str>,
@@ -234,7 +234,7 @@ impl PullerEvent {
     }
 }
 
-/// Converts an item of the puller.
+/// Converts an item of the puller to a Python object.
 pub fn to_python<'py>(py: Python<'py>, item: Item, bodies: Bodies) -> PyResult<Bound<'py, PyAny>> {
     match item {
         Item::Answer(inner) => Fetched::new(*inner, bodies).into_bound_py_any(py),

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-/// Bytes of an answer, owned by Python or by Rust.
+/// The bytes of an answer, which Python or Rust owns.
 pub enum Bytes {
     Python(PyBackedBytes),
     Rust(Arc<Body>),
@@ -32,14 +32,14 @@ impl AsRef<[u8]> for Bytes {
 pub struct Source {
     pub bytes: Bytes,
     pub broker_name: Option<String>,
-    /// First offset of the queue and the offset behind its last, from the answer.
+    /// First offset of the queue, and the offset after its last message, according to the answer.
     pub bounds: Option<(i64, i64)>,
     pub max_body_bytes: usize,
     /// Whether a body that does not match its CRC counts as missing.
     pub verify_crc: bool,
 }
 
-/// Values that a view shows in place of the record's values.
+/// Values that a view shows instead of those in the record.
 #[derive(Clone, Default)]
 pub struct SeenAs {
     pub topic: Option<Arc<str>>,
@@ -57,12 +57,12 @@ pub struct MessageView {
 }
 
 impl MessageView {
-    /// Creates a view of the record that `row` locates in the source's bytes.
+    /// Creates a view of a record in the source's bytes; `row` tells its position.
     pub fn new(source: Arc<Source>, row: Row, seen_as: SeenAs) -> Self {
         Self { source, row, seen_as, body: PyOnceLock::new(), properties: PyOnceLock::new() }
     }
 
-    /// Returns the answer's bytes and the location of the record in them.
+    /// Returns the answer's bytes, and the position of the record in them.
     pub fn place(&self) -> (&Arc<Source>, &Row) {
         (&self.source, &self.row)
     }
@@ -91,7 +91,7 @@ impl MessageView {
         message.ok_or_else(|| PyTypeError::new_err("a view of bytes in which it was not found"))
     }
 
-    /// Returns the body. `None` if it does not decompress, or if `verify_crc` is set and it does not match its CRC.
+    /// Returns the body. `None` if it does not decompress, or if its CRC is wrong and `verify_crc` is set.
     #[inline]
     fn body_if_any<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         let message = self.message()?;

@@ -1,4 +1,4 @@
-//! Messages as views of brokers' answers, pulls, and their conversion to Arrow.
+//! Messages as views of the answers of brokers, pulls, and conversions to Arrow.
 pub mod arrow;
 pub mod decode;
 pub mod fetched;

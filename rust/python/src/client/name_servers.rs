@@ -5,7 +5,7 @@ use pyo3::types::PyDict;
 use rmqfast_client::cluster::{self, AskError};
 use rmqfast_client::producer::no_route;
 
-/// The name servers of an instance. The same server is asked until it fails to answer.
+/// The name servers of an instance. Requests go to the same name server until it does not answer.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct NameServers {
     core: cluster::NameServers,

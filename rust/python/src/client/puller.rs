@@ -233,7 +233,7 @@ pub fn subscription(
     Subscription { expression, expression_type, version, tags }
 }
 
-/// Wraps a Python callable without arguments. Its exceptions are printed as unraisable.
+/// Wraps a Python callable that takes no arguments. Its exceptions are reported as unraisable.
 fn caller(callable: Py<PyAny>) -> Arc<OnReady> {
     Arc::new(move || {
         // `attach` in a thread of Rust panics once the interpreter ends
@@ -251,7 +251,8 @@ pub fn seconds(seconds: f64) -> Duration {
     Duration::try_from_secs_f64(seconds.clamp(0.0, 31_536_000.0)).unwrap_or_default()
 }
 
-/// Wraps a Python callable that signs requests. It gets code, fields and body, and returns fields to add.
+/// Wraps a Python callable that signs requests: it gets the code, fields and body of a request, and returns fields to
+/// add.
 pub fn signer(callable: Py<PyAny>) -> Arc<Sign> {
     Arc::new(move |code, fields, body| {
         // called without locks, since Python may call the puller while it signs

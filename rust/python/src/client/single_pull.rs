@@ -1,4 +1,4 @@
-//! A single pull over an ordinary request: builds its header and reads its answer.
+//! Builds the header of a single pull request, and parses its answer.
 use super::decode::to_tags;
 use super::fetched::{Bodies, Fetched};
 use super::message_queue::PulledQueue;
@@ -9,7 +9,7 @@ use rmqfast_client::puller::{self, Answer, Body, PullHeader, PullerOptions, text
 use rmqfast_store::scan::ScanRequest;
 use std::collections::{HashMap, HashSet};
 
-/// Returns the header fields of a pull that carries its own filter expression.
+/// Returns the header fields of a pull that contains its own filter expression.
 #[pyfunction]
 #[pyo3(signature = (consumer_group, queue, offset, max_messages, *, suspend_millis=0, expression="*",
                     expression_type="TAG", sub_version=0))]

@@ -24,7 +24,7 @@ pub struct CallbackSend {
     queues: Arc<Py<PublishQueues>>,
     state: Mutex<State>,
     callback: Py<PyAny>,
-    /// The context of the send hooks.
+    /// The context that the send hooks returned.
     context: Option<Py<PyAny>>,
 }
 
@@ -33,7 +33,7 @@ struct State {
     room: Option<Room>,
 }
 
-/// The queue and broker address of the next attempt, or the callback and the outcome of the send.
+/// The next step of a send: another attempt with its queue and broker address, or the callback with its argument.
 enum Next<'py> {
     Attempt(Bound<'py, PyAny>, Arc<str>),
     End(Invocation<'py>),
@@ -55,7 +55,7 @@ impl CallbackSend {
         Arc::new(Self { sender, made, queues, state, callback, context })
     }
 
-    /// Makes attempts until a request is in flight. If no attempt succeeds, returns the callback and the outcome.
+    /// Makes attempts until a request is in flight. If all attempts fail, returns the callback and the outcome.
     pub fn request_until_in_flight<'py>(
         self: &Arc<Self>,
         py: Python<'py>,
@@ -91,7 +91,7 @@ impl CallbackSend {
         sender.request(made, number, address, left, attempt, waits)
     }
 
-    /// Records the outcome of an attempt. Returns the next attempt or the outcome of the send.
+    /// Records the outcome of an attempt. Returns the next attempt, or the outcome of the send.
     fn next<'py>(&self, end: &Bound<'py, PyAny>, latency: Option<Duration>) -> PyResult<Next<'py>> {
         let (py, sender) = (end.py(), self.sender.get());
         let mut state = self.lock();

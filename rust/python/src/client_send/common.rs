@@ -11,9 +11,9 @@ pub struct Common {
     pub default_topic_queue_nums: i32,
     /// Whether the producer belongs to a unit, RocketMQ's term for a part of a deployment.
     pub is_unit_mode: bool,
-    /// Bodies of this size in bytes or more are compressed.
+    /// Minimum size in bytes of bodies that are compressed.
     pub compress_over: usize,
-    /// The instance id that is added to messages, if any.
+    /// The instance id to add to messages, if there is one.
     pub instance_id: Option<String>,
     pub ids: Py<UniqueIds>,
 }

@@ -13,12 +13,12 @@ use rmqfast_client::send::{self, BatchMessage, Properties};
 use rmqfast_store::format::properties::MAX_LEN;
 use std::sync::Arc;
 
-/// Typical bytes of a message's properties and id.
+/// Typical size of a message's properties and id in bytes.
 const OWN_TEXTS: usize = 192;
-/// Typical bytes of a message in a batch besides its body.
+/// Typical size of a message in a batch without its body, in bytes.
 const ABOUT: usize = 160;
 
-/// Property that marks a message as a reply.
+/// Property by which a message is marked as a reply.
 const MESSAGE_TYPE: &str = "MSG_TYPE";
 const REPLY: &str = "reply";
 
@@ -75,7 +75,7 @@ impl MessageEncoder {
         })
     }
 
-    /// Encodes several messages as a batch. That they share one topic is not checked.
+    /// Encodes several messages as a batch. Does not check that they have the same topic.
     fn encode_batch(
         &self,
         py: Python<'_>,

@@ -13,7 +13,7 @@ pub struct MessageFields {
     pub delay_level: i32,
     /// Whether the broker answers only after its disk and slaves have the message.
     pub wait_store: bool,
-    /// Flag of 32 bits for users.
+    /// The application's 32-bit flag.
     pub flag: i32,
     /// Milliseconds since 1970; `None` for the current time.
     pub born_timestamp: Option<i64>,
@@ -40,7 +40,7 @@ pub fn borrowed(pairs: &[(PyBackedStr, PyBackedStr)]) -> Vec<(&str, &str)> {
     pairs.iter().map(|(name, value)| (&**name, &**value)).collect()
 }
 
-/// Returns a numeric property of a message to a retry topic; `None` for other topics.
+/// Returns a property as a number, for messages to a retry topic; `None` for other topics.
 pub fn number_of(pairs: &[(PyBackedStr, PyBackedStr)], topic: &str, name: &str) -> Option<i32> {
     // Java's `DefaultMQProducerImpl.sendKernelImpl` sets these header fields for retry topics only
     if !topic.starts_with("%RETRY%") {

@@ -15,9 +15,9 @@ pub struct Outgoing {
     pub texts: Texts,
     /// The body after compression.
     pub body: Body,
-    /// Flags of compression and transaction.
+    /// The bits of `sysFlag` for compression and transaction.
     pub sys_flag: i32,
-    /// Flag of 32 bits for users.
+    /// The application's 32-bit flag.
     pub flag: i32,
     pub born_timestamp: i64,
     pub is_batch: bool,
@@ -27,8 +27,8 @@ pub struct Outgoing {
     pub max_reconsume_times: Option<i32>,
 }
 
-/// The properties and the unique id; of a batch, the ids of all messages, separated by commas. They share one
-/// allocation because another thread frees it.
+/// The properties and the message id. For a batch, the ids of all messages, separated by commas. One allocation holds
+/// all, because another thread frees it.
 pub struct Texts {
     both: String,
     id_at: usize,
@@ -85,7 +85,7 @@ impl Outgoing {
         self.header(0).code()
     }
 
-    /// Unique id; of a batch, the ids of all messages, separated by commas.
+    /// The message id. For a batch, the ids of all messages, separated by commas.
     #[getter]
     #[inline]
     fn unique_id(&self) -> &str {
@@ -103,7 +103,7 @@ impl Outgoing {
         self.texts.properties()
     }
 
-    /// Flags of compression and transaction.
+    /// The bits of `sysFlag` for compression and transaction.
     #[getter]
     fn sys_flag(&self) -> i32 {
         self.sys_flag

@@ -1,4 +1,4 @@
-//! Tracks the attempts of a send and their outcomes as Python objects.
+//! Counts the attempts of a send, and keeps their outcomes as Python objects.
 use super::publish_topics::PublishQueues;
 use super::result::{is_result, is_safe};
 use crate::error::{
@@ -38,7 +38,7 @@ impl Progress {
         self.attempts.deadline()
     }
 
-    /// Begins the next attempt. Returns its queue as a Python object, and the broker's name.
+    /// Begins the next attempt. Returns its queue as a Python object, and the name of the broker.
     pub fn begin<'py>(
         &mut self,
         py: Python<'py>,
@@ -62,7 +62,7 @@ impl Progress {
         }
     }
 
-    /// Records the outcome of an attempt, a `SendResult` or an error. Returns whether to make another attempt.
+    /// Records the outcome of an attempt: a `SendResult` or an error. Returns whether another attempt follows.
     pub fn record(
         &mut self,
         end: &Bound<'_, PyAny>,
@@ -75,7 +75,7 @@ impl Progress {
         Ok(self.attempts.record(kind, strategy, Instant::now(), latency))
     }
 
-    /// Returns the outcome of the send: the last result, or an error.
+    /// Returns the outcome of the send: the last `SendResult`, or an error.
     pub fn end<'py>(&self, py: Python<'py>, queues: &PublishQueues) -> PyResult<Bound<'py, PyAny>> {
         if let Some(result) = &self.result {
             return Ok(result.bind(py).clone());
@@ -92,7 +92,7 @@ impl Progress {
     }
 }
 
-/// Whether an error counts as a failed attempt. Other errors are raised at once.
+/// Whether an error only ends the attempt. Other errors end the send.
 pub fn ends_attempt(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<RemotingError>(py) || error.is_instance_of::<ClientError>(py)
 }

@@ -1,4 +1,4 @@
-//! The topics of a producer: validates messages and finds the queues to send to.
+//! The topics of a producer: validates messages, and finds the queues of their topics.
 //!
 //! Source: `DefaultMQProducerImpl.topicPublishInfoTable`, `tryToFindTopicPublishInfo`.
 use super::outgoing::Outgoing;
@@ -17,7 +17,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 const TIMERS: [&str; 3] = ["TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS"];
-/// `MQVersion.Version.V5_0_0`, as brokers report it in their answers.
+/// `MQVersion.Version.V5_0_0`, the number by which a broker reports this version.
 const V5_0_0: i32 = 413;
 
 /// The queues of a topic, with their Python objects.
@@ -77,7 +77,7 @@ pub struct PublishTopics {
     create_topic_key: String,
     default_topic_queues: i32,
     max_message_size: usize,
-    /// Whether the producer sends heartbeats, so that brokers learn of it at a topic's first message.
+    /// Whether the producer sends heartbeats. Brokers then learn of the producer with the first message to a topic.
     is_registered: bool,
     /// Keyed by the topic names that applications use, with or without the namespace.
     topics: Mutex<HashMap<String, Topic>>,
@@ -86,7 +86,7 @@ pub struct PublishTopics {
 #[derive(Default)]
 struct Topic {
     is_name_checked: bool,
-    /// Whether messages were sent to the topic. The instance refreshes the routes of such topics.
+    /// Whether messages were sent to the topic. The routes of used topics are refreshed regularly.
     is_used: bool,
     known: Option<Known>,
 }
@@ -94,7 +94,7 @@ struct Topic {
 struct Known {
     queues: Arc<Py<PublishQueues>>,
     route: Arc<RouteData>,
-    /// Version of the route table at the lookup.
+    /// Version of the route table when the queues were looked up.
     version: u64,
 }
 
@@ -121,14 +121,14 @@ impl PublishTopics {
         &self.instance
     }
 
-    /// Returns the topics that messages are sent to, with their namespace.
+    /// Returns the topics to which messages were sent, with their namespace.
     pub fn names(&self) -> BTreeSet<String> {
         let topics = self.lock();
         let used = topics.iter().filter(|(_, topic)| topic.is_used).map(|(name, _)| wrap(&self.namespace, name));
         used.chain([self.create_topic_key.clone()]).collect()
     }
 
-    /// Whether the queues of a topic are known without asking a name server.
+    /// Whether the queues of a topic are known, so that no name server has to be asked.
     pub fn is_known(&self, name: &str) -> bool {
         self.lock().get(name).is_some_and(|topic| topic.is_used && topic.known.is_some())
     }
@@ -206,7 +206,7 @@ impl PublishTopics {
         Ok(Some(queues))
     }
 
-    /// Returns the queue that the application selected; `None` if it leaves the choice to the producer.
+    /// Returns the queue that the application selected; `None` if the producer shall choose it.
     pub fn chosen<'py>(
         &self,
         queues: &PublishQueues,
@@ -256,7 +256,7 @@ impl PublishTopics {
         self.known_address(broker_name).ok_or_else(|| client(broker_not_exist(broker_name)))
     }
 
-    /// Returns known queues of a validated topic if the routes have not changed since.
+    /// Returns the known queues of a topic, unless routes have changed since.
     fn fresh(&self, name: &str) -> Option<Arc<Py<PublishQueues>>> {
         let topics = self.lock();
         let topic = topics.get(name).filter(|topic| topic.is_name_checked && topic.is_used)?;
@@ -275,7 +275,7 @@ impl PublishTopics {
         Ok(())
     }
 
-    /// Refuses a message with a timer if a broker is older than 5.0, since it would deliver the message at once.
+    /// Refuses a message with a timer if a broker is older than 5.0, which would deliver the message at once.
     fn check_timers(&self, py: Python<'_>, queues: &PublishQueues) -> PyResult<()> {
         let names: BTreeSet<_> = queues.core.queues.iter().map(|queue| &queue.broker_name).collect();
         for name in names {
@@ -299,7 +299,7 @@ impl PublishTopics {
     }
 }
 
-/// Whether a message has a timer of RocketMQ 5. A delay level overrides the timer.
+/// Whether a message has a timer of RocketMQ 5. A message with a delay level ignores its timer.
 ///
 /// Source: `HookUtils.checkIfTimerMessage`.
 #[pyfunction]

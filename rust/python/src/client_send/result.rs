@@ -13,10 +13,10 @@ use rmqfast_remoting::OwnedCommand;
 /// Names of `SendStatus`, in the order of the Rust enum.
 const STATUSES: [&str; 4] = ["SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"];
 
-/// An attempt whose outcome is known.
+/// An attempt that has an answer or an error.
 #[derive(Clone, Copy)]
 pub struct SentMessage<'a, 'py> {
-    /// The message's unique id; of a batch, all ids.
+    /// The message id. For a batch, the ids of all messages.
     pub unique_id: &'a str,
     /// The `MessageQueue` of the attempt.
     pub queue: &'a Bound<'py, PyAny>,
@@ -69,7 +69,7 @@ impl<'py> SentMessage<'_, 'py> {
         classes.new.call1(py, (&classes.result, values)).map(|result| result.into_bound(py))
     }
 
-    /// Returns the queue that the broker chose, if it chose one.
+    /// Returns the queue that the broker chose. Most brokers do not choose.
     fn queue_of(&self, number: i32) -> PyResult<Bound<'py, PyAny>> {
         // mostly it is the queue of the request, whose object is reused
         if number == queue_id(self.queue)? {
@@ -87,13 +87,13 @@ pub fn is_result(end: &Bound<'_, PyAny>) -> PyResult<bool> {
     end.is_instance(Classes::get(end.py())?.result.bind(end.py()))
 }
 
-/// Whether the message was stored with the broker's full durability.
+/// Whether the status of a message is `SEND_OK`.
 pub fn is_safe(result: &Bound<'_, PyAny>) -> PyResult<bool> {
     let safe = Classes::get(result.py())?.status(SendStatus::SendOk);
     result.getattr(intern!(result.py(), "status"))?.eq(safe)
 }
 
-/// Objects for making a `SendResult` faster than its class does.
+/// The attributes with which a `SendResult` is made faster than by calling its class.
 struct Classes {
     result: Py<PyType>,
     new: Py<PyAny>,

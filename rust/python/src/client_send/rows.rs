@@ -12,15 +12,15 @@ use rmqfast_client::send::{Batch, BatchOptions, BatchRow, Unsendable};
 use rmqfast_store::store::append::{Columns, Row, Rows};
 use std::sync::Arc;
 
-/// Limits of a batch.
+/// Limits of a batch of messages.
 #[derive(Clone, Copy)]
 pub struct Most {
     pub bytes: usize,
     pub count: usize,
 }
 
-/// Encodes all rows as batches in their order, each of one topic. `topic` is for rows without a column `topic`; `wrap`
-/// adds the namespace to a topic.
+/// Encodes all rows as batches in their order, each with messages of one topic. `topic` is for rows without a column
+/// `topic`. `wrap` adds the namespace to a topic.
 pub fn batches_of(
     common: &Arc<Common>,
     source: arrow::Batches,
@@ -51,7 +51,7 @@ struct Batches<'a, 'py> {
     row: usize,
 }
 
-/// A batch that accepts more rows.
+/// A batch to which more rows can be added.
 struct Open {
     topic: String,
     wrapped: PyBackedStr,

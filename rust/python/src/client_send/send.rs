@@ -1,4 +1,4 @@
-//! A send whose attempts an event loop makes one by one. No method waits unless the caller allows it.
+//! A send whose attempts an event loop starts one by one. No method blocks, unless the caller allows it.
 use super::outgoing::Outgoing;
 use super::result::{SentMessage, queue_id};
 use super::sender::{ASYNC, MessageSender, SendState, result_or_raise};
@@ -19,13 +19,13 @@ pub struct PySend {
 
 struct State {
     send: SendState,
-    /// Queue and broker name of the attempt that has begun.
+    /// The queue and the broker name of the attempt that has begun.
     place: Option<(Py<PyAny>, Arc<str>)>,
 }
 
 #[pymethods]
 impl PySend {
-    /// Encodes the message ahead of the attempt, since compressing a large body takes milliseconds.
+    /// Encodes the message before its first attempt, since compressing a large body takes milliseconds.
     fn encode(&self, py: Python<'_>) -> PyResult<()> {
         self.lock().send.encode(py, self.sender.get()).map(drop)
     }
@@ -39,7 +39,7 @@ impl PySend {
     }
 
     /// Makes the attempt that has begun. `on_end` is called with the outcome, on any thread. Returns false if `waits`
-    /// is false and the attempt would have to wait for a route, a connection or room.
+    /// is false and the attempt needs a wait for a route, a connection or room.
     fn attempt(&self, py: Python<'_>, on_end: Py<PyAny>, waits: bool) -> PyResult<bool> {
         let sender = self.sender.get();
         let (queue, broker_name, topic, deadline) = {

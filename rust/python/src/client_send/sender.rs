@@ -1,5 +1,5 @@
-//! Sends the messages of a producer. A typical send is one call from Python to Rust, and a typical asynchronous outcome
-//! costs only the call of the callback.
+//! Sends the messages of a producer. A typical send is one call from Python to Rust, and an asynchronous send needs
+//! only one call back to Python.
 //!
 //! Source: `DefaultMQProducerImpl.sendDefaultImpl`, `sendKernelImpl`, `MQClientAPIImpl.sendMessage`, `sendMessageAsync`.
 use super::encoder::MessageEncoder;
@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Names of `CommunicationMode`: who waits for the answer.
+/// Names of `CommunicationMode`, which say who waits for the answer.
 pub const SYNC: &str = "SYNC";
 pub const ASYNC: &str = "ASYNC";
 pub const ONEWAY: &str = "ONEWAY";
@@ -33,19 +33,21 @@ pub struct MessageSender {
     pub(super) connections: Py<Connections>,
     /// `rmqfast.remoting.Connections`, which owns the threads that run callbacks.
     pub(super) shared: Py<PyAny>,
-    /// Callable that returns further header fields for ACL, from the code, fields and body of a request.
+    /// Callable that returns additional header fields for access control. Its arguments are the code, fields and body
+    /// of a request.
     pub(super) sign: Option<Py<PyAny>>,
     pub(super) encoder: Py<MessageEncoder>,
     pub(super) in_flight: Arc<InFlight>,
     pub(super) topics: PublishTopics,
-    /// Python's `Hooks` object and, in `hooked`, its `HookedSends`.
+    /// Python's `Hooks` object. `hooked` holds its `HookedSends`.
     pub(super) hooks: Py<PyAny>,
     pub(super) hooked: Py<PyAny>,
     pub(super) rules: Rules,
     pub(super) strategy: Option<FaultStrategy>,
 }
 
-/// Retry rules by kind of send, and by who selects the queue: the producer (any) or the application (selected).
+/// Retry rules for each kind of send. They differ by who selects the queue: the producer ("any") or the application
+/// ("selected").
 pub struct Rules {
     pub(super) sync_any: Arc<RetryRules>,
     pub(super) sync_selected: Arc<RetryRules>,
@@ -73,10 +75,10 @@ impl Rules {
     }
 }
 
-/// State of a send that has not ended.
+/// The state of a send that has not ended yet.
 pub struct SendState {
     pub queues: Arc<Py<PublishQueues>>,
-    /// The message, replaced by its `Outgoing` once it is encoded, so that each attempt has the same id.
+    /// The message. It is replaced by its `Outgoing` when it is encoded, so that all attempts have the same id.
     message: Py<PyAny>,
     messages: Option<Py<PyAny>>,
     pub progress: Progress,
@@ -91,7 +93,7 @@ impl SendState {
         self.progress.begin(py, self.queues.get(), strategy)
     }
 
-    /// Returns the encoded message, and encodes it on the first call.
+    /// Returns the encoded message. Encodes it at the first call.
     pub fn encode<'py>(&mut self, py: Python<'py>, sender: &MessageSender) -> PyResult<Bound<'py, Outgoing>> {
         let message = self.message.bind(py);
         if let Ok(made) = message.cast::<Outgoing>() {
@@ -106,12 +108,12 @@ impl SendState {
         Ok(made)
     }
 
-    /// Returns the messages for hooks; empty for Arrow rows.
+    /// Returns the messages for hooks. The list is empty for Arrow rows.
     pub fn hook_messages<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.messages.as_ref().map_or_else(|| PyTuple::empty(py).into_any(), |messages| messages.bind(py).clone())
     }
 
-    /// Calls the hooks before an attempt. Returns their context, and the request to send.
+    /// Calls the hooks before an attempt. Returns the hooks' context and the request to send.
     pub fn before<'py>(
         &mut self,
         py: Python<'py>,
@@ -203,7 +205,7 @@ impl MessageSender {
         Ok(end)
     }
 
-    /// Returns a message's request, encoded now if it is not encoded yet.
+    /// Returns the request of a message, which is encoded now unless it was encoded before.
     pub fn encode<'py>(&self, message: &Bound<'py, PyAny>, queues: &PublishQueues) -> PyResult<Bound<'py, Outgoing>> {
         if let Ok(made) = message.cast::<Outgoing>() {
             return Ok(made.clone());
@@ -212,7 +214,7 @@ impl MessageSender {
         Bound::new(message.py(), self.encoder.get().encode(message, topic, Pairs::new(), 0)?)
     }
 
-    /// Calls the hooks, if any, before a send. Returns their context, and the request to send.
+    /// Calls the hooks before a send, if there are any. Returns their context and the request to send.
     pub fn before<'py>(
         &self,
         message: &Bound<'py, PyAny>,
@@ -232,14 +234,14 @@ impl MessageSender {
         Ok((Some(context), outgoing.cast_into()?))
     }
 
-    /// Calls the hooks after an attempt, if they were called before it.
+    /// Calls the hooks after an attempt. Does nothing if they were not called before the attempt.
     pub fn after(&self, context: Option<&Bound<'_, PyAny>>, end: &Bound<'_, PyAny>) -> PyResult<()> {
         let Some(context) = context else { return Ok(()) };
         let py = context.py();
         self.hooked.bind(py).call_method1(intern!(py, "after"), (context, end)).map(drop)
     }
 
-    /// Calls the hooks after a connection failed. Returns the error, to be raised.
+    /// Calls the hooks after a connection has failed. Returns the error to raise.
     pub fn failed_before(&self, py: Python<'_>, context: Option<&Bound<'_, PyAny>>, error: PyErr) -> PyResult<PyErr> {
         if !error.is_instance_of::<RemotingError>(py) {
             return Ok(error);
@@ -264,7 +266,7 @@ impl MessageSender {
         })
     }
 
-    /// Sends a request, and opens a connection if needed. `callback` gets the outcome, unless this call fails.
+    /// Sends a request, and opens a connection if there is none. `callback` gets the outcome, unless this call fails.
     pub fn request(
         &self,
         made: &Bound<'_, Outgoing>,
@@ -282,12 +284,13 @@ impl MessageSender {
         self.shared.bind(py).call_method1(intern!(py, "note_open"), (address,)).map(drop)
     }
 
-    /// Whether this thread may wait for room; threads that run callbacks may not.
+    /// Whether this thread may wait for room. Threads that run callbacks must not.
     pub fn may_wait(&self, py: Python<'_>) -> PyResult<bool> {
         self.shared.bind(py).call_method0(intern!(py, "may_wait"))?.extract()
     }
 
-    /// Calls `call` with the code and the fields of a request, which include the signature if there is an account.
+    /// Calls `call` with the code and the fields of a request. The fields include the signature if the client has an
+    /// account.
     fn with_fields<T>(
         &self,
         made: &Bound<'_, Outgoing>,
@@ -306,7 +309,7 @@ impl MessageSender {
     }
 }
 
-/// Returns the messages that hooks get for a send: the message, or nothing for Arrow rows.
+/// Returns the messages that hooks get for a send: the message, or an empty list for Arrow rows.
 pub fn hook_messages_of<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = message.py();
     let is_made = message.cast::<Outgoing>().is_ok();
@@ -318,7 +321,7 @@ pub fn result_or_raise(end: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     if super::result::is_result(&end)? { Ok(end) } else { Err(PyErr::from_value(end)) }
 }
 
-/// Returns the `SendResult`, or the error object of a connection, which allows a retry. Other errors are raised.
+/// Returns a `SendResult`, or a connection error as an object, since the send may be retried. Raises other errors.
 pub fn outcome_of<'py>(
     py: Python<'py>,
     sent: &SentMessage<'_, 'py>,

@@ -41,7 +41,7 @@ impl MessageSender {
         Ok(Self { connections, shared, sign, encoder, in_flight, topics, hooks, hooked, rules, strategy })
     }
 
-    /// Sends a message, with retries. Returns the `SendResult` or raises. `messages` are passed to hooks.
+    /// Sends a message, with retries. Returns the `SendResult` or raises. `messages` is the argument of hooks.
     #[pyo3(signature = (message, queue, timeout, selector=None, argument=None, messages=None))]
     fn send<'py>(
         slf: &Bound<'py, Self>,
@@ -157,7 +157,7 @@ impl MessageSender {
         Ok(self.topics.newest(py, topic)?.map(|queues| queues.clone_ref(py)))
     }
 
-    /// Returns the queue that the application selected; `None` if it leaves the choice to the producer.
+    /// Returns the queue that the application selected; `None` if the producer shall choose it.
     #[pyo3(signature = (message, queue=None, selector=None, argument=None))]
     fn chosen_queue<'py>(
         &self,
@@ -186,17 +186,18 @@ impl MessageSender {
         py.detach(|| self.in_flight.wait_until_empty(seconds(timeout), signals::check)).map_err(remoting)
     }
 
-    /// Whether the queues of a topic are known without asking a name server.
+    /// Whether the queues of a topic are known, so that no name server has to be asked.
     fn knows(&self, topic: &str) -> bool {
         self.topics.is_known(topic)
     }
 
-    /// Returns the topics that messages are sent to, with their namespace.
+    /// Returns the topics to which messages were sent, with their namespace.
     fn topics(&self) -> Vec<String> {
         self.topics.names().into_iter().collect()
     }
 
-    /// Lets the garbage collector find cycles: instances and hooks may refer to the producer, and so to this object.
+    /// Lets the garbage collector find reference cycles, since instances and hooks may refer to the producer and so to
+    /// this object.
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         visit.call(self.topics.instance())?;
         visit.call(&self.shared)?;

@@ -13,7 +13,7 @@ pub struct UniqueIds {
 
 #[pymethods]
 impl UniqueIds {
-    /// `month_bounds` is a callable that returns, for a time, the start of its month and of the next month in
+    /// `month_bounds` is a callable that takes a time. It returns the start of its month and of the next month in
     /// milliseconds.
     #[new]
     fn new(ip: IpAddr, pid: u32, tells_apart: i32, month_bounds: Py<PyAny>) -> Self {
@@ -30,7 +30,7 @@ impl UniqueIds {
 }
 
 impl UniqueIds {
-    /// Sets the bounds of the current month if they are missing. Called before ids are made.
+    /// Sets the bounds of the current month, unless they are set. Called before ids are created.
     pub fn begin_month(&self, py: Python<'_>, now_ms: i64) -> PyResult<()> {
         if self.ids.needs_month(now_ms) {
             // ids count from the start of the month in local time, which Python computes; once a month

@@ -1,4 +1,4 @@
-//! Keeps the callbacks of asynchronous requests until Python threads take their completions.
+//! Keeps the callbacks of asynchronous requests until the requests end and Python threads run the callbacks.
 use super::command::answer_to_python;
 use crate::error::{object, remoting};
 use pyo3::IntoPyObjectExt;
@@ -13,14 +13,14 @@ use std::vec::IntoIter;
 pub type Invocation<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 pub trait Callback: Send {
-    /// Returns the Python call that completes the request; `None` if the request was sent again.
+    /// Returns the Python call that ends the request; `None` if the request was sent once more.
     ///
     /// # Errors
     /// The exceptions of Python.
     fn invocation(self: Box<Self>, py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Option<Invocation<'_>>>;
 }
 
-/// A callable that gets the answer or the error unchanged.
+/// A Python callable whose argument is the answer or the error.
 pub struct Callable(pub Py<PyAny>);
 
 impl Callback for Callable {
@@ -29,7 +29,7 @@ impl Callback for Callable {
     }
 }
 
-/// Converts an outcome to a tuple, or to an exception object.
+/// Converts an answer to a tuple, or an error to an exception object.
 pub fn as_it_is(py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Bound<'_, PyAny>> {
     match outcome {
         Ok(answer) => answer_to_python(py, answer)?.into_bound_py_any(py),
@@ -39,7 +39,7 @@ pub fn as_it_is(py: Python<'_>, outcome: Result<OwnedCommand>) -> PyResult<Bound
 
 type ByToken = HashMap<u64, Box<dyn Callback>>;
 
-/// Callbacks of requests in flight, by token.
+/// The callbacks of requests in flight. A number ("token") identifies each.
 #[derive(Default)]
 pub struct CallbackTable {
     next: AtomicU64,
@@ -56,12 +56,13 @@ impl CallbackTable {
         token
     }
 
-    /// Removes a callback. The caller drops it without the lock, since that may run any Python code.
+    /// Removes and returns a callback. The caller must drop it after the lock is released, since dropping may run any
+    /// Python code.
     pub fn remove(&self, token: u64) -> Option<Box<dyn Callback>> {
         self.lock().remove(&token)
     }
 
-    /// Called when threads that take completions start.
+    /// Called when threads are started that run the callbacks.
     pub fn expect_takers(&self) {
         self.has_takers.store(true, Ordering::Release);
     }
@@ -75,7 +76,7 @@ impl CallbackTable {
     }
 }
 
-/// Completed requests as `(callable, answer or error)`. Each item is made when it is iterated.
+/// Ended requests as `(callable, answer or error)`. Each tuple is created when the iterator reaches it.
 #[pyclass(module = "rmqfast._native._rmqfast")]
 pub struct CompletedRequests {
     completions: IntoIter<Completion>,

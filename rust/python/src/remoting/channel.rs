@@ -1,4 +1,4 @@
-//! Exposes an open connection of a server, to send requests to its client.
+//! Exposes a server's open connection, to send requests to the client.
 use super::command::{Answered, Fields, answer_to_python, interruptible, seconds};
 use crate::error::remoting;
 use pyo3::prelude::*;
@@ -23,7 +23,7 @@ impl std::hash::Hash for Channel {
 
 #[pymethods]
 impl Channel {
-    /// The address by which the connection was opened.
+    /// The address with which the connection was opened.
     #[getter]
     fn address(&self) -> &str {
         self.0.address()

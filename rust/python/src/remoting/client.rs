@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use rmqfast_remoting::{Client, OwnedCommand};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A connection that this side opened. Only one thread uses it at a time; others wait.
+/// A connection that this process opened. Only one thread can use it at a time; other threads wait.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct RemotingClient(Mutex<Client>);
 
 #[pymethods]
 impl RemotingClient {
-    /// Connects to `host:port`, with TLS if options are given.
+    /// Connects to `host:port`. Uses TLS if TLS options are given.
     #[staticmethod]
     fn connect(py: Python<'_>, address: &str, timeout: f64, tls: Option<PyTlsOptions>) -> PyResult<Self> {
         let tls = tls.map(PyTlsOptions::into_client).transpose()?;

@@ -1,4 +1,4 @@
-//! Exposes all connections of a client, for blocking and asynchronous requests.
+//! Exposes the connections of a client, for blocking and asynchronous requests.
 use super::callback_table::{Callable, Callback, CallbackTable, CompletedRequests};
 use super::command::{Answered, Fields, answer_to_python, answer_with_body, interruptible, seconds};
 use super::mailbox::Mailbox;
@@ -14,7 +14,7 @@ use std::time::Duration;
 // longest wait of a oneway request for room in the queued output
 const ONEWAY: Duration = Duration::from_secs(3);
 
-/// All connections of a client, by address. Requests from peers go to a mailbox.
+/// All connections of a client, by address. Requests that arrive over them are put into a mailbox.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Connections {
     inner: rmqfast_remoting::Connections,
@@ -39,7 +39,7 @@ impl Connections {
         Ok(Self { inner, callbacks: Arc::default() })
     }
 
-    /// Sends a request over a connection that this thread drives itself, and waits.
+    /// Sends a request over a connection of its own, which the calling thread reads, and waits for the answer.
     fn request<'py>(
         &self,
         py: Python<'py>,
@@ -59,7 +59,7 @@ impl Connections {
         answer_with_body(py, received.head, body)
     }
 
-    /// Sends a request over the shared connection, and waits.
+    /// Sends a request over the connection that all threads share, and waits for the answer.
     fn control<'py>(
         &self,
         py: Python<'py>,
@@ -75,7 +75,7 @@ impl Connections {
         answer_to_python(py, answer.map_err(remoting)?)
     }
 
-    /// Sends a request over the shared connection. `take` returns `on_done` with the outcome.
+    /// Sends a request over the connection that all threads share. `take` later returns `on_done` with the outcome.
     #[allow(clippy::too_many_arguments, reason = "those of a request, and who asks")]
     fn submit(
         &self,
@@ -93,12 +93,12 @@ impl Connections {
         self.submit_for(py, address, ask, Box::new(Callable(on_done)), waits)
     }
 
-    /// Called when threads that call `take` start.
+    /// Called when threads are started that call `take`.
     fn expect_takers(&self) {
         self.callbacks.expect_takers();
     }
 
-    /// Sends a oneway request over the shared connection.
+    /// Sends a oneway request over the connection that all threads share.
     fn send_oneway(
         &self,
         py: Python<'_>,
@@ -113,8 +113,8 @@ impl Connections {
         py.detach(|| self.inner.send_oneway(address, ask, waits)).map_err(remoting)
     }
 
-    /// Returns completed requests as `(on_done, answer or error)`. Empty after `timeout` seconds, `None` once all
-    /// connections are closed.
+    /// Returns ended requests as `(on_done, answer or error)`. Returns nothing after `timeout` seconds, and `None` when
+    /// all connections are closed.
     fn take(&self, py: Python<'_>, max_count: usize, timeout: f64) -> Option<CompletedRequests> {
         let completions = self.inner.completions();
         // tried with the GIL first, since getting it back is expensive while other threads send
@@ -129,26 +129,25 @@ impl Connections {
         Some(CompletedRequests::new(ended, self.callbacks.clone()))
     }
 
-    /// Number of requests of `submit` whose outcome was not taken.
+    /// Number of requests of `submit` whose outcome `take` has not returned yet.
     #[getter]
     fn in_flight(&self) -> usize {
         self.inner.completions().in_flight()
     }
 
-    /// Refuses further requests, and waits until oneway requests are written, as long as peers read.
+    /// Refuses new requests, and waits until queued oneway requests are written, as long as servers read.
     fn drain(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.drain(&signals::check)).map_err(remoting)
     }
 
-    /// Closes all connections. Returns the number of oneway requests that were never written, by address.
+    /// Closes all connections. Returns for each address how many oneway requests were not written.
     fn close(&self, py: Python<'_>) -> Vec<(String, u64)> {
         py.detach(|| self.inner.close())
     }
 }
 
 impl Connections {
-    /// Sends a request over a connection that this thread drives, and waits without the GIL. The answer's body is
-    /// dropped.
+    /// Sends a request over a connection of its own, and waits for the answer without the GIL. Drops the answer's body.
     pub fn ask(&self, py: Python<'_>, address: &str, ask: Ask<'_>) -> rmqfast_remoting::Result<OwnedCommand> {
         py.detach(|| {
             let (client, received) = self.inner.request_with(address, ask)?;
@@ -157,7 +156,7 @@ impl Connections {
         })
     }
 
-    /// Sends a request over the shared connection. `callback` gets the outcome, unless this call fails.
+    /// Sends a request over the connection that all threads share. `callback` gets the outcome, unless this call fails.
     pub fn submit_for(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Converts RocketMQ's JSON to Python values.
+//! Converts RocketMQ's JSON, which fastjson writes, to Python values.
 use crate::error::RemotingProtocolError;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use rmqfast_remoting::{Json, Key};
 
-/// Parses a body of fastjson.
+/// Parses the body of a request or an answer in fastjson's JSON.
 #[pyfunction]
 pub fn read_fastjson<'py>(py: Python<'py>, body: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     // parsed without the GIL, since a list of 50,000 topics takes a while

@@ -1,4 +1,4 @@
-//! Passes queued requests to the Python threads that answer them.
+//! Passes requests to the Python threads that answer them.
 use super::call::Call;
 use super::channel::Channel;
 use pyo3::IntoPyObjectExt;
@@ -11,20 +11,20 @@ use std::time::Duration;
 // the remark that Java sends with `SYSTEM_BUSY`
 const OVERLOAD: &str = "[OVERLOAD]system busy, start flow control for a while";
 
-/// Requests for Python, and reports of closed connections.
+/// Requests that wait for Python threads, and reports of closed connections.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Mailbox(pub Arc<Post>);
 
-/// A server's handler that puts requests into the mailbox.
+/// A server's request handler, which puts all requests into the mailbox.
 pub struct Post {
     mailbox: Arc<rmqfast_remoting::Mailbox>,
-    /// Maximum bytes of a body, except in requests with a code in `unlimited`.
+    /// Maximum bytes of a request's body. Requests with a code in `unlimited` may have a larger body.
     max_body: usize,
     unlimited: Vec<i32>,
 }
 
 impl Post {
-    /// The inner mailbox, for code that adds requests itself.
+    /// Returns the mailbox itself, for code that adds requests to it.
     pub fn mailbox(&self) -> Arc<rmqfast_remoting::Mailbox> {
         self.mailbox.clone()
     }
@@ -39,8 +39,8 @@ impl Mailbox {
         Self(Arc::new(Post { mailbox, max_body, unlimited }))
     }
 
-    /// Returns a call, a closed channel with the reason, or a warning. `None` after `timeout` seconds, or if the
-    /// mailbox is closed and empty.
+    /// Returns a request, a closed connection with the reason, or a warning. Returns `None` after `timeout` seconds, or
+    /// if the mailbox is closed and empty.
     #[pyo3(signature = (timeout, *, takes_large = true))]
     fn take<'py>(&self, py: Python<'py>, timeout: f64, takes_large: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or_default();
@@ -56,7 +56,7 @@ impl Mailbox {
         }
     }
 
-    /// Counts a oneway request that was not handled; a later warning reports the count.
+    /// Counts a oneway request that was refused. A later warning reports the number.
     fn dropped(&self) {
         self.0.mailbox.note_dropped();
     }

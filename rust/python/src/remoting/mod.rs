@@ -1,4 +1,4 @@
-//! Exposes connections. Requests go to Python threads, which wait without the GIL.
+//! Exposes connections and servers. Requests are answered by Python threads, which wait without the GIL.
 pub mod call;
 pub mod callback_table;
 pub mod channel;

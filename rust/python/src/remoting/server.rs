@@ -1,4 +1,4 @@
-//! Exposes a server, which passes requests to Python or to a data plane.
+//! Exposes a server. Its requests go to Python or to a data plane.
 use super::mailbox::Mailbox;
 use super::tls::PyTlsOptions;
 use crate::broker::DataPlane;
@@ -8,7 +8,8 @@ use rmqfast_remoting::{Handler, Limits, Server, ServerOptions};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A listening socket. Requests go to a mailbox, or to a data plane, which passes on what it cannot answer.
+/// A socket that listens for connections. Requests go to a mailbox, or to a data plane, which passes on the ones that
+/// it cannot answer.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct RemotingServer(Server);
 

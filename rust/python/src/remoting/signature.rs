@@ -5,7 +5,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
 use rmqfast_remoting::{Credentials, signature_of as of_fields};
 
-/// Returns the signature of a request. The signature field and the field `without` are not signed.
+/// Returns the signature of a request. It does not cover the field with the signature and the field `without`.
 #[pyfunction]
 pub fn signature_of<'py>(
     ext_fields: &Bound<'py, PyAny>,
@@ -45,7 +45,7 @@ fn texts(mapping: &Bound<'_, PyAny>) -> PyResult<Pairs> {
     items.collect()
 }
 
-/// Replaces half a surrogate pair with a question mark, like Java.
+/// Replaces unpaired surrogates by question marks, as Java does.
 fn text(text: &Bound<'_, PyAny>) -> PyResult<PyBackedStr> {
     text.extract().or_else(|_: PyErr| {
         text.call_method1("encode", ("utf-8", "replace"))?.call_method1("decode", ("utf-8",))?.extract()

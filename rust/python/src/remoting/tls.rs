@@ -57,8 +57,8 @@ fn unknown(what: &str, expected: &str, got: &str) -> PyErr {
     ArgumentError::new_err(format!("{what}: expected {expected}, got {got}"))
 }
 
-/// Returns the PEM strings of an authority, its key, a server's certificate and its key. `begin` and `end` are year,
-/// month and day.
+/// Returns PEM strings: the certificate of an authority, its key, a server's certificate, and the server's key. `begin`
+/// and `end` are year, month and day.
 #[pyfunction]
 pub fn make_certificates(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Reads of a live cluster's topics: planning in the driver, reading in the tasks.
+//! Reads of a live cluster's topics: planned in the driver, read by the tasks.
 pub mod range_reader;
 pub mod read;
 pub mod request;

@@ -26,7 +26,7 @@ pub struct RangeReader {
 }
 
 impl RangeReader {
-    /// Reads further batches. Returns whether the ranges are read to their end.
+    /// Reads more batches. Returns whether all ranges are read.
     fn read_on(&mut self) -> rmqfast_spark::Result<bool> {
         match self.reader.advance(LOOK)? {
             Step::Answers(answers) => self.ready.extend(self.reader.batches(&answers)?),
@@ -87,7 +87,7 @@ impl RangeReader {
     }
 }
 
-/// Names a piece for errors and logs.
+/// Formats ranges as a name of the piece, for errors and logs.
 fn name_of(ranges: &[QueueRange]) -> String {
     match ranges {
         [] => "no range".to_owned(),

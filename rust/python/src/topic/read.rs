@@ -1,4 +1,4 @@
-//! Exposes the read of topics, which the driver plans and its tasks unpickle.
+//! Exposes the read of topics. The driver plans it and pickles it for the tasks.
 use super::request::cluster_options;
 use super::warnings::{log, log_lines};
 use crate::error::spark;
@@ -20,13 +20,13 @@ pub struct TopicRead {
     arguments: Arguments,
 }
 
-/// Arguments from which a task rebuilds the read.
+/// Arguments from which a task creates the read again.
 struct Arguments {
     kind: String,
     options: Py<PyDict>,
     columns: Vec<String>,
     config: Option<Py<PyAny>>,
-    /// Filters that the read applies.
+    /// The filters that the read itself applies.
     filters: Vec<Py<PyAny>>,
 }
 
@@ -103,7 +103,7 @@ impl TopicRead {
         Ok((pieces.collect(), BrokerWay::to_option(&planned.ways)))
     }
 
-    /// Pickles the read by its options, which are small. Files that options name, such as certificates, are opened on
+    /// Pickles the read as its options, which are small. Files that options name, such as certificates, must exist on
     /// each machine.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let Arguments { kind, options, columns, config, filters } = &self.arguments;
@@ -120,7 +120,7 @@ pub fn pieces_option(pieces: Vec<Vec<u8>>) -> PyResult<String> {
     Ok(TopicPiece::to_option(&pieces.map_err(spark)?))
 }
 
-/// Returns the address and the ranges of a piece.
+/// Returns the broker address and the queue ranges of a piece.
 #[pyfunction]
 pub fn read_piece(piece: &[u8]) -> PyResult<(Option<String>, Vec<RangeParts>)> {
     Ok(TopicPiece::of_bytes(piece).map_err(spark)?.to_parts())

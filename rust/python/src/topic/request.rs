@@ -26,7 +26,7 @@ pub fn cluster_options(config: &Bound<'_, PyAny>) -> PyResult<ClusterOptions> {
     })
 }
 
-/// Wraps a Python callable that translates addresses.
+/// Wraps a Python callable that translates brokers' addresses.
 fn translator(callable: Py<PyAny>) -> Arc<Translate> {
     Arc::new(move |address| {
         // `try_attach`, since a Rust thread may call while the interpreter ends
