@@ -1,4 +1,4 @@
-"""RocketMQ data in Python and Spark.
+"""Reads, writes, mirrors and serves RocketMQ data, in Python and Spark.
 
 ARCHITECTURE.md shows the layers: a module imports only from lower layers.
 """
@@ -163,7 +163,7 @@ _PACKAGES = frozenset({"aio", "message", "store"})
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name at its first use."""
+    """Imports a public name when it is first used."""
     if name in _PACKAGES:
         return import_module(f"rmqfast.{name}")
     if name in _MODULES:

@@ -1,4 +1,4 @@
-"""Converts and checks arguments of users: times, durations, numbers, recognised by their protocols.
+"""Converts and checks arguments of users: times, durations and numbers, also those of NumPy and pandas.
 
 Values of NumPy and pandas are accepted without importing them. Any other value raises an `ArgumentError` that names the
 argument, what was expected, and what to write.
@@ -85,7 +85,7 @@ _ELSEWHERE = {
 
 
 def milliseconds_of(name: str, when: Time) -> int:
-    """Converts a time to milliseconds since 1970. A time without a zone is UTC; a date is its midnight."""
+    """Converts a time to milliseconds since 1970. A time without a zone is UTC. A date means its midnight."""
     if isinstance(when, str):
         return _native.milliseconds(when, name)
     if _is_missing(when):
@@ -105,14 +105,14 @@ def milliseconds_of(name: str, when: Time) -> int:
 
 
 def epoch_milliseconds(when: datetime) -> int:
-    """Converts a datetime to milliseconds since 1970; without a zone it is UTC."""
+    """Converts a datetime to milliseconds since 1970. A datetime without a zone is UTC."""
     aware = when if when.tzinfo else when.replace(tzinfo=UTC)
     # not `timestamp()`, a float, which is a little too small for some times
     return int((aware - _EPOCH) // timedelta(milliseconds=1))
 
 
 def seconds(name: str, duration: Duration) -> float:
-    """Converts a duration, which must not be negative, to seconds."""
+    """Converts a duration to seconds. Raises if it is negative."""
     value = _in_seconds(name, duration)
     if not 0 <= value <= _LONGEST:
         raise ArgumentError(f"{name}: expected seconds from 0 on, or a timedelta, got {duration!r}")
@@ -120,12 +120,12 @@ def seconds(name: str, duration: Duration) -> float:
 
 
 def optional_seconds(name: str, duration: Duration | None) -> float | None:
-    """Converts a duration as `seconds` does; None stays None."""
+    """Converts a duration to seconds, as `seconds` does. None stays None."""
     return None if duration is None else seconds(name, duration)
 
 
 def integer(name: str, number: Number, least: int | None = None, most: int | None = None) -> int:
-    """Converts a number to an integer; raises if it is fractional or out of range."""
+    """Converts a number to an integer. Raises if it has a fraction or is out of range."""
     value = whole(number)
     if value is None:
         raise _wrong(name, "an integer", number)
@@ -136,7 +136,7 @@ def integer(name: str, number: Number, least: int | None = None, most: int | Non
 
 
 def whole(number: object) -> int | None:
-    """Returns an integer of Python or NumPy; None for any other value, including booleans."""
+    """Returns an integer of Python or NumPy. Returns None for any other value, even for a boolean."""
     # True is an int in Python, but surely a mistake
     if isinstance(number, bool) or not isinstance(number, SupportsIndex):
         return None
@@ -148,14 +148,14 @@ def whole(number: object) -> int | None:
 
 
 def text(name: str, value: object) -> str:
-    """Returns a string unchanged; raises for any other value."""
+    """Returns a string unchanged. Raises for any other value."""
     if isinstance(value, str):
         return value
     raise _wrong(name, "a text", value)
 
 
 def unknown_argument(name: str, known: Iterable[str], *, of: str = "") -> ArgumentTypeError:
-    """Returns the error of an unknown keyword argument, which suggests a similar name."""
+    """Returns the error for an unknown keyword argument. It suggests a similar name."""
     names = list(known)
     elsewhere = _ELSEWHERE.get(name.lower())
     near = [elsewhere] if elsewhere in names else get_close_matches(name, names, n=1, cutoff=0.6)
@@ -164,7 +164,7 @@ def unknown_argument(name: str, known: Iterable[str], *, of: str = "") -> Argume
 
 
 def check_fields(options: Any) -> None:
-    """Converts the fields of a frozen dataclass to their types, such as integers of NumPy and timedeltas.
+    """Converts the fields of a frozen dataclass to their types, for example integers of NumPy and timedeltas.
 
     A field of type `float` is a duration in seconds.
     """
@@ -181,7 +181,7 @@ _PLAIN = {"int": int, "float": float, "bool": bool, "str": str}
 
 @cache
 def _kinds(options: Any) -> Mapping[str, str]:
-    """Returns the types of the fields that are checked: numbers, durations, flags and strings, or None."""
+    """Returns the types of the fields to check: numbers, durations, booleans and strings, or None."""
     kinds = {field.name: str(field.type).removesuffix(" | None") for field in fields(options)}
     return {name: kind for name, kind in kinds.items() if kind in _PLAIN}
 
@@ -200,7 +200,7 @@ def _as_kind(kind: str, name: str, value: Any) -> Any:
 
 
 def _is_missing(value: object) -> bool:
-    """Whether a value is NaN, NaT or NA, which are not equal to themselves."""
+    """Whether a value is NaN, NaT or NA. These values are not equal to themselves."""
     try:
         return bool(value != value)  # noqa: PLR0124
     except (TypeError, ArithmeticError):
@@ -240,7 +240,7 @@ def _seconds_of_numpy(duration: NumpyScalar) -> float:
 
 
 def _floor(number: object) -> int | None:
-    """Returns a number without its fraction; None if it is not a finite number."""
+    """Returns a number without its fraction. Returns None if it is not a finite number."""
     if (integral := whole(number)) is not None or isinstance(number, bool):
         return integral
     if not isinstance(number, SupportsFloat) or _is_numpy(number, "m"):
@@ -258,7 +258,7 @@ def _wrong(name: str, expected: str, got: object) -> ArgumentTypeError:
 
 
 def suggests_names(function: F) -> F:
-    """Makes a function or constructor suggest a similar name for an unknown argument.
+    """Makes a function or constructor suggest a similar name when it gets an unknown argument.
 
     Its signature lists the keys of the `TypedDict` of `**arguments: Unpack[...]`, for `help` and notebooks.
     """
@@ -285,7 +285,7 @@ def suggests_names(function: F) -> F:
 
 
 class _Ellipsis:
-    """The default of an optional argument, shown as `...` like in stubs."""
+    """The default of an optional argument. It is shown as `...`, as in stubs."""
 
     def __repr__(self) -> str:
         return "..."

@@ -1,4 +1,4 @@
-"""Formats values for terminals and notebooks. The data is untrusted."""
+"""Formats values for terminals and notebooks. The values may be hostile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def table_cell(column: str, value: object, *, whole: bool = False) -> str:
-    """Returns a value as one line without control characters; bodies are truncated unless `whole` is set."""
+    """Returns a value as one line without control characters. Bodies are shortened unless `whole` is set."""
     if value is None or value in ([], ()):
         return "-"
     if isinstance(value, bytes):
@@ -29,7 +29,7 @@ def table_cell(column: str, value: object, *, whole: bool = False) -> str:
 
 
 def one_line(text: str) -> str:
-    """Returns a string without control, format and surrogate characters; white space becomes a blank."""
+    """Returns a string without control, format and surrogate characters. White space becomes a blank."""
     # the usual case, checked in C
     if text.isascii() and text.isprintable():
         return text
@@ -37,14 +37,14 @@ def one_line(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Returns a string with control characters escaped as in Python literals."""
+    r"""Returns a string in which control characters are escaped as in Python literals."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c if _is_visible(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def time_text(milliseconds: int) -> str:
-    """Formats milliseconds since 1970 in UTC; a number out of range stays a number."""
+    """Formats milliseconds since 1970 in UTC. A number outside the range of dates is returned as a number."""
     try:
         when = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
@@ -53,7 +53,7 @@ def time_text(milliseconds: int) -> str:
 
 
 def size_text(size: float) -> str:
-    """Formats a number of bytes in a suitable unit."""
+    """Formats a number of bytes with a suitable unit."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if size < 1024:
             return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"

@@ -1,4 +1,4 @@
-"""The extension's one door: only `store`, `message`, `remoting`, `broker`, `client` and `spark` come in."""
+"""Imports the Rust extension, for `store`, `message`, `remoting`, `broker`, `client` and `spark` only."""
 
 from rmqfast._native._rmqfast import (
     COLUMNS,

@@ -1,4 +1,4 @@
-"""Access control: ACL 1.0 as RocketMQ 4.9.4 checks it, for brokers and name servers.
+"""Access control for brokers and name servers: ACL 1.0, with the checks of RocketMQ 4.9.4.
 
 `AccessValidator.check` runs before every processor; `AclProcessor` shows and changes its rules.
 """

@@ -41,7 +41,7 @@ _PARSE = "org.apache.rocketmq.acl.plain.PlainAccessValidator.parse(PlainAccessVa
 
 
 class AccessValidator:
-    """Checks requests against the accounts and white lists of files.
+    """Checks requests against the accounts and white lists in the ACL files.
 
     Args:
         files: The files.
@@ -74,12 +74,12 @@ class AccessValidator:
 
     @property
     def default_path(self) -> Path:
-        """File that receives new accounts."""
+        """The ACL file to which new accounts are added."""
         return self._files.default_path
 
     @property
     def started(self) -> int:
-        """Time when the rules were first read, in milliseconds since 1970."""
+        """Time at which the rules were first read, in milliseconds since 1970."""
         return self._started
 
     def check(self, request: Request) -> None:
@@ -125,7 +125,7 @@ class AccessValidator:
                 _refuse_first(account, needed)
 
     def reload_if_changed(self) -> bool:
-        """Loads changed files unless they are invalid; returns whether it loaded any. Call it every five seconds."""
+        """Loads changed files unless they are invalid. Returns whether it loaded any. Call it every five seconds."""
         with self._lock:
             try:
                 contents = self._files.read()
@@ -141,7 +141,7 @@ class AccessValidator:
         return True
 
     def change(self, change: Change) -> bool:
-        """Rewrites a file and loads it, unless the result would be invalid; returns whether anything changed.
+        """Rewrites a file and loads it, unless the result would be invalid. Returns whether anything changed.
 
         Raises:
             ArgumentError: The file would be invalid, or could not be written.
@@ -174,7 +174,7 @@ def _is_signed(fields: Mapping[str, str], body: bytes, secret_key: bytes) -> boo
 
 
 def _refuse_first(account: Account, needed: Permissions) -> NoReturn:
-    """Refuses the request because of the resource that Java checks first."""
+    """Refuses the request. The error names the resource that Java would check first."""
     for resource in hash_order(needed):
         if not account.may(resource, needed[resource]):
             kind = (
@@ -197,7 +197,7 @@ def _digest(contents: Mapping[Path, bytes]) -> bytes:
 
 
 def validator_of(home: str, now: Callable[[], int], *, mode: Mode = "strict") -> AccessValidator:
-    """Returns a validator for the files below `rocketmqHome`.
+    """Returns a validator for the ACL files below `rocketmqHome`.
 
     Raises:
         ArgumentError: `rocketmqHome` is empty, or a file in it is missing or not valid for RocketMQ.

@@ -1,4 +1,4 @@
-"""Accounts: parsed from a file or a request, and asked for the rights of a request.
+"""Accounts: parses them from a file or a request, and checks which rights they give.
 
 Source: `PlainAccessConfig`, `PlainAccessResource`, `PlainPermissionManager.checkPlainAccessConfig`,
 `PlainPermissionManager.buildPlainAccessResource`.
@@ -18,7 +18,7 @@ from rmqfast.remoting.fastjson import java_text
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AccountConfig:
-    """An account as stated in a file or a request.
+    """The settings of an account, as a file or a request contains them.
 
     Attributes:
         access_key: Name of the account, longer than six characters.
@@ -41,7 +41,7 @@ class AccountConfig:
 
     @classmethod
     def from_members(cls, members: object) -> Self:
-        """Parses an entry of `accounts`, ignoring unknown members; `ArgumentError` for a member of another type."""
+        """Parses an entry of `accounts`. Ignores unknown fields; raises `ArgumentError` for a field of another type."""
         if not isinstance(members, dict):
             raise ArgumentError(f"accounts: expected an entry with accessKey and secretKey, got {_kind(members)}")
         return cls(
@@ -56,7 +56,7 @@ class AccountConfig:
         )
 
     def to_members(self) -> dict[str, Any]:
-        """Returns the members for a file or an answer, without missing ones."""
+        """Returns the fields for a file or an answer. Fields without a value are left out."""
         members: dict[str, Any] = {
             "accessKey": self.access_key,
             "secretKey": self.secret_key,
@@ -70,7 +70,7 @@ class AccountConfig:
         return {name: value for name, value in members.items() if value is not None}
 
     def check_keys(self) -> tuple[str, str]:
-        """Returns access key and secret key; `ArgumentError` with Java's text if one is missing or too short."""
+        """Returns access key and secret key. Raises `ArgumentError` with Java's text if one is missing or too short."""
         access_key, secret_key = self.access_key, self.secret_key
         if access_key is None or secret_key is None or min(len(access_key), len(secret_key)) <= 6:
             keys = f"The accessKey={java_text(access_key)} and secretKey={java_text(secret_key)}"
@@ -80,7 +80,7 @@ class AccountConfig:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """An account in the form against which requests are checked.
+    """An account in the form in which requests are checked against it.
 
     Attributes:
         secret_key: Key of signatures, in UTF-8.
@@ -100,7 +100,7 @@ class Account:
 
     @classmethod
     def of(cls, config: AccountConfig) -> Self:
-        """Returns the account of a configuration; `ArgumentError` with Java's text if RocketMQ would refuse it."""
+        """Returns the account of a configuration. Raises `ArgumentError` with Java's text if RocketMQ refuses it."""
         access_key, secret_key = config.check_keys()
         groups = parse_resources(config.group_perms or (), of_groups=True)
         return cls(
@@ -125,12 +125,12 @@ class Account:
 
 
 def text_of(members: Mapping[str, Any], name: str) -> str | None:
-    """Returns a member as a string. Accepts integers and flags, since YAML parses 12345678 and true as such."""
+    """Returns a field as a string. Accepts numbers and booleans, since YAML parses 12345678 and true as these."""
     return _text(members.get(name), name)
 
 
 def texts_of(members: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    """Returns a list of strings; `ArgumentError` for another type."""
+    """Returns a field as a list of strings. Raises `ArgumentError` for another type."""
     values = members.get(name)
     if values is None:
         return None

@@ -1,4 +1,4 @@
-"""Reads and writes the files of accounts and white lists: `conf/plain_acl.yml` and all of `conf/acl`.
+"""Reads and writes the files with accounts and white lists: `conf/plain_acl.yml` and all files in `conf/acl`.
 
 Source: `PlainPermissionManager.getAllAclFiles`, `PlainPermissionManager.load`.
 """
@@ -19,7 +19,7 @@ from rmqfast.system import set_mode, sync_directory, sync_file
 
 
 class AclFiles:
-    """Files below one `ROCKETMQ_HOME`; `default_path`, `conf/plain_acl.yml`, receives new accounts."""
+    """The ACL files below one `ROCKETMQ_HOME`. New accounts are added to `default_path`, `conf/plain_acl.yml`."""
 
     def __init__(self, home: str | os.PathLike[str]) -> None:
         conf = local_path(home, "rocketmqHome").absolute() / "conf"
@@ -27,7 +27,7 @@ class AclFiles:
         self._folder = conf / "acl"
 
     def paths(self) -> list[Path]:
-        """Returns the existing files; for an account in two files, the first file counts.
+        """Returns the ACL files that exist. If two files have the same account, the first file counts.
 
         Raises:
             StoreIOError: A directory or file cannot be examined, which must not look like a missing file.
@@ -42,11 +42,11 @@ class AclFiles:
         return [path for path in [*extra, self.default_path] if is_file(path)]
 
     def read(self) -> dict[Path, bytes]:
-        """Reads the files; `ArgumentError` if one cannot be read. Returns at most one byte more than the limit."""
+        """Reads the files up to one byte more than the size limit. Raises `ArgumentError` if a file cannot be read."""
         return {path: _read(path) for path in self.paths()}
 
     def write(self, path: Path, data: bytes) -> None:
-        """Replaces a file atomically; `ArgumentError` if the operating system refuses."""
+        """Replaces a file atomically. Raises `ArgumentError` if the operating system refuses."""
         try:
             _replace(path, data)
         except OSError as error:

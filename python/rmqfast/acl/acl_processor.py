@@ -1,4 +1,4 @@
-"""Answers the requests that show and change accounts and white lists: 50 to 54.
+"""Answers the requests with codes 50 to 54, which show and change accounts and white lists.
 
 Source: `AdminBrokerProcessor`.
 """

@@ -1,4 +1,4 @@
-"""Parses address patterns of white lists, and matches them with client addresses.
+"""Parses the address patterns of white lists, and matches client addresses with them.
 
 Source: `RemoteAddressStrategyFactory`, `AclUtils`.
 """
@@ -24,10 +24,10 @@ class Address(NamedTuple):
 
 
 class AddressPattern(Protocol):
-    """Entry of a white list."""
+    """An address pattern of a white list."""
 
     def matches(self, address: Address | None) -> bool:
-        """Whether the entry covers an address; `None` stands for an address that could not be parsed."""
+        """Whether the pattern matches an address. `None` stands for an address that could not be parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Everybody:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """Listed addresses; empty for a blank entry, which covers no address."""
+    """A pattern that lists addresses. A blank pattern has no addresses and matches nothing."""
 
     addresses: frozenset[Address] = frozenset()
 
@@ -48,7 +48,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """Addresses with the given first numbers and a next number within a range; further numbers are ignored."""
+    """A pattern with given first numbers and a range for the next number. All later numbers match."""
 
     head: tuple[int, ...]
     first: int
@@ -64,13 +64,13 @@ class Range:
 
 @lru_cache(maxsize=4096)
 def address_of(remote_address: str) -> Address | None:
-    """Parses a peer's `ip:port`; `None` if it is not an IP address."""
+    """Parses a client's `ip:port`. Returns `None` if it is not an IP address."""
     host, colon, _ = remote_address.rpartition(":")
     return _address((host if colon else remote_address).strip("[]"))
 
 
 def parse_pattern(text: str | None) -> AddressPattern:
-    """Parses an entry of a white list; `ArgumentError`, with Java's text if Java has one, for a malformed entry.
+    """Parses a pattern of a white list. Raises `ArgumentError`, with Java's text if Java has one.
 
     An entry is `*`, an address, `10.0.0.*`, `10.0.*.*`, `10.0.0.1-9`, `10.0.0.{1,2}`, addresses joined by commas, or
     the same with IPv6 (`fe80:0:0:0:0:0:1-20:*`). A blank entry matches no address.
@@ -131,7 +131,7 @@ def _ipv6_range(text: str) -> AddressPattern:
 
 
 def _check_places(text: str) -> None:
-    """Allows a star only at the end, and a range only at the end or before such a star."""
+    """Refuses a star that is not at the end, and a range that is neither at the end nor directly before a star."""
     star, minus = text.find("*"), text.find("-")
     if star not in {-1, len(text) - 1}:
         raise _wrong_scope(text)
@@ -140,7 +140,7 @@ def _check_places(text: str) -> None:
 
 
 def _expand(text: str, head: str, groups: int) -> tuple[int, ...]:
-    """Returns a pattern's head as numbers, `::` expanded to `groups` numbers; an empty number is 0, as in Java."""
+    """Returns the first numbers of a pattern. `::` becomes zeros up to `groups` numbers; as in Java, "" means 0."""
     zeroes = groups - head.count(":")
     if zeroes > 0:
         head = head.replace("::", ":" * (zeroes + 1))
@@ -151,7 +151,7 @@ def _expand(text: str, head: str, groups: int) -> tuple[int, ...]:
 
 
 def _bounds(text: str, part: str, highest: int, base: int) -> tuple[int, int] | None:
-    """Returns first and last number of a range; `None` for other parts and, as in Java, for a range up to 0."""
+    """Returns the first and the last number of a range. `None` if it is no range or, as in Java, ends at 0."""
     value = part.strip()
     if value == "*":
         return 0, highest

@@ -1,4 +1,4 @@
-"""Signs a broker's requests to the name servers of its own process with an administrator's account."""
+"""Signs a broker's requests to the name servers in its own process with the account of an administrator."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rmqfast.remoting.credentials import Credentials
 
 
 class Administrator:
-    """Signs with the first administrator's account in the files, read again for each request."""
+    """Signs requests with the first account of an administrator in the ACL files, which are read for each request."""
 
     def __init__(self, validator: AccessValidator) -> None:
         self._validator = validator
@@ -19,12 +19,12 @@ class Administrator:
         self._account()
 
     def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
-        """Returns the request's fields with the account and the signature; `ArgumentError` without an administrator."""
+        """Returns the request's fields with account and signature. Raises `ArgumentError` without an administrator."""
         # Looked up each time, since the files may have changed.
         return self.credentials().signed_fields(ext_fields, body)
 
     def credentials(self) -> Credentials:
-        """Returns the current account; `ArgumentError` if no administrator is left."""
+        """Returns the account that signs. Raises `ArgumentError` if no administrator exists any more."""
         account = self._account()
         return Credentials(account.access_key, account.secret_key.decode())
 

@@ -1,4 +1,4 @@
-"""Changes that a request makes to an ACL file: sets or removes an account, sets a white list.
+"""Changes of an ACL file that a request can make: setting or removing an account, and setting a white list.
 
 Comments in the file are lost, as in Java.
 
@@ -23,7 +23,7 @@ from rmqfast.store.config import DataVersion
 
 
 class Change(Protocol):
-    """Change of one file."""
+    """A change of one ACL file."""
 
     def path(self, rules: Rules, files: AclFiles) -> Path | None:
         """Returns the file to change; `None` if there is nothing to change."""
@@ -34,7 +34,7 @@ class Change(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SetAccount:
-    """Sets an account in its file, or adds it to `plain_acl.yml`; `ArgumentError` if RocketMQ would refuse it."""
+    """Sets an account in its file, or adds it to `plain_acl.yml`. Raises `ArgumentError` if RocketMQ refuses it."""
 
     config: AccountConfig
 
@@ -47,7 +47,7 @@ class SetAccount:
         return rules.paths.get(str(self.config.access_key), files.default_path)
 
     def members(self, members: dict[str, Any]) -> dict[str, Any] | None:
-        """Returns the file with the account at the end; settings missing in the request keep their values."""
+        """Returns the file with the account as its last one. Settings that the request lacks stay unchanged."""
         others, old = _without(members, self.config.access_key)
         fields = self.config.to_members()
         for name in ("defaultTopicPerm", "defaultGroupPerm"):
@@ -77,7 +77,7 @@ class SetWhiteAddresses:
     file: str | None
 
     def path(self, _rules: Rules, files: AclFiles) -> Path | None:
-        """Returns the file, or `None` if it is not one of the ACL files, since the path comes from a client."""
+        """Returns the file, or `None` if it is not an ACL file. The check is needed because a client sent the path."""
         if self.addresses is None:
             return None
         # Normalized, so that `conf/acl/../../x` does not count as an ACL file.
@@ -94,7 +94,7 @@ def next_version(members: Mapping[str, Any], now: int) -> dict[str, Any]:
 
 
 def _without(members: Mapping[str, Any], access_key: str | None) -> tuple[list[Any], Mapping[str, Any]]:
-    """Returns the other accounts, and the first account with the access key."""
+    """Returns the accounts without this access key, and the first account with it."""
     others: list[Any] = []
     account: Mapping[str, Any] = {}
     for entry in entries_of(members, "accounts"):

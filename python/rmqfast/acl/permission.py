@@ -1,4 +1,4 @@
-"""Parses and compares the permissions of an account for a topic or a group.
+"""Parses and compares the permissions that an account has for a topic or a group.
 
 Source: `Permission`.
 """
@@ -29,18 +29,18 @@ def is_permitted(needed: int, owned: int) -> bool:
 
 
 def parse_permission(text: str | None) -> int:
-    """Parses a permission of `plain_acl.yml`; DENY if it is missing or unknown."""
+    """Parses a permission of `plain_acl.yml`. A missing or unknown permission is DENY."""
     # Lower-case "pub" is unknown, too, since Java's switch compares exactly.
     return DENY if text is None else _PERMISSIONS.get(text.strip(_BLANK), DENY)
 
 
 def retry_topic(group: str) -> str:
-    """Returns the resource that stands for a group."""
+    """Returns the retry topic of a group, which stands for the group in permissions."""
     return RETRY_PREFIX + group
 
 
 def parse_resources(resources: Iterable[str], *, of_groups: bool) -> dict[str, int]:
-    """Parses `topicPerms` or `groupPerms` to permissions by resource; `ArgumentError` with Java's text."""
+    """Parses `topicPerms` or `groupPerms` to permissions by topic or group. Raises `ArgumentError` with Java's text."""
     permissions = {}
     for resource in resources:
         items = _items(resource)
@@ -53,7 +53,7 @@ def parse_resources(resources: Iterable[str], *, of_groups: bool) -> dict[str, i
 
 
 def check_resources(resources: Iterable[str]) -> None:
-    """Refuses entries that a file may contain but a request may not set; `ArgumentError` with Java's text."""
+    """Refuses entries that a file may contain but a request must not set. Raises `ArgumentError` with Java's text."""
     for resource in resources:
         items = _items(resource)
         if len(items) != 2:

@@ -1,4 +1,4 @@
-"""Finds the topics and groups that a request touches, and the permissions that it needs for them.
+"""Finds the topics and groups that a request uses, and the permissions that it needs for them.
 
 `java_sending`, `consuming`, `heartbeat` and `locking` check what the broker of 4.9.4 checks. The other functions also
 check the group of a retry or dead-letter topic, the further queues of multi-dispatch, and the topic of a stored
@@ -32,7 +32,7 @@ MULTI_DISPATCH = "INNER_MULTI_DISPATCH"
 
 
 class RecordTopics(NamedTuple):
-    """Topics of a stored message.
+    """The topics of a stored message, by which access to the message is checked.
 
     `stored` is the topic in the store, such as that of half messages; `real` the target topic of a waiting message, or
     `None`.
@@ -49,7 +49,7 @@ RecordResources: TypeAlias = Callable[[Mapping[str, str], TopicsAt], Permissions
 
 
 def sending(topic: str, group: str, properties: str, *, has_batch: bool = False) -> Resources:
-    """Requires PUB for the topic and for the queues of multi-dispatch."""
+    """Requires PUB for the topic, and for the additional queues of a multi-dispatch message."""
     as_java = java_sending(topic, group)
 
     def find(fields: Mapping[str, str], body: bytes) -> Permissions:
@@ -64,7 +64,7 @@ def sending(topic: str, group: str, properties: str, *, has_batch: bool = False)
 
 
 def replying(topic: str, group: str, properties: str) -> Resources:
-    """Requires PUB as `sending`, but not for a reply topic, since any client may answer."""
+    """Requires the same permissions as `sending`, but none for a reply topic, since any client may answer a request."""
     sent = sending(topic, group, properties)
 
     def find(fields: Mapping[str, str], body: bytes) -> Permissions:
@@ -87,7 +87,7 @@ def receiving(*, topic: str | None = None, group: str | None = None) -> Resource
 
 
 def member(fields: Mapping[str, str], body: bytes) -> Permissions:
-    """Requires SUB for all groups and topics in a heartbeat, and for the groups of dead-letter topics."""
+    """Requires SUB for all groups and topics in a heartbeat, and for the groups of its dead-letter topics."""
     resources = heartbeat(fields, body)
     for name in list(resources):
         resources |= _to_receive(name)
@@ -95,7 +95,7 @@ def member(fields: Mapping[str, str], body: bytes) -> Permissions:
 
 
 def sending_back(fields: Mapping[str, str], topics_at: TopicsAt) -> Permissions:
-    """Requires SUB for the message's topics, since only a group that could receive the message may return it."""
+    """Requires SUB for the message's topics: only a group that may receive a message may send it back."""
     topics = _topics_at(fields.get("offset"), topics_at)
     if topics is None:
         return {}
@@ -103,13 +103,13 @@ def sending_back(fields: Mapping[str, str], topics_at: TopicsAt) -> Permissions:
 
 
 def ending(fields: Mapping[str, str], topics_at: TopicsAt) -> Permissions:
-    """Requires PUB for the target topic of a half message."""
+    """Requires PUB for the topic to which the message of a transaction is sent."""
     topics = _topics_at(fields.get("commitLogOffset"), topics_at)
     return {} if topics is None or topics.stored != HALF_TOPIC or topics.real is None else {topics.real: PUB}
 
 
 def java_sending(topic: str, group: str) -> Resources:
-    """Requires PUB for a topic; for a retry topic, requires SUB for the group named in another field."""
+    """Requires PUB for a topic. For a retry topic, requires SUB for the group that another field names instead."""
 
     def find(fields: Mapping[str, str], _body: bytes) -> Permissions:
         name = fields.get(topic)
@@ -200,7 +200,7 @@ _BATCH_HEADER = 22
 
 
 def _further_queues(properties: list[str]) -> Iterator[str]:
-    """Yields the further queues in which multi-dispatch lists the message."""
+    """Yields the additional queues that list a multi-dispatch message."""
     for text in properties:
         for part in text.split("\2"):
             name, _, queues = part.partition("\1")
@@ -226,6 +226,6 @@ def _to_get_dead_letters(topic: str) -> Permissions:
 
 
 def _topics_at(offset: str | None, topics_at: TopicsAt) -> RecordTopics | None:
-    """Returns the topics of the record at an offset; `None` also for a malformed offset, which the broker refuses."""
+    """Returns the topics of the record at an offset. `None` if the offset is malformed, since the broker refuses it."""
     is_number = offset is not None and offset.isascii() and offset.isdigit() and len(offset) <= len(str(1 << 63))
     return topics_at(int(offset)) if offset is not None and is_number else None

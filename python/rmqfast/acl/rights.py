@@ -1,4 +1,4 @@
-"""Table of rights: permissions needed per request code.
+"""The permissions that each request code needs, as a table.
 
 `strict` is the default. `java` repeats the checks of the 4.9.4 broker, which leave gaps. An account without any right
 can send batches and replies to any topic, make itself an administrator (50) and read all secrets (54). An account with
@@ -31,7 +31,7 @@ from rmqfast.remoting import RequestCode
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """Requirements of a request, besides an account and a valid signature.
+    """Requirements of a request, in addition to an account and a valid signature.
 
     Attributes:
         admin: Whether the account must be an administrator's.
@@ -46,7 +46,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Row of the table of rights.
+    """One row of the table of rights.
 
     Attributes:
         java: Requirements of the broker of 4.9.4.

@@ -1,4 +1,4 @@
-"""Merges accounts and white lists of all ACL files into the rules for requests.
+"""Merges the accounts and white lists of all ACL files into the rules for requests.
 
 Source: `PlainPermissionManager.load`.
 """
@@ -23,7 +23,7 @@ _WHITE = "globalWhiteRemoteAddresses"
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """Accounts and white lists; replaced as a whole, never modified.
+    """All accounts and white lists. An object never changes; after a change of the files it is replaced.
 
     Attributes:
         white: Addresses whose clients may do everything without a signature.
@@ -43,7 +43,7 @@ class Rules:
 
 
 def rules_of(contents: Mapping[Path, bytes], now: int) -> Rules:
-    """Merges the files; `ArgumentError` with the file's name for a file that is not valid for RocketMQ."""
+    """Merges the ACL files. Raises `ArgumentError` with the file's name for a file that RocketMQ would refuse."""
     builder = _Builder(now)
     for path, data in contents.items():
         try:
@@ -91,7 +91,7 @@ class _Builder:
 
 
 def entries_of(members: Mapping[str, Any], name: str) -> list[Any]:
-    """Returns a list in a file, empty if missing; `ArgumentError` for another type."""
+    """Returns a list in a file; empty if it is missing. Raises `ArgumentError` for another type."""
     entries = members.get(name)
     if entries is None:
         return []
@@ -101,7 +101,7 @@ def entries_of(members: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def version_of(members: Mapping[str, Any]) -> DataVersion | None:
-    """Returns the version of a file, or `None`; `ArgumentError` if it is malformed."""
+    """Returns the version of a file, or `None` if it has none. Raises `ArgumentError` if the version is malformed."""
     entries = entries_of(members, "dataVersion")
     if not entries:
         return None

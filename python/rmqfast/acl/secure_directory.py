@@ -42,7 +42,7 @@ class SecureDirectory:
 
     @classmethod
     def at(cls, path: Path, *, address: str = "127.0.0.1", name_server_port: int = 9876) -> SecureDirectory:
-        """Opens the directory, or creates it if it is missing or empty; an existing one is not changed.
+        """Opens the directory. Creates it if it is missing or empty; an existing directory is not changed.
 
         Args:
             path: The directory.

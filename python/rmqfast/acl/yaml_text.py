@@ -1,4 +1,4 @@
-"""Reads and writes YAML that may be hostile: plain values, bounded in size and depth.
+"""Reads and writes YAML that may be hostile: only plain values, up to a limit of size and depth.
 
 Source: `AclUtils.getYamlDataObject`, `AclUtils.writeDataObject`.
 """
@@ -26,7 +26,7 @@ _MALFORMED = (RecursionError, ValueError, ArithmeticError, LookupError, TypeErro
 
 
 def load(data: bytes) -> dict[str, Any]:
-    r"""Parses a mapping; an empty file is an empty mapping.
+    r"""Parses YAML whose top level is a mapping. An empty file is an empty mapping.
 
     Raises:
         ArgumentError: Not a YAML mapping, too deep, or more than 50,000 values after expanding aliases.
@@ -56,7 +56,7 @@ def load(data: bytes) -> dict[str, Any]:
 
 
 def dump(members: Mapping[str, Any]) -> bytes:
-    """Writes a mapping in the given order, each member on its own lines."""
+    """Writes a mapping in the given order, each key on a line of its own."""
     text = _library().safe_dump(dict(members), sort_keys=False, allow_unicode=True, default_flow_style=False)
     return str(text).encode()
 
@@ -66,7 +66,7 @@ def _loader() -> type[SafeLoader]:
     import yaml
 
     class BoundedLoader(yaml.SafeLoader):
-        """Stops at too many values while parsing, before all values are built."""
+        """Stops at too many values while parsing, before objects are built for all of them."""
 
         nodes = 0
 
@@ -80,7 +80,7 @@ def _loader() -> type[SafeLoader]:
 
 
 def _weigh(node: Node, weights: dict[int, int]) -> int:
-    """Returns the number of values of a node after expanding all aliases."""
+    """Counts the values of a node as if all its aliases were expanded."""
     # An alias refers to the same node object.
     weight_so_far = weights.get(id(node))
     if weight_so_far is not None:

@@ -1,4 +1,4 @@
-"""Administration of a cluster: topics, groups, offsets, messages, and explanations of their state."""
+"""Administration of a cluster: topics, groups, offsets and messages, and explanations of their state."""
 
 from rmqfast.admin.admin import Admin
 from rmqfast.admin.clusters import BrokerRow

@@ -1,4 +1,4 @@
-"""`Admin`: administers a cluster, with one object per subject.
+"""`Admin` administers a cluster. It has one attribute for each subject, such as topics and groups.
 
 Source: `DefaultMQAdminExt`, `DefaultMQAdminExtImpl`.
 """
@@ -28,7 +28,7 @@ from rmqfast.pickling import not_picklable
 @suggests_names
 @not_picklable("make one in each process")
 class Admin:
-    """Inspects and changes a cluster. Threads may share it.
+    """Inspects and changes a cluster. Threads may share an `Admin`.
 
     Each subject has its own methods, as `admin.topics.status("orders")`. The most common methods have a shortcut here:
     `create_topic`, `create_group` and `view_message`. Topic and group names get no namespace.
@@ -88,11 +88,11 @@ class Admin:
         self.view_message: Final = self.messages.by_id
 
     def start(self) -> None:
-        """Starts the client, like `with`; `ClientError` if it was started before or no name server is configured."""
+        """Starts the client, as `with` does. Raises `ClientError` after an earlier start or without name servers."""
         self._client.start()
 
     def shutdown(self) -> None:
-        """Closes the client. Idempotent."""
+        """Closes the client. A second call does nothing."""
         self._client.shutdown()
 
     def __del__(self) -> None:

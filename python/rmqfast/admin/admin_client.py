@@ -1,4 +1,4 @@
-"""The client that all subjects of an `Admin` share: finds brokers and sends requests.
+"""The client that all parts of an `Admin` share. It finds brokers and sends requests.
 
 Source: `DefaultMQAdminExtImpl`, `BrokerData.selectBrokerAddr`.
 """
@@ -90,7 +90,7 @@ class AdminClient:
         *,
         slow: bool = False,
     ) -> Response:
-        """Sends a request and returns the answer; `slow` multiplies the timeout by `SLOW`."""
+        """Sends a request and returns the answer. With `slow`, the timeout is multiplied by `SLOW`."""
         timeout = self.timeout * (SLOW if slow else 1)
         return self.api.ask(address, code, ext_fields, body, timeout=timeout)
 
@@ -101,7 +101,7 @@ class AdminClient:
         return self.api.cluster_info(timeout=self.timeout)
 
     def brokers_of(self, topic: str) -> list[BrokerAddress]:
-        """Returns the address of each broker of the topic: its master, or a slave if it has no master."""
+        """Returns one address per broker of the topic: its master's, or a slave's if it has no master."""
         return self.addresses(self.route(topic).broker_datas)
 
     def brokers_if_there(self, topic: str) -> list[BrokerAddress]:
@@ -109,7 +109,7 @@ class AdminClient:
         return unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self.brokers_of(topic), [])
 
     def brokers_of_group(self, group: str, topic: str | None = None) -> list[BrokerAddress]:
-        """Returns the brokers of the group's retry topic, or those of `topic` if there is no retry topic."""
+        """Returns the brokers of the group's retry topic, or the brokers of `topic` if there is no retry topic."""
         try:
             return self.brokers_of(RETRY_PREFIX + group)
         except ResponseError as error:
@@ -125,7 +125,7 @@ class AdminClient:
         return address
 
     def broker_address(self, broker: str) -> str:
-        """Returns the address of a broker; `broker` is its name, or already an address."""
+        """Returns the address of a broker. `broker` is its name, or an address, which is returned unchanged."""
         if ":" in broker:
             return broker
         brokers = self.cluster_info().brokers
@@ -136,7 +136,7 @@ class AdminClient:
         return address
 
     def masters(self, cluster: str | None = None) -> list[BrokerAddress]:
-        """Returns the masters of one cluster, or of all clusters for `None`."""
+        """Returns the masters of one cluster; `None` means all clusters."""
         info = self.cluster_info()
         if cluster is not None and cluster not in info.clusters:
             raise ClientError(
@@ -155,12 +155,12 @@ class AdminClient:
         return sorted(BrokerAddress(name, self.translate(address)) for name, address in selected if address is not None)
 
     def translate(self, address: str) -> str:
-        """Maps a registered address to one that this client can reach, by the configured translation."""
+        """Maps an address from a route to one that this client can reach, by the translation in the configuration."""
         return self._config.translated(address)
 
 
 def unless(code: int, request: Callable[[], T], default: T) -> T:
-    """Returns the result of `request`, or `default` if the server answers with `code`."""
+    """Returns the result of `request`, or `default` if the server answers with the response code `code`."""
     try:
         return request()
     except ResponseError as error:
@@ -170,6 +170,6 @@ def unless(code: int, request: Callable[[], T], default: T) -> T:
 
 
 def select_address(broker: BrokerData) -> str | None:
-    """Chooses a broker's address: the master's, else that of the slave with the lowest id."""
+    """Chooses a broker's address: that of the master or, without a master, of the slave with the lowest id."""
     # The master has the lowest id, 0.
     return broker.addresses[min(broker.addresses)] if broker.addresses else None

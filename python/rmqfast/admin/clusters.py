@@ -1,4 +1,4 @@
-"""Clusters and brokers: members, configuration, runtime status.
+"""Clusters and brokers: which brokers belong to a cluster, their configuration and runtime status.
 
 Source: `DefaultMQAdminExtImpl`.
 """
@@ -69,7 +69,7 @@ class BrokerRow:
 
     @property
     def is_master(self) -> bool:
-        """Whether the broker is a master, which accepts messages."""
+        """Whether the broker is a master. Only masters accept messages."""
         return self.broker_id == MASTER_ID
 
 
@@ -103,12 +103,12 @@ class Brokers:
         self._client = client
 
     def status(self, broker: str) -> dict[str, str]:
-        """Returns the runtime status of a broker by RocketMQ's keys: rates, request queues, offsets, disks."""
+        """Returns the runtime status of a broker under RocketMQ's names: rates, request queues, offsets, disks."""
         body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_RUNTIME_INFO).body
         return JsonObject.of_body(body).member("table").texts_by_text()
 
     def config(self, broker: str) -> dict[str, str]:
-        """Returns the configuration of a broker by RocketMQ's keys."""
+        """Returns the configuration of a broker under RocketMQ's names."""
         body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_CONFIG).body
         return properties.loads(body.decode())
 

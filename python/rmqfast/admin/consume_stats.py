@@ -1,4 +1,4 @@
-"""Progress of consumer groups: parses the brokers' consume stats and adds them up.
+"""Progress of consumer groups: parses the consume statistics of brokers and adds them up.
 
 Source: `DefaultMQAdminExtImpl.examineConsumeStats`, `ConsumeStats`, `OffsetWrapper`.
 """
@@ -21,7 +21,7 @@ _COLUMNS = ("topic", "broker_name", "queue_id", "broker_offset", "consumer_offse
 
 @dataclass(frozen=True, slots=True)
 class QueueProgress:
-    """Progress of a group in one queue.
+    """Progress of a group in one queue: its offset, and the end of the queue.
 
     Attributes:
         broker_offset: End of the queue.
@@ -46,7 +46,7 @@ class QueueProgress:
 
     @property
     def diff(self) -> int:
-        """Backlog of the queue, in messages."""
+        """Backlog of the queue: the number of messages that the group has not read."""
         return self.broker_offset - self.consumer_offset
 
 
@@ -69,11 +69,11 @@ class ConsumeStats(Sequence[QueueProgress]):
 
     @property
     def diff_total(self) -> int:
-        """Backlog of all queues, in messages."""
+        """Backlog of all queues: the number of messages that the group has not read."""
         return sum(row.diff for row in self.rows)
 
     def of_queue(self, queue: MessageQueue) -> QueueProgress | None:
-        """Returns the progress in one queue, or `None` if the group has no offset there."""
+        """Returns how far one queue is read, or `None` if the group has no offset there."""
         return next((row for row in self.rows if row.queue == queue), None)
 
     @overload
@@ -98,7 +98,7 @@ class ConsumeStats(Sequence[QueueProgress]):
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumeStats:
-        """Parses the answer of one broker; `ResponseError` if a member of the JSON has another type."""
+        """Parses the answer of one broker. Raises `ResponseError` if a JSON field has the wrong type."""
         members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
         table = members.objects_by_queue("offsetTable", most=MAX_QUEUES)
         rows = [_row(queue, item) for queue, item in table.items()]
@@ -106,7 +106,7 @@ class ConsumeStats(Sequence[QueueProgress]):
 
     @classmethod
     def of_brokers(cls, answers: Sequence[ConsumeStats]) -> ConsumeStats:
-        """Sums up the stats of several brokers."""
+        """Adds up the statistics of several brokers."""
         return cls(_sort([row for stats in answers for row in stats]), sum(stats.consume_tps for stats in answers))
 
 

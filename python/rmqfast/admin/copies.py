@@ -1,4 +1,4 @@
-"""Finds the copies of a message that members of a group sent back: delayed ones, retries, dead letters.
+"""Finds the copies of a message that consumers sent back: delayed copies, retries and dead letters.
 
 Source: `SendMessageProcessor.asyncConsumerSendMsgBack`, `ScheduleMessageService`.
 """
@@ -20,7 +20,7 @@ _LEVEL = re.compile(r"(\d{1,9})([smhd])")
 
 
 def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
-    """Returns the copies of a message in a group, oldest first; empty if the message has no producer's id."""
+    """Returns the copies of a message in a group, oldest first; empty if the message has no id of a producer."""
     retry, dead = RETRY_PREFIX + group, DLQ_PREFIX + group
     # A message is sent back to its own broker or, if that is down, to another broker of the retry topic.
     brokers = sorted({*client.brokers_of(message.topic), *client.brokers_if_there(retry)})
@@ -63,7 +63,7 @@ def _with_key(client: AdminClient, broker: BrokerAddress, topic: str, unique_key
 
 
 def delay_levels(text: str) -> list[int]:
-    """Parses `messageDelayLevel` to milliseconds, level 1 first."""
+    """Parses `messageDelayLevel` to a list of milliseconds. The first entry is level 1."""
     matches = [_LEVEL.fullmatch(word) for word in text.split()]
     return [int(match[1]) * _UNITS[match[2]] * 1000 for match in matches if match is not None]
 

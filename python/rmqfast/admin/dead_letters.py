@@ -1,4 +1,4 @@
-"""Dead letters: lists and resends messages that a group failed to consume too often.
+"""Dead letters: lists and resends messages that a group has failed to consume too often.
 
 Source: `DlqMessageController` of the dashboard, `DefaultMQPushConsumerImpl`.
 """
@@ -51,7 +51,7 @@ class DeadLetters:
         begin_timestamp: Time = 0,
         end_timestamp: Time = LATEST,
     ) -> list[Any]:
-        """Lists the dead letters of a group, also those already resent; the oldest of each broker come first.
+        """Lists the dead letters of a group, also the resent ones. For each broker, the oldest come first.
 
         Args:
             group: The group; `ResponseError` 17 if it does not exist.
@@ -81,7 +81,7 @@ class DeadLetters:
         return list(islice(letters, max_messages))
 
     def resend(self, message: Any) -> Any:
-        """Resends a dead letter to its group as a message not consumed before; returns the `SendResult`.
+        """Resends a dead letter to its group as if it was never consumed. Returns the `SendResult`.
 
         The copy goes to the group's retry topic, so no other group receives it. Members see its original topic, keys
         and id. The dead letter itself stays until its file expires.

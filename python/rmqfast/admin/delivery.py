@@ -1,4 +1,4 @@
-"""Decides, from known facts, at which step the delivery of a message to a group stops.
+"""Decides from known facts at which step the delivery of a message to a group ends.
 
 Source: `PullMessageProcessor`, `ExpressionMessageFilter`, `PullAPIWrapper.processPullResult`.
 """
@@ -15,7 +15,7 @@ from rmqfast.remoting.protocol.subscription_data import SUB_ALL, SubscriptionDat
 
 
 class Way(Enum):
-    """Last step that a message reaches on the way to a member of the group."""
+    """The last step that a message reaches on its way to a consumer of the group."""
 
     DELIVERED = auto()
     FILTERED = auto()
@@ -24,7 +24,7 @@ class Way(Enum):
 
 
 class Delivery(NamedTuple):
-    """The step at which a delivery stops; `reason` completes "by the broker" or "by the tag check of".
+    """The step at which a delivery ends. `reason` completes the phrase "by the broker" or "by the tag check of".
 
     `is_loss` marks a message that a member subscribes to but does not receive. `passed_by` is the broker's SQL92 filter
     that the message passed.
@@ -37,7 +37,7 @@ class Delivery(NamedTuple):
 
 
 def delivery_of(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Delivery:
-    """Applies the present filters of the broker and the members to a message."""
+    """Applies the current filters of the broker and the consumers to a message."""
     owner = group.member(queue.owner)
     broker_filter = filter_of(group, owner)
     # Brokers drop a group's subscription with its last member.
@@ -68,7 +68,7 @@ def _by_sql(
 
 
 def filter_of(group: GroupFacts, owner: MemberFacts | None) -> SubscriptionData | None:
-    """Returns the filter at the broker: a pull consumer's own one, otherwise the one stored for the group."""
+    """Returns the broker's filter: a pull consumer's own filter, otherwise the filter stored for the group."""
     # For push consumers, the broker uses the subscription stored from heartbeats.
     if group.pulls and owner is not None and owner.subscription is not None:
         return owner.subscription
@@ -130,7 +130,7 @@ def tag_text(message: MessageFacts) -> str:
 
 
 def passes_broker(subscription: SubscriptionData, message: MessageFacts) -> bool:
-    """Whether the broker delivers a message under a subscription, by tag hash or by its own SQL92 answer."""
+    """Whether the broker delivers a message to a subscription, by tag hash or by the result of its SQL92 filter."""
     if not subscription.is_tag_type:
         answer = message.sql.get(subscription.sub_string)
         return answer is not None and answer.is_passed is True
@@ -141,7 +141,7 @@ def passes_broker(subscription: SubscriptionData, message: MessageFacts) -> bool
 
 
 def passes_member(subscription: SubscriptionData, message: MessageFacts) -> bool:
-    """Whether a member keeps a received message, by comparing its tags as strings."""
+    """Whether a consumer keeps a message that it received. It compares tags as strings, not as hashes."""
     # As in PullAPIWrapper.processPullResult, `*` and class filters need no check.
     is_checked = bool(subscription.tags_set) and not subscription.class_filter_mode
     return not is_checked or message.tags in subscription.tags_set

@@ -1,4 +1,4 @@
-"""Explains the state of a message, a queue or a group from the answers of brokers and members.
+"""Explains the state of a message, a queue or a group with the answers of brokers and consumers.
 
 RocketMQ has no such command; `DefaultMQAdminExtImpl.messageTrackDetail` comes closest.
 
@@ -36,7 +36,7 @@ class Explainer:
         self._client, self._groups, self._messages = client, groups, messages
 
     def explain(self, what: Any, group: str | None = None) -> Explanation:
-        """Explains the state of a message, a queue or a group, and says which facts are unknown. Changes nothing.
+        """Explains the state of a message, a queue or a group. Names facts that are unknown. Changes nothing.
 
         Combines offsets, subscriptions of broker and members, queue owners, copies sent back, and traces. Brokers
         evaluate SQL92 expressions. If members changed after the message was stored, only traces can decide.
@@ -134,7 +134,7 @@ class Explainer:
         return unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self._messages.trace(message_id), [])
 
     def _brokers_that_know(self, group: str) -> list[BrokerAddress]:
-        """Returns the brokers with the group's retry topic, or those that know the group if nobody joined it yet."""
+        """Returns the brokers with the group's retry topic. Without one, returns the brokers that know the group."""
         try:
             return self._client.brokers_of_group(group)
         except ResponseError as error:
@@ -145,7 +145,7 @@ class Explainer:
             return brokers
 
     def _subscriptions_at(self, brokers: Sequence[BrokerAddress], group: str) -> dict[str, SubscriptionData]:
-        """Returns the stored subscriptions of a group by topic; of several brokers, the newest version counts."""
+        """Returns a group's stored subscriptions by topic. If brokers differ, the newest version counts."""
         newest: dict[str, SubscriptionData] = {}
         for broker in brokers:
             for topic, subscription in online_at(self._client, broker.address, group).subscriptions.items():
@@ -157,7 +157,7 @@ class Explainer:
     def _queues_of(
         self, brokers: Sequence[BrokerAddress], group: str, subscriptions: Mapping[str, SubscriptionData]
     ) -> list[MessageQueue]:
-        """Returns the queues with an offset of the group, and all queues of subscribed topics without any offset."""
+        """Returns the queues in which the group has an offset, and all queues of subscribed topics without offsets."""
         queues = [row.queue for broker in brokers for row in stats_at(self._client, broker, group)]
         topics = {queue.topic for queue in queues}
         for topic in sorted(topic for topic in subscriptions.keys() - topics if not topic.startswith(RETRY_PREFIX)):
@@ -206,7 +206,7 @@ def _sql_answers(
 def _sql_answer(
     client: AdminClient, message: Any, queue: MessageQueue, address: str, subscription: SubscriptionData
 ) -> SqlAnswer:
-    """Pulls one message with the expression from the message's offset: it comes back only if it passes."""
+    """Asks the broker whether a message matches an expression, by pulling it with this expression."""
     values, client_id = (
         {name: message.property(name) for name in names_in(subscription.sub_string)},
         client.instance.client_id,

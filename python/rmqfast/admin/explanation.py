@@ -1,4 +1,4 @@
-"""The answer of `admin.explain`, as sentences and as the facts behind the sentences."""
+"""The answer of `admin.explain`: sentences, and the facts that support them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rmqfast.html import table
 
 
 class Outcome(StrEnum):
-    """Fate of a message in a group.
+    """The fate of a message in a group.
 
     `LOST`: a member subscribes to the message or received it, but no member processed it. `FILTERED`: no member
     subscribes to the message.
@@ -73,7 +73,7 @@ class Explanation:
 
     @property
     def sentence(self) -> str:
-        """First sentence, which is the outcome."""
+        """The first sentence, which states the outcome."""
         return self.sentences[0] if self.sentences else ""
 
     def _repr_html_(self) -> str:
@@ -87,7 +87,7 @@ class Explanation:
 
 
 def ordinal(number: int) -> str:
-    """Formats a number as "first", "second", "third", "4th", "11th" or "22nd"."""
+    """Formats a number as in "first", "second", "third", "4th", "11th" or "22nd"."""
     words = {1: "first", 2: "second", 3: "third"}
     if number in words:
         return words[number]

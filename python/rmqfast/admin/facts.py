@@ -1,4 +1,4 @@
-"""Facts about messages, groups, members, queues and copies, as plain values.
+"""Facts about messages, groups, consumers, queues and copies, as plain values.
 
 `explain` collects the facts from brokers; `delivery` and `outcome` draw conclusions.
 
@@ -23,7 +23,7 @@ _TOKEN = re.compile(r"'(?:[^']|'')*'|--[^\r\n]*|/\*.*?\*/|[0-9.][0-9A-Za-z.]*|([
 
 
 class CopyKind(StrEnum):
-    """Kind of a copy that a member sent back: waiting for its delay, in the retry topic, or a dead letter."""
+    """Kind of a copy that was sent back: waiting for its delay, in the retry topic, or a dead letter."""
 
     DELAYED = "DELAYED"
     RETRY = "RETRY"
@@ -32,7 +32,7 @@ class CopyKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SqlAnswer:
-    """Verdict of the broker's SQL92 filter on a message.
+    """The result of the broker's SQL92 filter for a message.
 
     Attributes:
         is_passed: Whether the message passes; `None` if the broker cannot evaluate the expression.
@@ -46,7 +46,7 @@ class SqlAnswer:
 
     @property
     def values_text(self) -> str:
-        """The properties with their values, as "a is '1', b is missing"."""
+        """The properties with their values, in the form "a is '1', b is missing"."""
         texts = [f"{name} is {'missing' if value is None else repr(value)}" for name, value in self.values.items()]
         return ", ".join(texts) or "it names no property"
 
@@ -68,13 +68,13 @@ class MessageFacts:
 
     @property
     def tags_code(self) -> int:
-        """Java hash of the tag, by which brokers filter; 0 without a tag."""
+        """The hash of the tag, by which brokers filter. 0 without a tag."""
         return tag_hash(self.tags) if self.tags else 0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MemberFacts:
-    """Facts about an online member of a group; missing facts are `None`, with the reason in `problem`.
+    """Facts about an online consumer of a group. Missing facts are `None`, and `problem` has the reason.
 
     `subscription` is the member's own subscription to the topic, `queues` are its queues of the topic.
     """
@@ -87,7 +87,7 @@ class MemberFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SubscriptionFacts:
-    """The subscription stored for a group, or the subscription of one member.
+    """A subscription: the one stored for a group, or the one of a single consumer.
 
     Attributes:
         client_id: The member; `None` for the subscription that brokers store for the group.
@@ -108,7 +108,7 @@ class SubscriptionFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GroupFacts:
-    """Facts about a group and one topic, from the broker of a queue.
+    """Facts about a group and one topic, from the broker of the queue.
 
     Attributes:
         members: Online members of the group.
@@ -125,25 +125,25 @@ class GroupFacts:
 
     @property
     def is_online(self) -> bool:
-        """Whether the broker knows at least one member."""
+        """Whether the broker knows at least one consumer of the group."""
         return bool(self.members)
 
     @property
     def is_broadcasting(self) -> bool:
-        """Whether each member receives all messages."""
+        """Whether each consumer receives all messages."""
         return self.message_model == BROADCASTING
 
     @property
     def pulls(self) -> bool:
-        """Whether members send their own filter with each pull, so that the broker filters for each member alone."""
+        """Whether consumers send a filter with each pull, so that the broker filters for each one separately."""
         return self.consume_type == ACTIVELY
 
     def member(self, client_id: str | None) -> MemberFacts | None:
-        """Returns the member with a client id, or `None`."""
+        """Returns the consumer with a client id, or `None`."""
         return next((member for member in self.members if member.client_id == client_id), None)
 
     def setter(self) -> MemberFacts | None:
-        """Returns the member whose subscription the broker stored; `None` if several members would match."""
+        """Returns the consumer whose subscription the broker stored. `None` if several consumers would match."""
         subscription = self.subscription
         if subscription is None:
             return None
@@ -157,7 +157,7 @@ class GroupFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QueueFacts:
-    """Facts about a queue and the progress of a group.
+    """Facts about a queue, and how far the group has read it.
 
     Attributes:
         min_offset: Offset of the first message still stored.
@@ -176,14 +176,14 @@ class QueueFacts:
 
     @property
     def behind(self) -> int:
-        """Backlog of the group, in messages."""
+        """Backlog of the group: the number of messages that it has not read."""
         # Expired messages do not count as backlog.
         return self.max_offset - max(self.min_offset, self.consumer_offset or 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CopyFacts:
-    """A copy of a message that a member sent back.
+    """A copy of a message that a consumer sent back.
 
     Attributes:
         reconsume_times: Number of failed attempts.
@@ -208,6 +208,6 @@ def tag_hash(tag: str) -> int:
 
 
 def names_in(expression: str) -> list[str]:
-    """Returns the properties that an SQL92 expression names, in order of first use."""
+    """Returns the property names in an SQL92 expression, in the order of their first use."""
     names = (match[1] for match in _TOKEN.finditer(expression))
     return list(dict.fromkeys(name for name in names if name is not None and name.upper() not in _KEYWORDS))

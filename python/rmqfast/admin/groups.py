@@ -1,4 +1,4 @@
-"""Consumer groups: creates, changes, deletes and lists groups; reports members and progress.
+"""Consumer groups: creates, changes, deletes and lists them, and reports their consumers and progress.
 
 Source: `DefaultMQAdminExtImpl`, `UpdateSubGroupSubCommand`, `DeleteSubscriptionGroupCommand`.
 """
@@ -49,7 +49,7 @@ class Groups:
             self._put_group(broker.address, config)
 
     def update(self, /, group: str, *, cluster: str | None = None, **settings: Any) -> None:
-        """Changes some settings of a group on each master and keeps the other settings.
+        """Changes some settings of a group on each master. The other settings stay.
 
         `settings` are fields of `SubscriptionGroupConfig`, as `retry_max_times=3`. Default of `cluster`: all.
 
@@ -83,13 +83,13 @@ class Groups:
             self._topics.delete(topic, cluster=cluster)
 
     def all(self, *, cluster: str | None = None) -> dict[str, SubscriptionGroupConfig]:
-        """Returns all groups by name, also built-in ones; if brokers differ, the settings of the first broker."""
+        """Returns all groups by name, also built-in ones. If brokers differ, the first broker's settings count."""
         tables = [configs_at(self._client, broker.address) for broker in self._client.masters(cluster)]
         # Reversed, so that the first broker's settings win.
         return dict(sorted({name: config for table in reversed(tables) for name, config in table.items()}.items()))
 
     def progress(self, group: str, topic: str | None = None) -> ConsumeStats:
-        """Returns the progress of a group in its queues on all brokers.
+        """Returns how far a group has read its queues on all brokers.
 
         With `topic`, returns the progress in that topic only, which also works for a group without a retry topic.
         `ResponseError` 17 if no member ever connected, `ClientError` 206 if the group has no offsets.
@@ -102,7 +102,7 @@ class Groups:
         return stats
 
     def connections(self, group: str) -> ConsumerConnection:
-        """Returns the online members of a group, as the first broker with its retry topic knows them.
+        """Returns the online consumers of a group, according to the first broker with its retry topic.
 
         Raises `ResponseError` 206 if no member is online, 17 if the group has no retry topic.
         """
@@ -113,7 +113,7 @@ class Groups:
         raise ClientError(f"no member of the group {group} is online", next_step=_NOBODY)
 
     def producer_connections(self, group: str, topic: str) -> list[Connection]:
-        """Returns the online producers of a group, as the first broker of a topic knows them.
+        """Returns the online producers of a group, according to the first broker of a topic.
 
         Raises `ResponseError` 1 if the broker knows no producer of the group, 17 if the topic does not exist.
         """
@@ -125,7 +125,7 @@ class Groups:
         raise ClientError(f"no producer of the group {group} is online", next_step=_NOBODY)
 
     def running_info(self, group: str, client_id: str, *, jstack: bool = False) -> ConsumerRunningInfo:
-        """Returns the state of a member; `ResponseError` 1 if it is not online, 207 if it does not answer."""
+        """Returns the state of a consumer. Raises `ResponseError`: 1 if it is offline, 207 if it does not answer."""
         brokers = self._client.brokers_of_group(group)
         for broker in brokers[:-1]:  # a client connects only to the brokers of its topics
             try:
@@ -136,7 +136,7 @@ class Groups:
         return running_info_at(self._client, brokers[-1].address, group, client_id, jstack=jstack)
 
     def subscription_conflicts(self, group: str | None = None) -> list[SubscriptionConflict]:
-        """Returns topics to which members of a group subscribe differently, so that messages get lost.
+        """Returns topics that a group's consumers subscribe to differently, which loses messages.
 
         Without `group`, checks all groups with a retry topic. `ResponseError` 17 if no member ever connected.
         """
@@ -144,7 +144,7 @@ class Groups:
         return [conflict for each in groups for conflict in self._conflicts_of(each)]
 
     def of_topic(self, topic: str) -> list[str]:
-        """Returns the groups that consume a topic, online or with offsets; `ResponseError` 17 for an unknown topic.
+        """Returns the groups that consume a topic, online or with offsets. `ResponseError` 17 means an unknown topic.
 
         RocketMQ 5.3.3 returns the topic's name instead of groups that are online without offsets; then all groups are
         searched.

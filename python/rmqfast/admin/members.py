@@ -1,4 +1,4 @@
-"""Members of a group: the broker's view, the answers of the members, and their differences.
+"""The consumers of a group: what a broker knows of them, their own answers, and differences between both.
 
 Source: `DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, `DefaultMQAdminExtImpl.getConsumerRunningInfo`.
 """
@@ -24,7 +24,7 @@ Infos = Mapping[str, ConsumerRunningInfo | RemotingError]
 
 
 class Members:
-    """Asks each member of a group at most once per query, since a member that does not answer costs a timeout."""
+    """Asks each consumer of a group at most once per query, since one that does not answer costs a timeout."""
 
     def __init__(self, client: AdminClient, group: str) -> None:
         self._client, self._group = client, group
@@ -33,7 +33,7 @@ class Members:
         self._silent: dict[tuple[str, str], RemotingError] = {}
 
     def answer(self, address: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
-        """Returns a member's answer, asked for through a broker, or the error that came instead."""
+        """Asks a consumer through a broker. Returns its answer, or the error that came instead."""
         answer = self._answers.get(client_id) or self._silent.get((address, client_id))
         if answer is not None:
             return answer
@@ -45,7 +45,7 @@ class Members:
         return self._answers[client_id]
 
     def infos(self, brokers: Iterable[BrokerAddress]) -> Infos:
-        """Returns the answer of each online member by client id, through the first broker that reaches the member."""
+        """Returns the answer of each online consumer by client id, through the first broker that can reach it."""
         infos: dict[str, ConsumerRunningInfo | RemotingError] = {}
         for broker in brokers:
             for client_id in online_at(self._client, broker.address, self._group).client_ids:
@@ -54,7 +54,7 @@ class Members:
         return infos
 
     def facts(self, address: str, topic: str) -> GroupFacts:
-        """Collects facts about the group from one broker and from its members."""
+        """Collects facts about the group from one broker and from its consumers."""
         connections = online_at(self._client, address, self._group)
         return GroupFacts(
             group=self._group,
@@ -66,13 +66,13 @@ class Members:
 
 
 def members_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
-    """Returns the members that one broker knows; `ResponseError` 206 if no member is online."""
+    """Returns the consumers that one broker knows. Raises `ResponseError` 206 if no consumer is online."""
     fields = {"consumerGroup": group}
     return ConsumerConnection.of_body(client.ask(address, RequestCode.GET_CONSUMER_CONNECTION_LIST, fields).body)
 
 
 def online_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
-    """Returns the members that one broker knows; an empty answer if no member is online."""
+    """Returns the consumers that one broker knows. The answer is empty if no consumer is online."""
     nobody = ConsumerConnection(connections=())
     return unless(ResponseCode.CONSUMER_NOT_ONLINE, lambda: members_at(client, address, group), nobody)
 
@@ -80,7 +80,7 @@ def online_at(client: AdminClient, address: str, group: str) -> ConsumerConnecti
 def running_info_at(
     client: AdminClient, address: str, group: str, client_id: str, *, jstack: bool = False
 ) -> ConsumerRunningInfo:
-    """Asks a member through one broker; `ResponseError` 1 if it is not online, 207 if it does not answer."""
+    """Asks a consumer through one broker. Raises `ResponseError`: 1 if it is offline, 207 if it does not answer."""
     fields = {"consumerGroup": group, "clientId": client_id, "jstackEnable": jstack}
     return ConsumerRunningInfo.of_body(
         client.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields, slow=True).body
@@ -94,13 +94,13 @@ def _member_facts(client_id: str, topic: str, info: ConsumerRunningInfo | Remoti
 
 
 def conflicts_among(group: str, infos: Infos) -> list[SubscriptionConflict]:
-    """Returns topics to which the members that answered subscribe differently."""
+    """Returns topics that the consumers that answered subscribe to differently."""
     subscriptions = {name: info.subscriptions for name, info in infos.items() if isinstance(info, ConsumerRunningInfo)}
     return conflicts_of(group, subscriptions)
 
 
 def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQueue]) -> tuple[str | None, bool]:
-    """Returns the member that owns a queue, and whether the owner was only computed."""
+    """Returns the consumer that owns a queue, and whether this was computed because no consumer reported it."""
     for member in group.members:
         if member.queues is not None and queue in member.queues:
             return member.client_id, False
@@ -116,7 +116,7 @@ def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQue
 
 
 def subscriptions_of(subscriptions: Mapping[str, SubscriptionData], members: Infos) -> list[SubscriptionFacts]:
-    """Returns the stored and the members' subscriptions by topic, without retry topics; the stored one comes first."""
+    """Returns subscriptions by topic, except for retry topics: first the broker's, then those of the consumers."""
     own = [info.subscriptions for info in members.values() if isinstance(info, ConsumerRunningInfo)]
     # Every member subscribes to the group's retry topic by itself.
     topics = sorted({topic for each in (subscriptions, *own) for topic in each if not topic.startswith(RETRY_PREFIX)})

@@ -1,4 +1,4 @@
-"""Fate of a message per group, as mqadmin reports it.
+"""The fate of a message in each group, in the terms of mqadmin.
 
 Source: `DefaultMQAdminExtImpl.messageTrackDetail`, `DefaultMQAdminExtImpl.consumed`, `MessageTrack`, `TrackType`.
 """
@@ -33,7 +33,7 @@ BROADCAST_CONSUMPTION = 213
 
 
 class TrackType(StrEnum):
-    """Fate of a message in a group. Only RocketMQ 5.x has `CONSUME_BROADCASTING`."""
+    """The fate of a message in a group. Only RocketMQ 5.x has `CONSUME_BROADCASTING`."""
 
     CONSUMED = "CONSUMED"
     CONSUMED_BUT_FILTERED = "CONSUMED_BUT_FILTERED"
@@ -46,7 +46,7 @@ class TrackType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageTrack:
-    """Fate of a message in a group. `CONSUMED` means only that the group's offset passed the message."""
+    """The fate of a message in a group. `CONSUMED` only means that the group's offset is after the message."""
 
     group: str
     track_type: TrackType

@@ -1,4 +1,4 @@
-"""Single messages: looks them up by id, key or queue offset; reports their traces and their fate.
+"""Single messages: finds them by id, key or queue offset, and reports their traces and their fate.
 
 Source: `MQAdminImpl`, `DefaultMQAdminExtImpl`, `QueryMsgByOffsetSubCommand`, `QueryMsgTraceByIdSubCommand`.
 """
@@ -43,7 +43,7 @@ class PulledMessages(NamedTuple):
 
 
 class Messages:
-    """`admin.messages`: looks up messages as `MessageView`s, and reports their traces and their fate."""
+    """`admin.messages`: finds messages as `MessageView`s, and reports their traces and their fate."""
 
     def __init__(self, client: AdminClient, groups: Groups) -> None:
         self._client, self._groups = client, groups
@@ -70,7 +70,7 @@ class Messages:
     def by_key(
         self, topic: str, key: str, *, max_messages: int = 64, begin_timestamp: Time = 0, end_timestamp: Time = LATEST
     ) -> list[Any]:
-        """Returns the messages with a key, from all brokers, oldest first; an empty list where Java raises error 208.
+        """Returns the messages with a key, from all brokers, oldest first. An empty list where Java raises error 208.
 
         `max_messages` limits the messages per broker. The timestamps limit the store time, as in `MessageStore.scan`.
         """
@@ -88,7 +88,7 @@ class Messages:
         return [message for message in messages if key in (message.keys or "").split(" ")]
 
     def by_unique_key(self, topic: str, unique_key: str) -> Any:
-        """Returns the message with a producer's id, the one stored first; `UnknownMessageError` if there is none."""
+        """Returns the first stored message with a producer's id. Raises `UnknownMessageError` if there is none."""
         listed = query(self._client, self._client.brokers_of(topic), topic, unique_key)
         messages = [message for message in listed if message.msg_id == unique_key]
         if not messages:
@@ -97,7 +97,7 @@ class Messages:
         return min(messages, key=lambda message: message.store_timestamp)
 
     def by_offset(self, queue: MessageQueue, offset: int) -> Any:
-        """Returns the message at an offset of a queue; `UnknownMessageError` if the queue has none there."""
+        """Returns the message at an offset of a queue. Raises `UnknownMessageError` if there is none."""
         pulled = pull(self._client, self._client.broker_of(queue.topic, queue.broker_name), queue, offset, WHOLE)
         message = pulled.at(offset)
         if message is None:
@@ -116,7 +116,7 @@ class Messages:
         begin_timestamp: Time = 0,
         end_timestamp: Time = LATEST,
     ) -> list[TraceView]:
-        """Returns the steps of a message in order, from the traces of its producer and its consumers.
+        """Returns the steps of a message in order, from the traces that its producer and consumers sent.
 
         Clients write traces only with `enable_msg_trace`, about half a second after the step. `ResponseError` 17 if the
         trace topic does not exist.
@@ -148,7 +148,7 @@ class Messages:
         return trace_views(message_id, traces)
 
     def track(self, message: Any, group: str | None = None) -> list[MessageTrack]:
-        """Returns the fate of a message in a group, as mqadmin reports it; `explain` says more.
+        """Returns the fate of a message in a group, in the terms of mqadmin. `explain` tells more.
 
         Without `group`, returns the fate in each group that consumes the topic.
         """
@@ -182,7 +182,7 @@ def pull(
     *,
     max_messages: int = 1,
 ) -> PulledMessages:
-    """Pulls messages of a subscription, from an offset on."""
+    """Pulls messages that match a subscription, beginning at an offset."""
     fields = pull_fields(
         TOOLS_GROUP,
         queue,
@@ -211,7 +211,7 @@ def query(
     begin_timestamp: int = 0,
     end_timestamp: int = LATEST,
 ) -> list[Any]:
-    """Returns messages by the hash of a key, oldest first; the caller must compare the key itself."""
+    """Returns messages by the hash of a key, oldest first. The caller must compare the key itself."""
     messages: list[Any] = []
     for broker in brokers:
         try:
@@ -236,7 +236,7 @@ def query(
 
 
 def place_of_id(message_id: str) -> MessagePlace:
-    """Parses a broker's message id; `ArgumentError` if the string is not a broker's id."""
+    """Parses a message id that a broker gave. Raises `ArgumentError` for other strings."""
     parts = parse_message_id(message_id)
     if parts is None:
         raise ArgumentError(f"message_id: expected 32 or 56 hexadecimal digits, got {message_id[:60]!r}")

@@ -1,4 +1,4 @@
-"""Offsets of groups: reset, skip, copy.
+"""Offsets of groups: resets, skips and copies them.
 
 Source: `DefaultMQAdminExtImpl`, `CloneGroupOffsetCommand`, `ResetOffsetByTimeCommand`, `SkipAccumulationSubCommand`.
 """
@@ -31,7 +31,7 @@ class Offsets:
         self._client, self._groups = client, groups
 
     def reset_by_time(self, group: str, topic: str, when: Time, *, force: bool = True) -> dict[MessageQueue, int]:
-        """Resets a group's offsets for a topic to a time, on all its brokers; returns the new offset per queue.
+        """Resets a group's offsets for a topic to a time, on all brokers. Returns the new offset of each queue.
 
         The broker notifies online members, which switch within ten seconds. Without online members, the stored offsets
         change.
@@ -54,7 +54,7 @@ class Offsets:
         return offsets
 
     def reset_to_begin(self, group: str, topic: str) -> dict[MessageQueue, int]:
-        """Resets a group to the first message still stored; see `reset_by_time`."""
+        """Resets a group to the first message that is still stored; see `reset_by_time`."""
         return self.reset_by_time(group, topic, 0)
 
     def reset_to_end(self, group: str, topic: str) -> dict[MessageQueue, int]:
@@ -80,7 +80,7 @@ class Offsets:
         self._set(address, group, queue, offset)
 
     def clone(self, source: str, target: str, topic: str) -> dict[MessageQueue, int]:
-        """Copies the offsets of a group for a topic to another group; returns the copied offset per queue.
+        """Copies a group's offsets for a topic to another group. Returns the copied offset of each queue.
 
         The target group should be offline. Brokers of RocketMQ 5.x must know the target group. `ClientError` 206 if the
         source group has no offsets.

@@ -1,4 +1,4 @@
-"""Decides the fate of a message in a group, from known facts.
+"""Decides from known facts whether a group has consumed a message.
 
 Source: `DefaultMQAdminExtImpl.consumed`, `SendMessageProcessor.asyncConsumerSendMsgBack`.
 """
@@ -106,7 +106,7 @@ def _verdict_of_passed(
 
 
 def _newer_than(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> str | None:
-    """Explains why another subscription may have applied when the group passed the message; `None` if none could."""
+    """Explains why another filter may have applied when the group passed the message; `None` if that is impossible."""
     # Each rebalance gives a member's subscription a new version (a time). A version older than the message
     # proves that neither the tags nor the queue owners have changed since.
     subscription = filter_of(group, group.member(queue.owner))
@@ -141,7 +141,7 @@ def _decide(delivery: Delivery, queue: QueueFacts) -> Verdict:
 
 
 def _by_traces(unknown: Verdict, group: GroupFacts, traces: Sequence[TraceView]) -> Verdict:
-    """Decides by the members' traces, for messages whose offsets and subscriptions decide nothing."""
+    """Decides by the consumers' traces. Called for messages whose offsets and subscriptions do not decide it."""
     for step in traces:
         if step.trace_type is TraceType.SUB_AFTER and step.group == group.group and step.is_success:
             text = f"consumed: by its trace {step.client_host} processed it at {time_text(step.timestamp)}"

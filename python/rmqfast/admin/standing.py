@@ -1,4 +1,4 @@
-"""Describes the progress of a group in sentences.
+"""Describes in sentences how far a group has read.
 
 Source: `ConsumerProgressSubCommand`, `ConsumerStatusSubCommand`.
 """

@@ -28,7 +28,7 @@ MAX_STATS_BYTES = 64 << 20
 
 @dataclass(frozen=True, slots=True)
 class TopicOffset:
-    """Offsets of a queue.
+    """The offsets of a queue.
 
     Attributes:
         min_offset: Offset of the first message still stored.
@@ -65,7 +65,7 @@ class Topics:
         broker_names: Sequence[str] | None = None,
         order: bool = False,
     ) -> None:
-        """Creates a topic on the masters of a cluster, or sets queues and permissions of an existing topic.
+        """Creates a topic on the masters of a cluster, or sets the queues and permissions of an existing topic.
 
         Args:
             topic: Name of the topic.
@@ -99,7 +99,7 @@ class Topics:
         perm: int | None = None,
         broker_names: Sequence[str] | None = None,
     ) -> None:
-        """Changes a topic on each of its brokers; omitted settings stay.
+        """Changes a topic on each of its brokers. Settings that are not given stay.
 
         Args:
             topic: The topic; `ResponseError` 17 if it does not exist.
@@ -116,7 +116,7 @@ class Topics:
                 self._put_topic(addresses[data.broker_name], config)
 
     def delete(self, topic: str, *, cluster: str | None = None) -> None:
-        """Deletes a topic from the masters of a cluster and from all name servers; brokers refuse for system topics."""
+        """Deletes a topic from a cluster's masters and all name servers. Brokers refuse to delete system topics."""
         # Brokers first: a broker that still has the topic would register it again.
         for broker in self._client.masters(cluster):
             self._client.ask(broker.address, RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic})
@@ -126,17 +126,17 @@ class Topics:
             self._client.ask(address, RequestCode.DELETE_TOPIC_IN_NAMESRV, fields)
 
     def all(self, *, cluster: str | None = None) -> list[str]:
-        """Returns the names of all topics, also system, retry and dead-letter topics."""
+        """Returns the names of all topics, including system, retry and dead-letter topics."""
         api, timeout = self._client.api, self._client.timeout
         names = api.all_topics(timeout=timeout) if cluster is None else api.topics_of_cluster(cluster, timeout=timeout)
         return sorted(set(names))
 
     def route(self, topic: str) -> TopicRouteData:
-        """Returns the brokers and queues of a topic; `ResponseError` 17 if it does not exist."""
+        """Returns the brokers and queues of a topic. Raises `ResponseError` 17 if the topic does not exist."""
         return self._client.route(topic)
 
     def status(self, topic: str) -> list[TopicOffset]:
-        """Returns the offsets of a topic's queues, sorted by queue; `ResponseError` 17 if the topic does not exist."""
+        """Returns the offsets of a topic's queues, sorted. Raises `ResponseError` 17 if the topic does not exist."""
         code, fields = RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}
         bodies = [
             self._client.ask(broker.address, code, fields, slow=True).body for broker in self._client.brokers_of(topic)
@@ -169,7 +169,7 @@ class Topics:
 
 
 def topic_offsets_of_body(body: bytes) -> list[TopicOffset]:
-    """Parses `TopicStatsTable`; `ResponseError` if a member of the JSON has another type."""
+    """Parses `TopicStatsTable`. Raises `ResponseError` if a JSON field has the wrong type."""
     table = JsonObject.of_body(body, most=MAX_STATS_BYTES).objects_by_queue("offsetTable", most=MAX_QUEUES)
     return [
         TopicOffset(

@@ -1,4 +1,4 @@
-"""The clients for asyncio, with the names and methods of `rmqfast`, but awaited.
+"""The clients for asyncio. Names and methods are those of `rmqfast`, but methods are awaited.
 
 A client belongs to the event loop in which it is first used, is started by `start()` or `async with`, and never blocks
 the loop.

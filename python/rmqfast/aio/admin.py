@@ -1,4 +1,4 @@
-"""`Admin` for asyncio, with the subjects of the blocking class.
+"""`Admin` for asyncio, with the same attributes as the blocking class.
 
 Source: RocketMQ's `DefaultMQAdminExt`.
 """
@@ -19,7 +19,7 @@ from rmqfast.pickling import not_picklable
 @suggests_names
 @not_picklable("make one in each process")
 class Admin:
-    """Inspects and administers a cluster; the tasks of one loop may share it.
+    """Inspects and administers a cluster. Tasks of one event loop may share it.
 
     Subjects, methods and arguments are those of `rmqfast.Admin`; methods are awaited.
 
@@ -58,7 +58,7 @@ class Admin:
 
 
 class _Subject:
-    """A subject of the blocking `Admin`, called on a thread of the client."""
+    """A part of the blocking `Admin`, such as its topics. Its methods are called on a thread of the client."""
 
     def __init__(self, twin: Any, calls: Calls) -> None:
         self._twin, self._calls = twin, calls

@@ -1,4 +1,4 @@
-"""Calls of an asyncio client to its blocking twin.
+"""Calls from an asyncio client to the blocking client behind it.
 
 A client belongs to the loop in which it is first used. Blocking work runs on a few threads of the client or in
 callbacks, never on the loop's thread or its default executor.
@@ -38,7 +38,7 @@ _INTERVAL = 1.0
 
 
 class FutureResults:
-    """Passes results from any thread to futures of a loop, batching them into few wake-ups of the loop.
+    """Passes results from any thread to futures of an event loop. Several results wake the loop only once.
 
     Results for cancelled futures and closed loops are dropped.
     """
@@ -49,7 +49,7 @@ class FutureResults:
         self._is_scheduled = False
 
     def put(self, future: asyncio.Future[T], result: T | BaseException) -> None:
-        """Sets a result, or an error to raise, at the loop's next wake-up."""
+        """Sets a result, or an error to raise, when the loop next wakes up."""
         self._results.append((future, result))  # type: ignore[arg-type]  # a future takes what it is a future of
         # the scheduled call will also set this result
         if self._is_scheduled:
@@ -77,7 +77,7 @@ class FutureResults:
 
 
 class LoopWatch:
-    """Shuts down running clients whose loop was closed, which would otherwise keep their queues.
+    """Shuts down clients that are running although their loop was closed. They would otherwise keep their queues.
 
     Its thread runs while there are clients.
     """
@@ -91,7 +91,7 @@ class LoopWatch:
         after_fork(self._clear)
 
     def add(self, client: Calls) -> Callable[[], None]:
-        """Watches a client; returns a function that stops watching it."""
+        """Watches a client. Returns a function that stops watching it."""
         # weak, so that a dropped client is garbage collected and warns
         reference = weakref.ref(client)
         with self._lock:
@@ -129,7 +129,7 @@ WATCH = LoopWatch()
 
 
 class Calls:
-    """Runs the calls of an asyncio client to its blocking twin. `loop` is set at the first use."""
+    """Runs calls to the blocking client behind an asyncio client. `loop` is set when it is first used."""
 
     def __init__(self, client: object, twin: Any) -> None:
         self._kind, self._twin, self._pid = type(client).__name__, twin, os.getpid()
@@ -145,11 +145,11 @@ class Calls:
 
     @property
     def has_lost_loop(self) -> bool:
-        """Whether the client is running, but its loop is closed."""
+        """Whether the client is running although its loop is closed."""
         return self._is_running and self.loop is not None and self.loop.is_closed() and os.getpid() == self._pid
 
     def leave(self) -> None:
-        """Shuts the client down if its loop is closed; blocks the calling thread."""
+        """Shuts the client down if its loop is closed. Blocks the calling thread."""
         with self._leaving:
             if self.has_lost_loop:
                 group = getattr(self._twin, "group", None)
@@ -164,7 +164,7 @@ class Calls:
             warn_unclosed(client, self._pid, whose if group is None else f"{whose} of the group {group}")
 
     async def start(self, start: Callable[[], object]) -> None:
-        """Starts the twin on a thread; after a cancellation, shuts it down again."""
+        """Starts the blocking client on a thread. If the task is cancelled, the client is shut down again."""
         self.here()
         # first, so that a concurrent shutdown also ends the threads
         self._is_started = True
@@ -180,14 +180,14 @@ class Calls:
         self._unwatch = WATCH.add(self)
 
     async def shutdown(self) -> None:
-        """Shuts the twin down on a thread, and ends the client's threads."""
+        """Shuts the blocking client down on a thread, and ends the threads of this object."""
         # nobody can use a client whose loop is closed, so any loop may end it
         if self.loop is None or not self.loop.is_closed():
             self.here()
         await asyncio.shield(asyncio.wrap_future(_on_a_thread(self._end)))
 
     def here(self) -> asyncio.AbstractEventLoop:
-        """Returns the running loop, which must be the client's; the first call decides."""
+        """Returns the running loop. Raises if it is not the loop of the first call."""
         loop = asyncio.get_running_loop()
         if loop is self.loop and os.getpid() == self._pid:
             return loop
@@ -254,7 +254,7 @@ class Calls:
         return task
 
     def pool(self, most: int) -> ThreadPoolExecutor:
-        """Returns a thread pool that ends with the client."""
+        """Returns a thread pool that is closed together with the client."""
         pool = ThreadPoolExecutor(most, thread_name_prefix=f"rmqfast-aio-{self._kind}")
         self._pools.append(pool)
         return pool
@@ -289,7 +289,7 @@ C = TypeVar("C", bound=HasTwin)
 
 
 async def start(self: HasTwin) -> None:
-    """Starts the client on a thread; after a cancellation, shuts it down again."""
+    """Starts the client on a thread. If the task is cancelled, the client is shut down again."""
     await self._calls.start(self._twin.start)
 
 
@@ -303,7 +303,7 @@ async def shutdown(self: HasTwin) -> None:
 
 
 async def enter(self: C) -> C:
-    """Starts the client; if that raises, nothing is left running."""
+    """Starts the client. If that raises, the client is not left running."""
     await self._calls.start(self._twin.__enter__)
     return self
 

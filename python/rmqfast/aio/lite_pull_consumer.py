@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Arrivals:
-    """Wakes waiting tasks when messages arrive. To wait, call `listen`, check for messages, then await `wait`."""
+    """Wakes tasks when messages arrive. A task calls `listen`, looks for messages, and then awaits `wait`."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -54,7 +54,7 @@ class Arrivals:
             return
 
     async def wait(self, deadline: float) -> bool:
-        """Waits for an arrival since `listen`; returns False if `deadline`, by the loop's clock, came first."""
+        """Waits for an arrival since `listen`. Returns False if the loop's clock reaches `deadline` first."""
         try:
             async with asyncio.timeout_at(deadline):
                 await self._event.wait()
@@ -66,7 +66,7 @@ class Arrivals:
 @suggests_names
 @not_picklable("make one in each process")
 class LitePullConsumer:
-    """Pulls in the background; `poll` returns the messages. The tasks of one loop may share it.
+    """Pulls in the background; `poll` returns the messages. Tasks of one event loop may share it.
 
     Commits and arguments are those of `rmqfast.LitePullConsumer`. A waiting `poll` occupies no thread, and a cancelled
     `poll` loses no message. A `message_queue_listener` is called on the loop, and may be `async def`.
@@ -142,7 +142,7 @@ class LitePullConsumer:
 
     @property
     def auto_commit(self) -> bool:
-        """Whether `poll` commits the positions of earlier messages."""
+        """Whether `poll` commits the positions of messages that earlier calls returned."""
         return self._twin.auto_commit
 
     @auto_commit.setter
@@ -160,7 +160,7 @@ class LitePullConsumer:
         return await self._wait_and_take(partial(self._twin.poll_arrow, columns=columns), timeout)
 
     async def __aiter__(self) -> AsyncIterator[MessageView]:
-        """Yields messages until shutdown; commits whole batches, as `poll` does."""
+        """Yields messages until shutdown. Commits the messages of a whole pull, as `poll` does."""
         while self.is_running:
             try:
                 messages = await self.poll()
@@ -176,7 +176,7 @@ class LitePullConsumer:
     async def register_topic_message_queue_change_listener(
         self, topic: str, listener: TopicMessageQueueChangeListener
     ) -> None:
-        """Registers a listener that is called on the loop, and may be `async def`."""
+        """Registers a listener for changes of a topic's queues. It is called on the loop, and may be `async def`."""
         loop = self._calls.here()
         on_loop: Any = call_on(lambda: loop, listener)
         await self._calls.ask(self._twin.register_topic_message_queue_change_listener, topic, on_loop)

@@ -12,7 +12,7 @@ from rmqfast.pickling import not_picklable
 
 @not_picklable("make a consumer in each process")
 class OffsetStore:
-    """The offsets of one group, as one member sees them. Topics of queues include the namespace."""
+    """The offsets of one group, as this client knows them. Topics of queues include the namespace."""
 
     def __init__(self, store: blocking.OffsetStore, calls: Calls) -> None:
         self._twin, self._calls = store, calls

@@ -13,7 +13,7 @@ _LOOK = 1.0
 
 
 class OnLoop:
-    """Wraps a function to be called on any thread but the loop's.
+    """Wraps an application's function so that any thread but the loop's can call it.
 
     A plain function runs on the calling thread. An `async def` function runs on the loop, while the calling thread
     blocks; if the loop is closed first, it raises `CancelledError`.
@@ -60,7 +60,7 @@ async def _coroutine_of(awaitable: Awaitable[Any]) -> Any:
 def call_on(
     get_loop: Callable[[], asyncio.AbstractEventLoop | None], listener: Callable[..., object] | None
 ) -> Callable[..., None] | None:
-    """Returns a function for any thread that schedules a listener on the loop without waiting for it."""
+    """Returns a function for any thread that schedules a listener on the loop. It does not wait for the listener."""
     if listener is None:
         return None
     tasks: set[asyncio.Task[Any]] = set()

@@ -41,7 +41,7 @@ _IN_A_TURN = 200
 @suggests_names
 @not_picklable("make one in each process")
 class Producer:
-    """Sends messages; the tasks of one loop may share it.
+    """Sends messages. Tasks of one event loop may share it.
 
     Sends in flight occupy no threads; at most `max_in_flight` of the options are in flight, and further sends wait
     within their timeouts. A message whose send was cancelled may be stored, as after a timeout.
@@ -122,7 +122,7 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> asyncio.Task[SendResult]:
-        """Starts `send` as a task; a callback is called on the loop."""
+        """Starts `send` as a task. A callback is called on the loop."""
         begin = partial(self.send, message, queue, timeout, selector=selector, argument=argument)
         return self._calls.new_task(begin, callback)
 
@@ -158,7 +158,7 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> asyncio.Task[MessageView]:
-        """Starts `request` as a task; a callback is called on the loop."""
+        """Starts `request` as a task. A callback is called on the loop."""
         begin = partial(self.request, message, queue, timeout, selector=selector, argument=argument)
         return self._calls.new_task(begin, on_done)
 
@@ -188,7 +188,7 @@ class Producer:
         return await self._drive(await self._begun_send(messages, begin))
 
     async def _begun_send(self, messages: Sequence[Message] | Frame, begin: Callable[[], LoopSend]) -> LoopSend:
-        """Starts a send: on the loop if the topic is known and there is little to compress, otherwise on a thread."""
+        """Starts a send. Uses a thread if the topic is unknown or if there is much to compress, otherwise the loop."""
         member = self._twin.member
         if member.state is not ServiceState.RUNNING:
             # raises, because the producer is not running

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @suggests_names
 @not_picklable("make one in each process")
 class PullConsumer:
-    """Pulls from queues and offsets that the application chooses; the tasks of one loop may share it.
+    """Pulls from queues and offsets that the application chooses. Tasks of one event loop may share it.
 
     Offsets and arguments are those of `rmqfast.PullConsumer`. A waiting pull occupies no thread. A
     `message_queue_listener` is called on the loop, and may be `async def`.
@@ -89,7 +89,7 @@ class PullConsumer:
 
     @property
     def register_topics(self) -> frozenset[str]:
-        """The topics whose queues are distributed among the members of the group; set them before the start."""
+        """The topics whose queues are distributed among the group's consumers. Set them before the start."""
         return self._twin.register_topics
 
     @register_topics.setter
@@ -105,7 +105,7 @@ class PullConsumer:
         max_messages: int,
         timeout: Duration | None = None,
     ) -> PullResult:
-        """Pulls without long polling, and awaits the answer."""
+        """Pulls without long polling and awaits the answer."""
         pull = self._twin.pull_async
         return await self._wait_for(
             queue, lambda on_end: pull(queue, expression, offset, max_messages, on_end, timeout=timeout)
@@ -128,7 +128,7 @@ class PullConsumer:
         callback: PullCallback | None = None,
         timeout: Duration | None = None,
     ) -> asyncio.Task[PullResult]:
-        """Starts `pull` as a task; a callback is called on the loop with the result or the error."""
+        """Starts `pull` as a task. A callback is called on the loop with the result or the error."""
         return self._calls.new_task(partial(self.pull, queue, expression, offset, max_messages, timeout), callback)
 
     def pull_block_if_not_found_async(
@@ -139,7 +139,7 @@ class PullConsumer:
         max_messages: int,
         callback: PullCallback | None = None,
     ) -> asyncio.Task[PullResult]:
-        """Starts `pull_block_if_not_found` as a task in the same way as `pull_async`."""
+        """Starts `pull_block_if_not_found` as a task, as `pull_async` does."""
         return self._calls.new_task(
             partial(self.pull_block_if_not_found, queue, expression, offset, max_messages), callback
         )

@@ -84,7 +84,7 @@ class PushConsumer:
     async def register_message_listener(
         self, listener: ConcurrentListener | OrderlyListener, *, orderly: bool | None = None
     ) -> None:
-        """Sets the listener, which may be `async def`; must be called before `start`."""
+        """Sets the listener, which may be `async def`. Must be called before `start`."""
         loop = self._calls.here()
         if not callable(listener):
             raise ArgumentError(f"listener: expected something to call, got {listener!r}")

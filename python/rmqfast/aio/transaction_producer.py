@@ -25,7 +25,7 @@ TRANSACTIONS_AT_A_TIME = 16
 
 
 class TransactionListener(Protocol):
-    """Executes local transactions and returns their states, like `rmqfast.TransactionListener`.
+    """Executes local transactions and returns their states. Like `rmqfast.TransactionListener`.
 
     `async def` methods run on the loop, plain functions on a thread.
     """
@@ -33,18 +33,18 @@ class TransactionListener(Protocol):
     def execute_local_transaction(
         self, message: Message, argument: Any
     ) -> Awaitable[LocalTransactionState | None] | LocalTransactionState | None:
-        """Executes the transaction; the message is stored, but not visible to consumers yet."""
+        """Executes the transaction. The message is stored, but consumers do not see it yet."""
 
     def check_local_transaction(
         self, message: Any
     ) -> Awaitable[LocalTransactionState | None] | LocalTransactionState | None:
-        """Returns the state of a transaction of this or another producer of the group."""
+        """Returns the state of a transaction. Another producer of the group may have begun it."""
 
 
 @suggests_names
 @not_picklable("make one in each process")
 class TransactionProducer(Producer):
-    """Sends messages that consumers see only after a transaction was committed.
+    """Sends messages that consumers only see after a transaction was committed.
 
     Its arguments are those of `rmqfast.TransactionProducer`; the listener's methods may be `async def`.
 
@@ -94,13 +94,13 @@ class TransactionProducer(Producer):
     async def send_in_transaction(
         self, message: Message, argument: Any = None, timeout: Duration = SEND_TIMEOUT
     ) -> TransactionSendResult:
-        """Stores a message, executes the transaction, and sends its state; continues after a cancellation."""
+        """Stores a message, executes the transaction and sends its state. Continues even if the task is cancelled."""
         send = self._transactional.send_in_transaction
         return await self._calls.ask_on(self._transactions, send, message, argument, timeout)
 
 
 class _ListenerOfTwin:
-    """Calls a listener on the twin's threads without a reference to the client."""
+    """Calls a listener on the threads of the blocking client. Has no reference to the asyncio client."""
 
     calls: Calls
 

@@ -7,7 +7,7 @@ from collections import deque
 
 
 class Turns:
-    """Lets up to `most` tasks start in one iteration of the loop; the others wait for the next iterations, in order."""
+    """Lets up to `most` tasks continue in one iteration of the loop. Other tasks wait for the next ones, in order."""
 
     def __init__(self, most: int) -> None:
         self._most = self._left = most
@@ -15,7 +15,7 @@ class Turns:
         self._is_next_due = False
 
     async def take(self) -> None:
-        """Waits for an iteration with room."""
+        """Waits until an iteration of the loop has room."""
         loop = asyncio.get_running_loop()
         if not self._is_next_due:
             self._is_next_due = True

@@ -37,7 +37,7 @@ def awaitable(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[
 
 
 def documented_like(method: Callable[..., Any]) -> Callable[[F], F]:
-    """Appends the docstring of a blocking method, without its example, to that of an asyncio method."""
+    """Adds the docstring of a blocking method, without its example, to the docstring of an asyncio method."""
     blocking = re.sub(r"Example:\n(?: +.*\n|\n)*", "", f"{inspect.getdoc(method)}\n").rstrip()
 
     def document(own: F) -> F:

@@ -1,4 +1,4 @@
-"""The control plane of a broker: everything that happens per client, per group or per minute.
+"""The control plane of a broker: work that occurs per client, per group or per minute, not per message.
 
 Work per message is done by the data plane, in Rust.
 """

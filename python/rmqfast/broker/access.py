@@ -1,4 +1,4 @@
-"""Builds a broker's access control from its configuration, and its account for name servers.
+"""Builds a broker's access control from its configuration, and its own account for name servers.
 
 Source: RocketMQ's `BrokerController`, `AclUtils`.
 """
@@ -36,7 +36,7 @@ _REFUSALS = {
 
 
 def access_of(config: BrokerConfig, now: Callable[[], int]) -> AccessValidator | None:
-    """Builds the access control of `aclEnable=true` from the files below `conf` of `rocketmqHome`; None otherwise.
+    """Builds the access control of `aclEnable=true` from the files in `rocketmqHome`/conf. None without `aclEnable`.
 
     Raises:
         ArgumentError: `rocketmqHome` is empty, or a file in it is not valid for RocketMQ.
@@ -50,7 +50,7 @@ def access_of(config: BrokerConfig, now: Callable[[], int]) -> AccessValidator |
 
 
 def find_topics(live: LiveStore, offset: int) -> RecordTopics | None:
-    """Returns the topics of the message at an offset of the log; None if no message begins there."""
+    """Returns the topics of the message at a physical offset. None if no message begins there."""
     from rmqfast.acl.resources import WAITING_TOPICS, RecordTopics
 
     message = message_at(live, offset)
@@ -62,7 +62,7 @@ def find_topics(live: LiveStore, offset: int) -> RecordTopics | None:
 
 
 def exposure_of(config: BrokerConfig, *, is_checked: bool) -> Check | None:
-    """Builds the check that refuses administrators' requests from other machines, for brokers without other checks.
+    """Builds the check that refuses administrators' requests from other machines if there are no other checks.
 
     Raises:
         ArgumentError: `bindAddress` is beyond loopback without any check, and `insecureBind=true` is missing.
@@ -76,7 +76,7 @@ def exposure_of(config: BrokerConfig, *, is_checked: bool) -> Check | None:
 
 
 def access_processors(config: BrokerConfig, access: AccessValidator | None) -> dict[int, Processor]:
-    """Returns the processors of requests about accounts; without access control, they refuse."""
+    """Returns the processors of requests about accounts. Without access control, they refuse all requests."""
     if access is None:
         return {code: partial(_refuse, refusal) for code, refusal in _REFUSALS.items()}
     from rmqfast.acl import AclProcessor
@@ -93,7 +93,7 @@ def _refuse(code: ResponseCode, _request: Request) -> NoReturn:
 
 
 def credentials_of(config: BrokerConfig) -> Credentials | None:
-    """Reads the account of `nameServerAclFile`, for a broker's requests to name servers and a slave's to its master.
+    """Reads the account of `nameServerAclFile`. It signs requests to name servers, and a slave's to its master.
 
     RocketMQ has no such key, since its name servers check nothing. The file has the form of `tools.yml`: `accessKey`
     and `secretKey`.

@@ -1,4 +1,4 @@
-"""Starts and stops a broker: its state, its processors, its listeners.
+"""Starts and stops a broker: its state, its request processors and its ports.
 
 Source: RocketMQ's `BrokerController`, `BrokerStartup`.
 """
@@ -49,7 +49,7 @@ def _milliseconds() -> int:
 
 @not_picklable("make one in each process")
 class Broker:
-    """Serves sends and pulls as a broker of RocketMQ 4.9 does; owns its store while it runs.
+    """Serves sends and pulls as a broker of RocketMQ 4.9 does. Owns its store while it runs.
 
     Args:
         config: The configuration, with the keys of `broker.conf`. `listenPort` 0 chooses a free port.
@@ -145,7 +145,7 @@ class Broker:
 
     @property
     def address(self) -> str:
-        """Address of the broker, `ip:port`."""
+        """Address of the broker in the form `ip:port`."""
         return self.config.broker_address
 
     @property
@@ -162,7 +162,7 @@ class Broker:
         return self._state
 
     def stop(self) -> None:
-        """Unregisters from the name servers, closes all connections, saves everything and closes the store. Idempotent.
+        """Unregisters from the name servers, closes connections, saves all data, closes the store. May be called twice.
 
         Raises:
             StoreIOError: The operating system refused; the file `abort` stays, so that the next start recovers the

@@ -17,7 +17,7 @@ _log = logger_of(__name__)
 
 
 class CleanProcessor:
-    """Requests 306, 316 and 329; each runs on a thread of its own, since it may take long."""
+    """Answers requests 306, 316 and 329. Each runs on a thread of its own, since it may take long."""
 
     def __init__(self, store: WritableStore, topics: TopicManager) -> None:
         self._store = store
@@ -31,16 +31,16 @@ class CleanProcessor:
         }
 
     def clean_expired_consume_queue(self, request: Request) -> Later:
-        """Answers request 306: removes queues without messages."""
+        """Answers request 306: removes consume queues without messages."""
         return _later(request, self._store.clean_expired_queues)
 
     def clean_unused_topic(self, request: Request) -> Later:
-        """Answers request 316: removes queues of deleted topics."""
+        """Answers request 316: removes the consume queues of deleted topics."""
         # Hold the topic names, or a topic created in the meantime would lose its queues.
         return _later(request, lambda: self._topics.hold(self._store.clean_unused_topics))
 
     def delete_expired_commit_log(self, request: Request) -> Later:
-        """Answers request 329: removes expired log files, at any hour of the day."""
+        """Answers request 329: removes expired files of the log, at any hour of the day."""
         # `manual` removes files outside of `deleteWhen`, too, as `executeDeleteFilesManually` does.
         return _later(request, lambda: self._store.clean(manual=True))
 

@@ -41,7 +41,7 @@ class ConfigProcessor:
         }
 
     def update_broker_config(self, request: Request) -> Response:
-        """Answers request 25: changes keys that may change at run time, and ignores the others."""
+        """Answers request 25: changes the keys that may change at run time. Ignores other keys."""
         if not request.body:
             return Response()
         values = properties.loads_body(request.body)

@@ -1,4 +1,4 @@
-"""Runs a broker's periodic jobs: saves, scans, statistics, deliveries, transaction checks.
+"""Runs the periodic jobs of a broker: saves, scans, statistics, deliveries and transaction checks.
 
 Source: RocketMQ's `BrokerController`.
 """
@@ -29,7 +29,7 @@ FIRST_DELIVERY = 1.0
 def timers_of(
     state: BrokerState, clients: ClientProcessor, access: AccessValidator | None, is_stopped: Callable[[], bool]
 ) -> list[Timer]:
-    """Starts the threads of the periodic jobs; deliveries and transaction checks have a thread each."""
+    """Starts the threads of the periodic jobs. Deliveries and transaction checks have threads of their own."""
     housekeeping = [*_saves(state), *_scans(state, clients), *_figures(state)]
     if access is not None:
         housekeeping.append(Job(access.reload_if_changed, 5, lambda: 5))
@@ -79,7 +79,7 @@ def _figures(state: BrokerState) -> list[Job]:
 
 
 def _deliver(state: BrokerState, is_stopped: Callable[[], bool]) -> None:
-    """Delivers due messages; continues at once while batches are full."""
+    """Delivers due messages, and continues as long as batches are full."""
     # `run_once` delivers at most one batch per level.
     while not is_stopped() and state.schedule.run_once(state.now()):
         pass
@@ -94,7 +94,7 @@ def _check_transactions(state: BrokerState) -> Job:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A periodic job.
+    """A job that runs at regular intervals.
 
     `first` is the number of seconds until the first run, `interval` returns the seconds from the end of a run to the
     next one; called each time, since it may be configured.
@@ -106,7 +106,7 @@ class Job:
 
 
 class Timer:
-    """A thread that runs periodic jobs; a failed job is logged and runs again."""
+    """A thread that runs periodic jobs. A job that fails is logged and runs again at its next time."""
 
     def __init__(self, name: str, jobs: Sequence[Job]) -> None:
         start = monotonic()
@@ -117,7 +117,7 @@ class Timer:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops after the current job, for which it waits at most two seconds."""
+        """Stops after the current job, but waits for it at most two seconds."""
         self._stopped.set()
         # A job may stop the broker, and cannot wait for its own thread.
         if not is_current(self._thread):

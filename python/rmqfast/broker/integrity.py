@@ -1,4 +1,4 @@
-"""Reports files changed by another process and messages skipped by pulls, for operators."""
+"""Reports to operators which files another process has changed, and which messages pulls have skipped."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _log = limited(logger_of("rmqfast.broker"))
 
 
 class Integrity:
-    """Logs and counts damage found by the data plane."""
+    """Logs and counts the damage that the data plane has found."""
 
     def __init__(self, data_plane: DataPlane) -> None:
         self._data_plane = data_plane
 
     def run_once(self) -> None:
-        """Logs files and messages found since the last call, as errors."""
+        """Logs as errors the files and messages that were found since the last call."""
         for line in self._data_plane.take_harm_lines():
             _log.error("%s", line)
         for topic, queue_id, queue_offset, physical_offset, size, reason in self._data_plane.take_skipped_messages():
@@ -36,7 +36,7 @@ class Integrity:
             )
 
     def figures(self) -> Mapping[str, str]:
-        """Returns `storeHarm` and `messagesPassedOver` for the runtime statistics; empty without damage."""
+        """Returns `storeHarm` and `messagesPassedOver` for the runtime statistics. Empty without damage."""
         harm, skipped = self._data_plane.harm, self._data_plane.skipped_messages
         figures = {"storeHarm": harm} if harm else {}
         return figures | ({"messagesPassedOver": str(skipped)} if skipped else {})

@@ -1,4 +1,4 @@
-"""Maps `broker.conf` to the options of the store, the data plane, retention and transaction checks.
+"""Maps `broker.conf` to options of the store, the data plane, retention and transaction checks.
 
 Source: RocketMQ's `MessageStoreConfig`, `BrokerConfig`, `BrokerFastFailure`.
 """
@@ -66,7 +66,7 @@ def retention_options(config: BrokerConfig) -> RetentionOptions:
 
 @dataclass(frozen=True, slots=True)
 class DataPlaneOptions:
-    """Options of the data plane; times in seconds, sizes in bytes.
+    """Options of the data plane. Times are in seconds, sizes in bytes.
 
     Attributes:
         address: `ip:port` given to name servers and written into records as store host.
@@ -146,7 +146,7 @@ def data_plane_options(config: BrokerConfig, *, vip_port: int | None, checks_rig
 
 
 class HaOptions(TypedDict):
-    """Arguments of `DataPlane.serve_log`."""
+    """The arguments of `DataPlane.serve_log`."""
 
     slaves: list[str] | None
     max_frame: int
@@ -191,7 +191,7 @@ def transaction_options(config: BrokerConfig) -> TransactionCheckOptions:
 
 
 def request_ages(config: BrokerConfig) -> dict[int, float]:
-    """Returns the seconds after which waiting requests are no longer answered, by code."""
+    """Returns the seconds after which a waiting request is not answered any more, by request code."""
     if not config.flag("brokerFastFailureEnable"):
         return {}
     return {

@@ -1,4 +1,4 @@
-"""Reserves the three ports of a broker before it listens: its own, the VIP port two below, the HA port one above.
+"""Reserves the three ports of a broker before it listens: its own, the VIP port (-2) and the HA port (+1).
 
 Source: RocketMQ's `BrokerController`, `MixAll`, `BrokerStartup`.
 """
@@ -22,7 +22,7 @@ _TRIES = 1000
 
 
 class ReservedPorts:
-    """Reserves a free port, the port two below it and the next one, until `release`.
+    """Reserves a free port, the port two below and the port one above, until `release`.
 
     A broker must know its port before it opens its store, but listens later. `RemotingError` if no three such ports are
     free.
@@ -51,7 +51,7 @@ class ReservedPorts:
 
 
 def check_port_is_free(host: str, port: int) -> None:
-    """Raises an error if a port is not available, before the store is opened."""
+    """Raises an error if a port is in use. Called before the store is opened."""
     if not 0 < port < 1 << 16:
         raise ArgumentError(f"listenPort: expected a port, 0 to 65535, got {port}")
     with _socket(host) as tried:

@@ -1,4 +1,4 @@
-"""Maps each request code to the part of the broker that answers it.
+"""Maps each request code to the processor that answers it.
 
 Source: RocketMQ's `BrokerController`, `AdminBrokerProcessor`, `EndTransactionProcessor`.
 """
@@ -59,7 +59,7 @@ def processors_of(
 
 
 def _of_slave() -> dict[int, Processor]:
-    """Returns the processors that differ on a slave, which may not change topics, groups and messages."""
+    """Returns the processors of a slave that differ from a master's: it must not change topics, groups and messages."""
     changes = (
         RequestCode.UPDATE_AND_CREATE_TOPIC,
         RequestCode.DELETE_TOPIC_IN_BROKER,

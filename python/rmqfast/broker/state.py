@@ -1,4 +1,4 @@
-"""Opens the state of a broker: store, topics, groups, online clients, offsets, services.
+"""Opens the state of a broker: its store, topics, groups, clients, offsets and services.
 
 Source: RocketMQ's `BrokerController`.
 """
@@ -47,7 +47,7 @@ __all__ = ["BrokerState"]
 
 
 class BrokerState:
-    """Store, tables, clients, offsets and services of a broker; `processors_of` answers requests with them.
+    """Store, tables, clients, offsets and services of a broker. The processors of `processors_of` use them.
 
     A given `store` is open already and stays open; otherwise the store below `storePathRootDir` is opened.
     """
@@ -100,7 +100,7 @@ class BrokerState:
         return self.data_plane.unflushed
 
     def note_disk_usage(self) -> None:
-        """Gives the data plane the text for sends refused on a full disk."""
+        """Gives the data plane the error text for sends while the disk is full."""
         log, queues, index = (used_ratio(self.root / name) for name in ("commitlog", "consumequeue", "index"))
         self.data_plane.set_disk_usage(f"CL: {log:5.2f} CQ: {queues:5.2f} INDEX: {index:5.2f}")
 

@@ -1,1 +1,1 @@
-"""Clients that are online: their groups, subscriptions and queue locks."""
+"""The online clients: their groups, subscriptions and queue locks."""

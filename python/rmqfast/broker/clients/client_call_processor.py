@@ -1,4 +1,4 @@
-"""Forwards an administrator's questions to a consumer: its state, its offsets, its result for a message.
+"""Forwards an administrator's questions to a consumer: for its state, its offsets, or its result for a message.
 
 Source: RocketMQ's `AdminBrokerProcessor`, `Broker2Client`, `MQVersion`.
 """
@@ -67,14 +67,14 @@ class ClientCallProcessor:
         }
 
     def running_info(self, request: Request) -> Later:
-        """Answers request 307 with the consumer's own answer."""
+        """Answers request 307 with the answer of the consumer itself."""
         header = Header(request.ext_fields)
         group, client_id = header.text("consumerGroup"), header.text("clientId")
         client = self._callable(group, client_id)
         return Later(lambda: _forward(client, group, request.code, request.ext_fields, request.body))
 
     def consume_directly(self, request: Request) -> Later:
-        """Answers request 309: the consumer processes one message and reports the result."""
+        """Answers request 309: a consumer processes one message now and reports the result."""
         header = Header(request.ext_fields)
         group = header.text("consumerGroup")
         offset = _physical_offset(header.text("msgId"))
@@ -87,7 +87,7 @@ class ClientCallProcessor:
         return Later(lambda: _forward(client, group, request.code, fields, record))
 
     def status(self, request: Request) -> Later:
-        """Answers request 223: the offsets that consumers have in memory, by client."""
+        """Answers request 223: the offsets that the consumers have in memory, for each client."""
         header = Header(request.ext_fields)
         topic, name = header.text("topic"), header.text("group")
         client_id = (header.optional_text("clientAddr") or "").strip()
@@ -115,7 +115,7 @@ class ClientCallProcessor:
 
 
 def check_version(client: ClientChannel) -> None:
-    """Refuses a client that can neither reset nor report its offsets."""
+    """Refuses a client whose version can neither reset nor report offsets."""
     if client.version < V3_0_7_SNAPSHOT:
         raise ResponseError(
             ResponseCode.SYSTEM_ERROR,
@@ -124,7 +124,7 @@ def check_version(client: ClientChannel) -> None:
 
 
 def version_name(ordinal: int) -> str:
-    """Returns the name of a release up to 3.1.8; for a later release, its ordinal.
+    """Returns the name of a RocketMQ version up to 3.1.8. For a later version, returns its number.
 
     Example:
         >>> version_name(0), version_name(27), version_name(28), version_name(37), version_name(61)
@@ -141,7 +141,7 @@ def version_name(ordinal: int) -> str:
 
 
 def _forward(client: ClientChannel, group: str, code: int, fields: Mapping[str, str], body: bytes) -> Response:
-    """Forwards a request; returns the client's answer, or an error response with the reason."""
+    """Forwards a request. Returns the client's answer, or an error response with the reason."""
     public_fields = {name: value for name, value in fields.items() if name not in _PROOF}
     consumer, address = f"<{group}> <{client.client_id}>", client.channel.remote_address
     try:
@@ -166,7 +166,7 @@ def _status(clients: list[ClientChannel], fields: Mapping[str, str]) -> Response
 
 
 def _offsets(client: ClientChannel, fields: Mapping[str, str]) -> dict[MessageQueue, int] | None:
-    """Requests a client's offsets; None if the client does not report any."""
+    """Asks a client for its offsets. Returns None if it does not report any."""
     code = RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT
     try:
         answer = client.channel.request(code, fields, timeout=STATUS_TIMEOUT)

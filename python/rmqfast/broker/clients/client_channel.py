@@ -1,4 +1,4 @@
-"""A client and its connection, and the notice about a change that a group's clients receive.
+"""A client with its connection, and the notice that clients get when their group changes.
 
 Source: RocketMQ's `ClientChannelInfo`, `ConsumerGroupEvent`, `Connection`, `Broker2Client`,
 `DefaultConsumerIdsChangeListener`.
@@ -22,7 +22,7 @@ MAX_GROUPS_OF_CHANNEL = 1000
 
 @dataclass(frozen=True, slots=True)
 class ClientChannel:
-    """A client as the broker knows it.
+    """A client and its connection, as the broker knows them.
 
     Attributes:
         language: Name of the client's language; None if unknown.
@@ -40,7 +40,7 @@ class ClientChannel:
         return now - self.last_update > EXPIRED_MS
 
     def connection(self) -> dict[str, Any]:
-        """Returns the client in the form of answers to administrators."""
+        """Returns the client in the form in which administrators get it."""
         return {
             "clientAddr": self.channel.remote_address,
             "clientId": self.client_id,
@@ -50,7 +50,7 @@ class ClientChannel:
 
 
 def check_room(kind: str, names: AbstractSet[str]) -> None:
-    """Refuses more groups than one connection may have."""
+    """Refuses a heartbeat with more groups than one connection may have."""
     if len(names) > MAX_GROUPS_OF_CHANNEL:
         remark = f"{kind} groups of a connection: expected at most {MAX_GROUPS_OF_CHANNEL}, got {len(names)}"
         raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
@@ -58,7 +58,7 @@ def check_room(kind: str, names: AbstractSet[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class GroupChange:
-    """A consumer group whose clients must rebalance."""
+    """A consumer group that has changed, so that its clients must rebalance."""
 
     group: str
     channels: tuple[Channel, ...]
@@ -73,7 +73,7 @@ AT_ONCE = 64
 
 
 class ChangeNotifier:
-    """Sends the notices about changed groups, for large groups only once per `run_once`.
+    """Notifies clients of changed groups. Clients of large groups are notified only once per `run_once`.
 
     If thousands of clients of a group connect, notifying all of them of each new client would take millions of notices.
     Since a notice only says that the group changed, the last one suffices.
@@ -84,7 +84,7 @@ class ChangeNotifier:
         self._delayed: dict[str, GroupChange] = {}
 
     def take(self, change: GroupChange) -> None:
-        """Sends a notice, or queues it in place of an older notice of its group."""
+        """Sends a notice, or queues it for `run_once`. A queued notice replaces the older notice of its group."""
         with self._lock:
             if len(change.channels) > AT_ONCE:
                 self._delayed[change.group] = change

@@ -1,4 +1,4 @@
-"""Answers heartbeats, sign-offs and filter checks, and requests for the online clients of a group.
+"""Answers heartbeats, sign-offs and filter checks, and requests for a group's online clients.
 
 Source: RocketMQ's `ClientManageProcessor`, `ClientHousekeepingService`, `ConsumerManageProcessor`,
 `AdminBrokerProcessor`.
@@ -67,7 +67,7 @@ class ClientProcessor:
         }
 
     def heartbeat(self, request: Request) -> Response:
-        """Answers request 34: applies a heartbeat as a whole, or refuses it."""
+        """Answers request 34: applies a heartbeat completely, or refuses it."""
         now = self._now()
         heartbeat = HeartbeatData.of_body(request.body, now=now)
         client = ClientChannel(request.channel, heartbeat.client_id, request.language, request.version, now)
@@ -95,7 +95,7 @@ class ClientProcessor:
         return Response()
 
     def unregister(self, request: Request) -> Response:
-        """Answers request 35; finds the client by its connection, since the C# client does not send its id."""
+        """Answers request 35. Finds the client by its connection, since the C# client does not send its id."""
         header = Header(request.ext_fields)
         producer_group = header.optional_text("producerGroup")
         if producer_group is not None:
@@ -106,7 +106,7 @@ class ClientProcessor:
         return Response(ext_fields={})
 
     def check_config(self, request: Request) -> Response:
-        """Answers request 46: refuses a subscription by which the broker cannot filter."""
+        """Answers request 46: refuses a subscription whose expression the broker cannot compile."""
         members = JsonObject.of_body(request.body).object("subscriptionData") if request.body else None
         if members is None:
             return Response()
@@ -126,7 +126,7 @@ class ClientProcessor:
             self._notify_clients(change)
 
     def scan(self) -> None:
-        """Closes connections without a heartbeat for 120 seconds. Call it every 10 seconds."""
+        """Closes connections that had no heartbeat for 120 seconds. Call it every 10 seconds."""
         now = self._now()
         for channel in {*self._producers.scan(now), *self._consumers.scan(now)}:
             channel.close()
@@ -152,7 +152,7 @@ def _retry_topic(data: ConsumerData, config: SubscriptionGroupConfig) -> TopicCo
 
 
 class ConnectionProcessor:
-    """Answers requests for the clients of a group."""
+    """Answers requests for the online clients of a group."""
 
     def __init__(self, consumers: ConsumerManager, producers: ProducerManager) -> None:
         self._consumers = consumers
@@ -167,7 +167,7 @@ class ConnectionProcessor:
         }
 
     def consumer_list(self, request: Request) -> Response:
-        """Answers request 38: the client ids among which consumers distribute the queues."""
+        """Answers request 38: the client ids of a group, among which its consumers distribute the queues."""
         group = Header(request.ext_fields).text("consumerGroup")
         client_ids = self._consumers.client_ids(group)
         if not client_ids:

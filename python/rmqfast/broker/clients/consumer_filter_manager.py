@@ -1,4 +1,4 @@
-"""Stores the SQL92 subscriptions: their expressions, and since when they have no consumer.
+"""Stores SQL92 subscriptions: their expressions, and the time at which they lost their last consumer.
 
 Source: RocketMQ's `ConsumerFilterManager`.
 """
@@ -22,7 +22,7 @@ MAX_EXPRESSIONS = 64 << 20
 
 
 class ConsumerFilterManager:
-    """Subscriptions by expression, of groups that are or were online."""
+    """The SQL92 subscriptions of groups that are or were online."""
 
     def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
@@ -33,7 +33,7 @@ class ConsumerFilterManager:
         self._size = 0
 
     def load(self, *, now: int) -> None:
-        """Loads the saved subscriptions, none of which has a consumer yet."""
+        """Loads the saved subscriptions. None of them has a consumer yet."""
         table = self._metadata.load(ConsumerFilterTable)
         with self._lock:
             # Treated as if their consumers had left 30 seconds ago; after 24 hours without a consumer they are removed.
@@ -44,7 +44,7 @@ class ConsumerFilterManager:
                 self._topics_by_group.setdefault(group, set()).add(topic)
 
     def persist(self, *, now: int) -> None:
-        """Removes subscriptions without a consumer for 24 hours, and saves changes."""
+        """Removes subscriptions that had no consumer for 24 hours, and saves changes."""
         with self._lock:
             for topic, group in self._table.keys() - self._table.without_dead(now=now).keys():
                 self._remove(topic, group)
@@ -56,7 +56,7 @@ class ConsumerFilterManager:
     def register(
         self, group: str, subscriptions: Iterable[SubscriptionData], problems: Mapping[str, str | None], *, now: int
     ) -> None:
-        """Applies the subscriptions of a heartbeat; the group's other topics become dead.
+        """Applies a group's subscriptions from a heartbeat. Its subscriptions to other topics become dead.
 
         `problems` has, for each subscription new to the group, the reason why its expression does not compile, or None.
         """
@@ -70,7 +70,7 @@ class ConsumerFilterManager:
                 self._die(group, topic, now)
 
     def check_room(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
-        """Refuses expressions beyond the limit; first removes those without a consumer."""
+        """Refuses expressions beyond a limit, after removing those without a consumer."""
         wanted = {it.topic: it.sub_string for it in subscriptions if not it.is_tag_type}
         with self._lock:
             if self._size_with(group, wanted) <= MAX_EXPRESSIONS:
@@ -89,7 +89,7 @@ class ConsumerFilterManager:
         return self._size - replaced + sum(map(len, wanted.values()))
 
     def unregister(self, group: str, *, now: int) -> None:
-        """Marks the subscriptions of a group without consumers as dead."""
+        """Marks the subscriptions of a group that has no consumers as dead."""
         with self._lock:
             for topic in list(self._topics_by_group.get(group, ())):
                 self._die(group, topic, now)

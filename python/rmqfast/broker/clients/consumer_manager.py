@@ -1,4 +1,4 @@
-"""Keeps track of the consumer groups online, and passes changes on to the data plane.
+"""Keeps the online consumer groups, and passes their changes on to the data plane.
 
 Source: RocketMQ's `ConsumerManager`, `DefaultConsumerIdsChangeListener`, `ConsumerGroupInfo`.
 """
@@ -22,7 +22,7 @@ _log = limited(logger_of("rmqfast.broker"))
 
 @dataclass(slots=True)
 class ConsumerGroup:
-    """State of a group, as changed by heartbeats; not thread-safe.
+    """An online group, as heartbeats have changed it. Not thread-safe.
 
     Attributes:
         consume_type: Taken from the last heartbeat, like `message_model` and `consume_from_where`.
@@ -38,7 +38,7 @@ class ConsumerGroup:
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
 
     def update_client(self, client: ClientChannel, data: ConsumerData) -> bool:
-        """Applies a client's heartbeat; returns whether its connection is new.
+        """Applies a client's heartbeat. Returns whether its connection is new.
 
         Type and model of the group become those of this client.
         """
@@ -60,7 +60,7 @@ class ConsumerGroup:
         return False
 
     def update_subscriptions(self, subscriptions: Iterable[SubscriptionData]) -> SubscriptionChange:
-        """Applies the subscriptions of one client's heartbeat as those of the whole group.
+        """Applies the subscriptions in one client's heartbeat to the whole group.
 
         A subscription with a higher version replaces the group's. Topics that this client does not subscribe to are
         removed, even if another member subscribes to them.
@@ -87,7 +87,7 @@ class ConsumerGroup:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionChange:
-    """Change of a group's subscriptions by a heartbeat.
+    """The change of a group's subscriptions by a heartbeat.
 
     Attributes:
         updated: New subscriptions and those with a higher version.
@@ -101,7 +101,7 @@ class SubscriptionChange:
 
 
 class ConsumerManager:
-    """Clients and subscriptions of the groups online; the data plane gets every change.
+    """The clients and subscriptions of online groups. The data plane gets every change.
 
     Returned notices must be sent by the caller.
     """
@@ -117,7 +117,7 @@ class ConsumerManager:
         self._names_by_channel: dict[Channel, set[str]] = {}
 
     def check_room(self, channel: Channel, names: Iterable[str]) -> None:
-        """Refuses more groups than one connection may have."""
+        """Refuses a heartbeat with more groups than one connection may have."""
         with self._lock:
             check_room("consumer", self._names_by_channel.get(channel, set()).union(names))
 
@@ -143,7 +143,7 @@ class ConsumerManager:
     def unregister(
         self, group_name: str, channel: Channel, *, now: int, is_notify_enabled: bool = True
     ) -> GroupChange | None:
-        """Removes a client from a group; returns the notice for the other clients."""
+        """Removes a client from a group. Returns the notice for the other clients."""
         with self._lock:
             group = self._groups.get(group_name)
             if group is None:
@@ -155,7 +155,7 @@ class ConsumerManager:
             return self._change(group) if is_notify_enabled else None
 
     def disconnect(self, channel: Channel, *, now: int) -> list[GroupChange]:
-        """Removes a client from all its groups; returns the notices for the others, whatever the groups' settings."""
+        """Removes a client from all its groups. Returns the notices for the others, whatever the groups' settings."""
         changes = []
         with self._lock:
             for name in sorted(self._names_by_channel.get(channel, ())):
@@ -168,7 +168,7 @@ class ConsumerManager:
         return [change for change in changes if change is not None]
 
     def scan(self, now: int) -> list[Channel]:
-        """Removes clients silent for over 120 seconds; returns their connections. Notifies no client."""
+        """Removes clients that were silent for more than 120 seconds. Returns their connections. Notifies no client."""
         channels = []
         with self._lock:
             for group in list(self._groups.values()):
@@ -181,7 +181,7 @@ class ConsumerManager:
         return list(dict.fromkeys(channels))
 
     def group(self, name: str) -> ConsumerGroup | None:
-        """Returns a copy of a group; None if it is not online."""
+        """Returns a copy of a group. None if the group is not online."""
         with self._lock:
             group = self._groups.get(name)
             return None if group is None else group.copy()
@@ -236,7 +236,7 @@ class ConsumerManager:
         self._data_plane.remove_consumer_group(group.name)
 
     def _push(self, name: str, change: SubscriptionChange) -> dict[str, str | None]:
-        """Updates the data plane; returns, by topic, the reason why an expression does not compile, or None."""
+        """Updates the data plane. Returns for each topic the error of its expression, or None."""
         problems = {it.topic: self._data_plane.put_subscription(name, it) for it in change.updated}
         for topic in change.removed:
             self._data_plane.remove_subscription(name, topic)

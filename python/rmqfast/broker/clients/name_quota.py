@@ -1,4 +1,4 @@
-"""Limits the topics and groups that a client may create by using them, since these are stored forever."""
+"""Limits how many topics and groups a client may create by using them, since they are stored forever."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOSTS = 10_000
 
 
 class NameQuota:
-    """Budgets of new names per connection and per host, which refill over time."""
+    """Budgets for new names, per connection and per host. They refill over time."""
 
     def __init__(self, burst: int, per_second: int, clock: Callable[[], float] = monotonic) -> None:
         self._burst = burst
@@ -29,7 +29,7 @@ class NameQuota:
         self._budgets: dict[Channel | str, TokenBucket] = {}
 
     def take(self, channel: Channel, count: int = 1) -> None:
-        """Spends from the budgets of a connection and its host; refuses if one of them is too small."""
+        """Takes from the budgets of a connection and of its host. Refuses if one of them is too small."""
         if count == 0:
             return
         # The host's budget stops a client that opens ever more connections.
@@ -52,7 +52,7 @@ class NameQuota:
             hosts.take(count, now=now)
 
     def forget(self, channel: Channel) -> None:
-        """Drops the budget of a closed connection; its host's budget stays."""
+        """Drops the budget of a closed connection. The budget of its host stays."""
         with self._lock:
             self._budgets.pop(channel, None)
 

@@ -1,4 +1,4 @@
-"""Keeps track of the producer groups online, for transaction checks and replies.
+"""Keeps the online producer groups, for transaction checks and replies.
 
 Source: RocketMQ's `ProducerManager`, `ProducerTableInfo`, `ProducerInfo`.
 """
@@ -30,7 +30,7 @@ class ProducerManager:
         self._turn = count(1)
 
     def check_room(self, channel: Channel, names: Iterable[str]) -> None:
-        """Refuses more groups than one connection may have."""
+        """Refuses a heartbeat with more groups than one connection may have."""
         with self._lock:
             check_room("producer", self._names_by_channel.get(channel, set()).union(names))
 
@@ -57,7 +57,7 @@ class ProducerManager:
                 self._remove_client(group, channel)
 
     def scan(self, now: int) -> list[Channel]:
-        """Removes clients silent for over 120 seconds; returns their connections."""
+        """Removes clients that were silent for more than 120 seconds. Returns their connections."""
         channels: list[Channel] = []
         with self._lock:
             for group, clients in list(self._groups.items()):
@@ -67,13 +67,13 @@ class ProducerManager:
         return list(dict.fromkeys(channels))
 
     def clients(self, group: str) -> list[ClientChannel] | None:
-        """Returns the clients of a group; None if it is not online."""
+        """Returns the clients of a group. None if the group is not online."""
         with self._lock:
             clients = self._groups.get(group)
             return None if clients is None else list(clients.values())
 
     def available_channel(self, group: str) -> Channel | None:
-        """Returns an open connection of a group, round robin; None if there is none."""
+        """Returns an open connection of a group, each time the next one. None if there is none."""
         with self._lock:
             channels = list(self._groups.get(group, ()))
             if not channels:
@@ -89,7 +89,7 @@ class ProducerManager:
             return self._channel_by_client.get(client_id)
 
     def table(self) -> dict[str, list[dict[str, Any]]]:
-        """Returns all groups with their clients, in the form of answers to administrators."""
+        """Returns all groups with their clients, in the form in which administrators get them."""
         with self._lock:
             groups = {group: list(clients.values()) for group, clients in self._groups.items()}
         return {group: [_info(client) for client in clients] for group, clients in groups.items()}

@@ -21,13 +21,13 @@ LIVE_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class QueueLock:
-    """Lock of a queue by a client; `last_update` is its last request for the lock, in milliseconds since 1970."""
+    """The lock of a queue. `last_update` is the owner's last request for it, in milliseconds since 1970."""
 
     client_id: str
     last_update: int
 
     def is_for(self, client_id: str, now: int) -> bool:
-        """Whether a client may take the lock: its owner, or any client 60 seconds after the owner's last request."""
+        """Whether a client may have the lock: as its owner, or 60 seconds after the owner's last request."""
         return self.client_id == client_id or now - self.last_update > LIVE_MS
 
 
@@ -39,7 +39,7 @@ class QueueLockManager:
         self._groups: dict[str, dict[MessageQueue, QueueLock]] = {}
 
     def lock(self, group: str, client_id: str, queues: Iterable[MessageQueue], *, now: int) -> list[MessageQueue]:
-        """Locks queues for a client, for 60 seconds; returns the queues that it has locked now."""
+        """Locks queues for a client for 60 seconds. Returns the queues that the client holds now."""
         locked = []
         with self._lock:
             locks = self._groups.setdefault(group, {})
@@ -64,7 +64,7 @@ class QueueLockManager:
                 self._groups.pop(group, None)
 
     def scan(self, now: int) -> int:
-        """Forgets expired locks, and returns their number."""
+        """Removes expired locks. Returns their number."""
         count = 0
         with self._lock:
             for group, locks in list(self._groups.items()):
@@ -82,7 +82,7 @@ MAX_QUEUES = 10_000
 
 
 class QueueLockProcessor:
-    """Requests 41 and 42, from orderly consumers."""
+    """Answers requests 41 and 42, with which orderly consumers lock and unlock queues."""
 
     def __init__(self, locks: QueueLockManager, now: Callable[[], int]) -> None:
         self._locks = locks

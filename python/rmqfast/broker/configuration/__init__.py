@@ -1,1 +1,1 @@
-"""`broker.conf`: its keys and values, and their meaning for the store and the data plane."""
+"""`broker.conf`: its keys and values, and how they configure the store and the data plane."""

@@ -1,4 +1,4 @@
-"""Parses `broker.conf`, adds RocketMQ's defaults, and holds the configuration of a running broker.
+"""Parses `broker.conf`, adds the defaults of RocketMQ, and keeps the configuration of a running broker.
 
 Source: RocketMQ's `BrokerConfig`, `NettyServerConfig`, `NettyClientConfig`, `MessageStoreConfig`, `BrokerStartup`,
 `MixAll`, `Configuration`.
@@ -23,7 +23,7 @@ _log = logger_of(__name__)
 
 
 class BrokerConfig(Mapping[str, str]):
-    r"""The configuration of a broker: strings by key.
+    r"""The configuration of a broker, as strings by key.
 
     Unknown keys are kept and shown, as in RocketMQ; a warning names them. Configurations with equal values are equal.
 
@@ -40,7 +40,7 @@ class BrokerConfig(Mapping[str, str]):
     """
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        """Takes values by key; `ArgumentError` for a value of another type than its key."""
+        """Takes values by key. Raises `ArgumentError` for a value that does not have the type of its key."""
         self._set = {key: _check_value(key, value) for key, value in (values or {}).items()}
         # Keys unknown to RocketMQ are shown only if set.
         defaults = {key: config_key.default for key, config_key in CONFIG_KEYS.items() if key not in OWN_KEYS}
@@ -50,7 +50,7 @@ class BrokerConfig(Mapping[str, str]):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parses a properties file; logs keys without effect.
+        """Parses a properties file. Logs keys that have no effect.
 
         Raises:
             ArgumentError: A value has another type than its key, or the file is malformed.
@@ -65,16 +65,16 @@ class BrokerConfig(Mapping[str, str]):
         return cls(values)
 
     def replaced(self, values: Mapping[str, str]) -> Self:
-        """Returns a copy with other values for some keys; `ArgumentError` for a value of another type than its key."""
+        """Returns a copy with new values for some keys. Raises `ArgumentError` for a value of the wrong type."""
         return type(self)(self._set | dict(values))
 
     @property
     def explicit(self) -> Mapping[str, str]:
-        """Explicitly set values by key."""
+        """Values that were set explicitly, by key."""
         return self._set
 
     def text(self, key: str) -> str:
-        """Returns the value of a key; empty if it has none."""
+        """Returns the value of a key, or an empty string if it has no value."""
         config_key = CONFIG_KEYS.get(key)
         return self._table.get(key, (config_key and config_key.default) or "")
 
@@ -83,7 +83,7 @@ class BrokerConfig(Mapping[str, str]):
         return int(self._table.get(key) or CONFIG_KEYS[key].default or 0)
 
     def percent(self, key: str, default: int) -> int:
-        """Returns the value of a ratio key in percent, or `default` if it has none."""
+        """Returns the value of a ratio key in percent, or `default` if it has no value."""
         return round(float(self._table[key]) * 100) if key in self._table else default
 
     def flag(self, key: str) -> bool:
@@ -92,7 +92,7 @@ class BrokerConfig(Mapping[str, str]):
 
     @property
     def broker_address(self) -> str:
-        """Advertised address: `brokerIP1:listenPort`."""
+        """The address that the broker registers: `brokerIP1:listenPort`."""
         return f"{self.text('brokerIP1')}:{self.text('listenPort')}"
 
     @property
@@ -107,7 +107,7 @@ class BrokerConfig(Mapping[str, str]):
 
     @property
     def broker_id(self) -> int:
-        """Id of the broker: 0 for a master regardless of `brokerId`, as in RocketMQ; 1 or more for a slave.
+        """Id of the broker. A master always has 0, as in RocketMQ; a slave has 1 or more.
 
         Raises:
             ArgumentError: The configuration of a slave has no positive `brokerId`.
@@ -120,11 +120,11 @@ class BrokerConfig(Mapping[str, str]):
         return broker_id
 
     def to_text(self) -> str:
-        """Returns all values as sorted lines `key=value`, as printed by `-p`."""
+        """Returns all values as sorted lines `key=value`, which the option `-p` prints."""
         return "".join(f"{key}={self[key]}\n" for key in sorted(self))
 
     def to_body(self) -> bytes:
-        """Returns all values as lines `key=value`, as RocketMQ sends them."""
+        """Returns all values as lines `key=value`, in the form of RocketMQ's answers."""
         return properties.dumps({key: value for key, value in self.items() if key not in JVM_KEYS}).encode()
 
     def _derive(self) -> dict[str, str]:
@@ -149,7 +149,7 @@ class BrokerConfig(Mapping[str, str]):
 
 
 def may_change(key: str) -> bool:
-    """Whether a change of the key takes effect while the broker runs."""
+    """Whether a change of the key has an effect while the broker runs."""
     config_key = CONFIG_KEYS.get(key)
     return config_key is not None and config_key.effect is Effect.LIVE
 
@@ -162,7 +162,7 @@ def _check_value(key: str, value: str) -> str:
 
 
 class ConfigFile:
-    r"""A `broker.conf` into which changes at run time are written.
+    r"""A `broker.conf`, which also stores changes that were made at run time.
 
     Example:
         >>> path = getfixture("tmp_path") / "broker.conf"
@@ -177,7 +177,7 @@ class ConfigFile:
         self._lock = QuietLock()
 
     def load(self) -> BrokerConfig:
-        """Parses the file; `ArgumentError` if it cannot be read or a value has another type than its key."""
+        """Parses the file. Raises `ArgumentError` if it cannot be read, or if a value has the wrong type."""
         try:
             return BrokerConfig.parse(self.path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -188,7 +188,7 @@ class ConfigFile:
             raise ArgumentError(f"{self.path}: {error}") from error
 
     def update(self, values: Mapping[str, str]) -> None:
-        """Writes values into the file and keeps its other keys. Comments are lost, as in RocketMQ; `.bak` keeps them.
+        """Writes values into the file and keeps its other keys. Comments are lost, as in RocketMQ, but `.bak` has them.
 
         If the operating system refuses, the error is only logged, since the values are in effect already.
         """
@@ -207,7 +207,7 @@ def _escape(values: Mapping[str, str]) -> str:
 
 
 class Configuration:
-    """The current configuration and its version; thread-safe."""
+    """The current configuration and its version. Thread-safe."""
 
     def __init__(self, config: BrokerConfig, *, now: int) -> None:
         self._lock = QuietLock()
@@ -223,7 +223,7 @@ class Configuration:
         return self._data_version
 
     def update(self, values: Mapping[str, str], *, now: int) -> dict[str, str]:
-        """Applies and returns the values of keys that may change at run time; ignores the others."""
+        """Applies the values of keys that may change at run time, and returns them. Ignores other keys."""
         changes = {key: value for key, value in values.items() if may_change(key)}
         # RocketMQ silently ignores such keys; here a warning names them.
         fixed_keys = sorted(values.keys() - changes.keys())

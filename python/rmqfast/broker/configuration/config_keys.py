@@ -40,7 +40,7 @@ class Kind(Enum):
 
 
 class ConfigKey(NamedTuple):
-    """A key of `broker.conf`; `default` is None if the key has no default."""
+    """A key of `broker.conf`. `default` is None if the key has no default."""
 
     name: str
     kind: Kind
@@ -48,7 +48,7 @@ class ConfigKey(NamedTuple):
     effect: Effect
 
     def check(self, value: str) -> str:
-        """Returns the value without surrounding blanks; `ArgumentError` if it has another type."""
+        """Returns the value without blanks around it. Raises `ArgumentError` if it has the wrong type."""
         text = value.strip()
         if self.kind is Kind.PATH:
             return str(local_path(text, self.name))

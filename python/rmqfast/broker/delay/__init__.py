@@ -1,1 +1,1 @@
-"""Delayed messages, which wait until they are due."""
+"""Delayed messages: stores them until they are due."""

@@ -1,4 +1,4 @@
-"""Delivers delayed messages to their target topics when they are due.
+"""Delivers delayed messages to their topics when they are due.
 
 Source: RocketMQ's `ScheduleMessageService`, `AdminBrokerProcessor`, `ConfigManager`, `SlaveSynchronize`,
 `MessageStoreConfig`.
@@ -44,12 +44,12 @@ class Jump:
     noticed: int
 
     def came_after(self, store_timestamp: int) -> bool:
-        """Whether the jump came after a message was stored."""
+        """Whether the clock jumped after a message was stored."""
         return not self.earliest <= store_timestamp <= self.noticed
 
 
 class TimeOfDay:
-    """Detects jumps of the system clock by comparing it with a monotonic clock.
+    """Detects jumps of the system clock, by comparing it with a monotonic clock.
 
     Delivery times are stored as times of day, as in RocketMQ, since they must survive a restart. A process that detects
     a jump corrects them.
@@ -61,7 +61,7 @@ class TimeOfDay:
         self._ahead = now - self._last
 
     def jump_since_last_call(self, now: int) -> Jump | None:
-        """Returns and logs a jump of over a second since the last call; None without a jump."""
+        """Returns a clock jump of over a second since the last call, and logs it. None if there was no jump."""
         steady = self._steady()
         passed, self._last = steady - self._last, steady
         shift, self._ahead = now - steady - self._ahead, now - steady
@@ -77,7 +77,7 @@ _UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 class DelayLevels(Mapping[int, int]):
-    """Delays in milliseconds by level, from 1.
+    """The delay of each level in milliseconds, beginning with level 1.
 
     `text` is a `messageDelayLevel`: times with the units s, m, h or d, separated by blanks, level 1 first.
     """
@@ -148,14 +148,14 @@ class ScheduleMessageService:
         self._jumps: dict[int, list[tuple[int, Jump]]] = {level: [] for level in self.levels}
 
     def run_once(self, now: int) -> int:
-        """Delivers due messages, at most a batch per level; returns their number. After a full batch, run it again."""
+        """Delivers due messages, at most one batch per level. Returns their number. Call again after a full batch."""
         jump = self._time_of_day.jump_since_last_call(now)
         if jump is not None:
             self._note(jump)
         return sum(self._run_level(level, now) for level in self.levels if now >= self._due[level])
 
     def persist(self) -> None:
-        """Saves the delivered offset of each level, after flushing the delivered messages."""
+        """Saves how far each level was delivered, after flushing the delivered messages."""
         # Read before the flush, since messages delivered during the flush may not be on disk.
         offsets = self.offsets()
         self._flush()
@@ -165,22 +165,22 @@ class ScheduleMessageService:
         self._saved = offsets
 
     def take(self, table: DelayOffsetTable) -> None:
-        """Replaces the offsets by those of a master; the next `persist` saves them."""
+        """Replaces the offsets by those of the master. The next `persist` saves them."""
         with self._lock:
             self._table = table
 
     def offsets(self) -> dict[int, int]:
-        """Returns the next offset to deliver, by level."""
+        """Returns the next offset to deliver for each level."""
         with self._lock:
             return dict(self._table)
 
     def running_stats(self) -> dict[str, str]:
-        """Returns offset and end of each level for `GET_BROKER_RUNTIME_INFO`."""
+        """Returns the offset and the end of each level, for `GET_BROKER_RUNTIME_INFO`."""
         ends = {level: self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1] for level in self.offsets()}
         return {f"scheduleMessageOffset_{level}": f"{offset},{ends[level]}" for level, offset in self.offsets().items()}
 
     def _note(self, jump: Jump) -> None:
-        """Shifts the due times of messages stored before a jump, so that these wait as long as without it."""
+        """Moves the due times of messages that were stored before a clock jump, so that their delay stays the same."""
         for level, jumps in self._jumps.items():
             jumps.append((self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1], jump))
             self._due[level] += jump.shift
@@ -197,7 +197,7 @@ class ScheduleMessageService:
         return count
 
     def _deliver_due(self, level: int, now: int) -> tuple[int, bool]:
-        """Delivers until a message is not due or cannot be stored; returns the count, and whether the batch is full."""
+        """Delivers until a message is not due or cannot be stored. Returns the count, and whether the batch is full."""
         low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
         # Retention may have removed the queue's first files since the last run.
         offset = min(max(self._next[level], low), high)
@@ -224,7 +224,7 @@ class ScheduleMessageService:
         return count, offset == end and offset < high
 
     def _count(self, level: int, topic: str, delayed_size: int) -> None:
-        """Counts a delivery; only logs an error."""
+        """Counts a delivery. An error is only logged."""
         try:
             self._delivered(topic, level, delayed_size + len(topic) - len(SCHEDULE_TOPIC))
         except Exception:  # noqa: BLE001  # delivery must go on
@@ -257,7 +257,7 @@ class ScheduleMessageService:
         return True
 
     def _correct(self) -> None:
-        """Moves offsets outside of their queue into it."""
+        """Moves each offset that is outside its queue to the nearest end of the queue."""
         for level, offset in list(self._table.items()):
             low, high = self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)
             inside = min(max(offset, low), high)
@@ -278,7 +278,7 @@ class DelayOffsetProcessor:
 
 
 def _is_deliverable(message: StoredMessage) -> bool:
-    """Whether a message names a valid target queue, and its target is not the topic of half messages."""
+    """Whether a message names a valid queue as its target. The topic of half messages is not allowed."""
     topic, queue_id = message.properties.get("REAL_TOPIC"), message.properties.get("REAL_QID", "")
     if topic and topic != HALF_TOPIC and queue_id.isascii() and queue_id.isdigit():
         return True

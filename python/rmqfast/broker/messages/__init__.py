@@ -1,1 +1,1 @@
-"""Messages that the control plane itself reads, stores and sends back."""
+"""Messages that the control plane reads, stores and sends back itself."""

@@ -1,4 +1,4 @@
-"""Stores the control plane's own messages: retries, due delayed messages, ends of transactions, replies.
+"""Stores messages of the control plane: retries, due delayed messages, ends of transactions, and replies.
 
 Source: RocketMQ's `MessageStore`, `PutMessageStatus`, `ScheduleMessageService`, `ReplyMessageProcessor`.
 """
@@ -18,7 +18,7 @@ __all__ = ["Append", "InternalAppends", "MessageOrigin", "status_of"]
 
 
 class MessageOrigin(TypedDict, total=False):
-    """Fields of a stored message besides its content; see `WritableStore.append`."""
+    """Values of a stored message that do not come from its content; see `WritableStore.append`."""
 
     born_host: str | None
     sys_flag: int
@@ -27,7 +27,7 @@ class MessageOrigin(TypedDict, total=False):
 
 
 class Append(Protocol):
-    """Signature of `WritableStore.append`, which stores one message."""
+    """The type of `WritableStore.append`, which stores one message."""
 
     def __call__(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
         """Stores the message.
@@ -46,7 +46,7 @@ _SCHEDULE_CONSUMER = "SCHEDULE_CONSUMER"
 
 
 class InternalAppends:
-    """Stores and counts the broker's own messages without waiting for the disk; in RocketMQ, too, only sends wait.
+    """Stores and counts messages of the control plane. Does not wait for the disk, since in RocketMQ only sends do.
 
     Messages that the broker creates count in the statistics of the store but of no topic. Replies and delivered delayed
     messages count in their topics, too.
@@ -61,14 +61,14 @@ class InternalAppends:
         self._counts_due = counts_due
 
     def count_delivery(self, topic: str, level: int, size: int) -> None:
-        """Counts a delivered delayed message."""
+        """Counts a delayed message that was delivered."""
         if self._counts_due:
             self._data_plane.count("QUEUE_GET", f"{SCHEDULE_TOPIC}@{level - 1}@{_SCHEDULE_CONSUMER}", size)
             self._data_plane.count("GROUP_GET", f"{SCHEDULE_TOPIC}@{_SCHEDULE_CONSUMER}", size)
             self._count_sent(topic, size)
 
     def append_reply(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
-        """Stores a reply, which counts like a send."""
+        """Stores a reply. It is counted like a send."""
         place, topic, size = self._append(message, origin)
         self._count_sent(topic, size)
         return place
@@ -91,7 +91,7 @@ class InternalAppends:
     def _append(
         self, message: Message, origin: MessageOrigin, *, is_due: bool = False
     ) -> tuple[AppendResult, str, int]:
-        """Stores a message; returns its place, its topic in the store, and the size of its record."""
+        """Stores a message. Returns its location, its topic in the store, and the size of its record."""
         start = monotonic()
         try:
             place = self._store.append(message, **origin, is_due=is_due, waits=False)

@@ -1,4 +1,4 @@
-"""Creates the topics and groups that a send or a pull needs before the data plane can answer it.
+"""Creates the topics and groups that are missing for a send or a pull, before the data plane answers it.
 
 Source: RocketMQ's `AbstractSendMessageProcessor`, `SendMessageProcessor`, `PullMessageProcessor`.
 """
@@ -19,7 +19,7 @@ __all__ = ["Preparation"]
 
 
 class Preparation:
-    """Creates topics and groups for requests from the data plane, and returns the requests to it."""
+    """Creates missing topics and groups for requests of the data plane, and then gives the requests back to it."""
 
     def __init__(
         self, topics: TopicManager, groups: SubscriptionGroupManager, names: NameQuota, *, vip_port: int | None
@@ -39,7 +39,7 @@ class Preparation:
         }
 
     def send(self, request: Request) -> Again:
-        """Creates the topic of a send; redirects a message after too many attempts to the dead-letter topic."""
+        """Creates the topic of a send. After too many attempts, the send goes to the dead-letter topic instead."""
         header = SendHeader.parse(request.ext_fields, is_short=request.code != RequestCode.SEND_MESSAGE)
         self.topic_for(request, header)
         target = target_of_send(
@@ -55,7 +55,7 @@ class Preparation:
         return Again(None if target == (header.topic, header.queue_id) else target)
 
     def topic_for(self, request: Request, header: SendHeader) -> TopicConfig:
-        """Returns the topic of a send, creating it if needed."""
+        """Returns the topic of a send, and creates it if it is missing."""
         return self._topics.create_for_send(
             header.topic,
             header.default_topic,
@@ -69,7 +69,7 @@ class Preparation:
         return self._topics.create_for_send_back(name, queues, perm=perm, sys_flag=sys_flag)
 
     def pull(self, request: Request) -> Again:
-        """Creates the group of a pull."""
+        """Creates the group of a pull if it is missing."""
         # RocketMQ's VIP listener does not accept pulls.
         if request.channel.local_address.endswith(self._vip_suffix):
             remark = f" request type {request.code} not supported"

@@ -1,4 +1,4 @@
-"""Passes the replies of request-reply clients on to the requesting client.
+"""Forwards a reply to the client that sent the request.
 
 Source: RocketMQ's `ReplyMessageProcessor`, `BrokerConfig`.
 """
@@ -36,7 +36,7 @@ class ReplyOptions:
 
 
 class ReplyMessageProcessor:
-    """Requests 324 and 325: replies of request-reply clients."""
+    """Answers requests 324 and 325, which carry replies to clients."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class ReplyMessageProcessor:
         }
 
     def send_reply_message(self, request: Request) -> Later:
-        """Forwards a reply, and waits for the receiver's answer."""
+        """Forwards a reply and waits for the answer of the client that gets it."""
         header = SendHeader.parse(request.ext_fields, is_short=request.code == RequestCode.SEND_REPLY_MESSAGE_V2)
         topic = self._check(request, header)
         queue_id = header.queue_id
@@ -82,7 +82,7 @@ class ReplyMessageProcessor:
         return Response(ResponseCode.SUCCESS if remark is None else ResponseCode.SYSTEM_ERROR, remark, fields)
 
     def _push(self, request: Request, header: SendHeader) -> str | None:
-        """Sends the reply to the requesting client; returns the remark of a failure, or None."""
+        """Sends the reply to the client that waits for it. Returns the reason of a failure, or None."""
         properties = parse_properties(header.properties)
         client = properties.get(_REPLY_TO)
         if client is None:
@@ -106,7 +106,7 @@ class ReplyMessageProcessor:
         return None if answer.code == ResponseCode.SUCCESS else f"push reply message to {client}fail."
 
     def _store(self, request: Request, header: SendHeader, queue_id: int) -> dict[str, str]:
-        """Stores the reply; returns its place as header fields, or no fields if it is not stored."""
+        """Stores the reply. Returns its location as header fields, or no fields if it is not stored."""
         message = Message(
             header.topic,
             request.body,
@@ -126,5 +126,5 @@ class ReplyMessageProcessor:
 
 
 def _java_host(address: str) -> str:
-    """Removes the brackets of an IPv6 address."""
+    """Removes the brackets around an IPv6 address."""
     return address.replace("[", "").replace("]", "")

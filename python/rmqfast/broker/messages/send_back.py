@@ -1,4 +1,4 @@
-"""Answers CONSUMER_SEND_MSG_BACK: stores a message again for its group, later or as a dead letter.
+"""Answers CONSUMER_SEND_MSG_BACK: stores a failed message again for its group, to be delivered later.
 
 Source: RocketMQ's `SendMessageProcessor`.
 """
@@ -34,7 +34,7 @@ MakeTopic = Callable[[str, int, int, int], TopicConfig | None]
 
 @dataclass(frozen=True, slots=True)
 class RetryTarget:
-    """Topic of a retry.
+    """The topic to which a retry goes.
 
     `is_dead` marks the group's dead-letter topic, whose only queue is 0. `delay_level` 0 means no delay.
     """
@@ -47,7 +47,7 @@ class RetryTarget:
 def retry_target(
     group: SubscriptionGroupConfig, reconsume_times: int, delay_level: int, *, own_limit: int | None, version: int
 ) -> RetryTarget:
-    """Chooses the topic for a message that a consumer sends back.
+    """Chooses the topic of a message that a consumer sends back: a retry topic or dead letters.
 
     `delay_level` 0 lets the broker choose the level, a negative one makes a dead letter.
     """
@@ -67,7 +67,7 @@ def target_of_send(
     own_limit: int | None,
     version: int,
 ) -> tuple[str, int]:
-    """Returns topic and queue of a send: those it names, or the dead-letter queue after too many attempts.
+    """Returns topic and queue of a send: its own, or the dead-letter queue after too many attempts.
 
     Only messages to a `%RETRY%` topic are redirected. They keep their delay even there: RocketMQ means to remove it but
     does not.
@@ -133,7 +133,7 @@ class SendBackProcessor:
         return {RequestCode.CONSUMER_SEND_MSG_BACK: self.consumer_send_msg_back}
 
     def consumer_send_msg_back(self, request: Request) -> Response:
-        """Answers request 36: stores a message again for its group, delayed or as a dead letter."""
+        """Answers request 36: stores a message again for its group, with a delay or as a dead letter."""
         header = Header(request.ext_fields)
         physical_offset, level = header.number("offset"), header.number("delayLevel")
         group = group_or_error(header.text("group"), self._find_group)
@@ -184,7 +184,7 @@ class SendBackProcessor:
 
 
 def retried_properties(message: StoredMessage, delay_level: int) -> dict[str, str]:
-    """Returns the properties of a retry, with its original topic and its delay."""
+    """Returns the properties of a retry, which contain its original topic and its delay."""
     properties = dict(message.properties)
     # A message sent back once more keeps its first topic.
     properties.setdefault("RETRY_TOPIC", message.topic)

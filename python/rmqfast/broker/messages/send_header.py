@@ -1,4 +1,4 @@
-"""Parses the SEND_MESSAGE request header, under its long and its short names.
+"""Parses the header of a send request, which has either long or one-letter field names.
 
 Source: RocketMQ's `SendMessageRequestHeader`, `SendMessageRequestHeaderV2`.
 """
@@ -33,7 +33,7 @@ _LONG_NAMES = dict(zip("abcdefghijklm", _NAMES, strict=True))
 
 @dataclass(frozen=True, slots=True)
 class SendHeader:
-    """Header of a send.
+    """The header of a send.
 
     Attributes:
         default_topic: Topic whose settings a new topic inherits.
@@ -59,7 +59,7 @@ class SendHeader:
 
     @classmethod
     def parse(cls, ext_fields: Mapping[str, str], *, is_short: bool) -> SendHeader:
-        """Parses the header of a request; `ResponseError` for a missing or malformed field."""
+        """Parses the header of a request. Raises `ResponseError` for a missing or malformed field."""
         # Ignore long names in a short header, since access control checked only the short ones.
         of_short = {long: ext_fields[name] for name, long in _LONG_NAMES.items() if name in ext_fields}
         header = Header(of_short if is_short else ext_fields)
@@ -80,7 +80,7 @@ class SendHeader:
         )
 
     def to_fields(self) -> dict[str, str]:
-        """Returns the fields under their long names, without unset ones."""
+        """Returns the fields under their long names. Fields without a value are left out."""
         texts = {
             "producerGroup": self.producer_group,
             "topic": self.topic,

@@ -1,4 +1,4 @@
-"""Parses records of the commit log, and reads the next messages of a queue for the broker itself.
+"""Parses records of the commit log, and reads messages of a queue for the broker itself.
 
     TOTALSIZE i32, MAGICCODE i32, BODYCRC i32, QUEUEID i32, FLAG i32, QUEUEOFFSET i64, PHYSICALOFFSET i64, SYSFLAG i32,
     BORNTIMESTAMP i64, BORNHOST 8 | 20, STORETIMESTAMP i64, STOREHOST 8 | 20, RECONSUMETIMES i32,
@@ -40,7 +40,7 @@ _PROPERTY_END = "\x02"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""Parses a property string; skips empty names and values; of a repeated name, the last value counts."""
+    r"""Parses a property string. Empty names and values are skipped. If a name is repeated, the last value counts."""
     properties = {}
     for part in text.split(_PROPERTY_END):
         name, _, value = part.partition(_NAME_END)
@@ -50,12 +50,12 @@ def parse_properties(text: str) -> dict[str, str]:
 
 
 def write_properties(properties: Mapping[str, str]) -> str:
-    r"""Returns the property string, in the order of Java's map."""
+    r"""Returns the property string, with properties in the order of Java's map."""
     return _PROPERTY_END.join(f"{name}{_NAME_END}{value}" for name, value in in_map_order(properties).items())
 
 
 def in_map_order(properties: Mapping[str, str]) -> dict[str, str]:
-    """Returns the properties in the order of a `java.util.HashMap` into which they were put one by one.
+    """Returns the properties in the order in which a `java.util.HashMap` would return them.
 
     Example:
         >>> list(in_map_order(dict.fromkeys(["zeta", "TAGS", "KEYS", "alpha", "UNIQ_KEY"], "")))
@@ -67,7 +67,7 @@ def in_map_order(properties: Mapping[str, str]) -> dict[str, str]:
 
 @lru_cache(maxsize=256)
 def _names_in_order(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Cached, since similar messages have the same property names."""
+    """Returns names in the order of Java's map. Cached, because similar messages have the same property names."""
     return tuple(hash_order(names))
 
 
@@ -92,7 +92,7 @@ _PORT = struct.Struct(">i")
 
 
 class StoredMessage(NamedTuple):
-    """A stored message; its body may be compressed.
+    """A stored message. Its body may be compressed.
 
     Attributes:
         topic: Topic in the store, such as `SCHEDULE_TOPIC_XXXX` for a delayed message.
@@ -131,7 +131,7 @@ class StoredMessage(NamedTuple):
 
     @classmethod
     def parse(cls, record: bytes) -> StoredMessage:
-        """Parses a record; `CorruptError` if the bytes are not exactly one record."""
+        """Parses a record. Raises `CorruptError` if the bytes are not exactly one record."""
         try:
             return _parse(record)
         except (struct.error, UnicodeDecodeError) as error:
@@ -147,11 +147,11 @@ class StoredMessage(NamedTuple):
 
     @property
     def offset_msg_id(self) -> str:
-        """Id given by the broker: store host and physical offset, in hex."""
+        """The id that the broker gives: its address and the physical offset, in hex."""
         return (_host_bytes(self.store_host) + _LONG.pack(self.physical_offset)).hex().upper()
 
     def encode(self) -> bytes:
-        """Returns the record, with properties in the order of Java's map."""
+        """Returns the message as a record, with properties in the order of Java's map."""
         topic = self.topic.encode()
         properties = write_properties(self.properties).encode()
         hosts = _host_bytes(self.born_host), _host_bytes(self.store_host)
@@ -165,7 +165,7 @@ class StoredMessage(NamedTuple):
         return _HEAD.pack(_HEAD.size + len(body), magic, *numbers, self.born_timestamp) + body
 
     def message(self, topic: str, queue_id: int, properties: Mapping[str, str], *, flag: int | None = None) -> Message:
-        """Returns the message to store again, with the same body and born time."""
+        """Returns the message for storing it again. Body and born time stay the same."""
         return Message(
             topic,
             self.body,
@@ -237,7 +237,7 @@ def _corrupt(expected: str) -> CorruptError:
 
 @dataclass(frozen=True, slots=True)
 class QueueRead:
-    """Messages read from a queue.
+    """Messages that were read from a queue.
 
     `next_offset` is the queue offset to continue at. `is_at_end` means that there are no messages yet; otherwise an
     empty result means that the offset lies outside of the queue.
@@ -249,7 +249,7 @@ class QueueRead:
 
 
 def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: int) -> QueueRead:
-    """Reads up to `count` messages of a queue from an offset on; skips unreadable messages."""
+    """Reads up to `count` messages of a queue, beginning at an offset. Skips messages that cannot be read."""
     low, high = live.queue_bounds(topic, queue_id)
     # An empty queue has the bounds 0, 0. It counts as "no messages yet", not as "offset outside".
     if high in {0, offset}:
@@ -268,7 +268,7 @@ def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: i
 
 
 def message_at(live: LiveStore, physical_offset: int) -> StoredMessage | None:
-    """Returns the message at a physical offset; None if no sound record begins there."""
+    """Returns the message at a physical offset. None if no valid record begins there."""
     if physical_offset < 0:
         return None
     record = live.record(physical_offset)

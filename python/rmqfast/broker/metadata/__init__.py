@@ -1,4 +1,4 @@
-"""The broker's metadata: a database of changes, from which RocketMQ's files are written in the background."""
+"""The metadata of the broker: a database of changes, and RocketMQ's files, which a thread writes from it."""
 
 from rmqfast.broker.metadata.metadata import Metadata
 

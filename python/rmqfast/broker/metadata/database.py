@@ -1,4 +1,4 @@
-"""The metadata's SQLite database, below `config/` of the store.
+"""The SQLite database of the metadata, in `config/` of the store.
 
 | table | a row is |
 |---|---|
@@ -63,7 +63,7 @@ _KEPT_DIGESTS = 16
 
 
 class Database:
-    """Rows by file and name. Each `write` is one transaction. Thread-safe.
+    """The rows of the database, by file and name. Each `write` is one transaction. Thread-safe.
 
     A damaged database is renamed to `metadata.db.damaged`, since RocketMQ's files are at most seconds old. If it cannot
     be opened now, for instance on a full disk, each call tries again. `is_blank` says that no broker has written to it
@@ -81,12 +81,12 @@ class Database:
         self._is_closed = False
 
     def is_filled(self, file: str) -> bool:
-        """Whether the database has rows of a file."""
+        """Whether the database has rows for a file."""
         query = "SELECT EXISTS (SELECT 1 FROM entries WHERE file = ?)"
         return self._call(lambda db: bool(db.execute(query, (file,)).fetchone()[0]))
 
     def text(self, file: str, member: str) -> str:
-        """Returns a file as JSON."""
+        """Returns the content of a file as JSON."""
         entries, members = (",".join(self._pairs(file, kind)) for kind in ("entry", "member"))
         return "{" + (members and f"{members},") + f'"{member}":{{{entries}}}' + "}"
 
@@ -121,15 +121,15 @@ class Database:
         self._call(lambda db: self._change(db, work))
 
     def digests(self, file: str) -> set[str]:
-        """Returns the digests that a file may have if no other program wrote it."""
+        """Returns the digests that a file can have if only this broker has written it."""
         return {value for _, value in self._call(lambda db: _digests(db, file))}
 
     def note_digest(self, file: str, digest: str) -> None:
-        """Records the digest of a file before the file is written."""
+        """Records the digest of a file. Called before the file is written."""
         self._call(lambda db: self._change(db, lambda db: _note(db, file, digest)))
 
     def confirm_digest(self, file: str) -> None:
-        """Drops the oldest digests after a file was written."""
+        """Drops the oldest digests of a file. Called after the file was written."""
 
         def work(db: sqlite3.Connection) -> None:
             _change(db, [("digest", file, name, None) for name, _ in _digests(db, file)[:-_KEPT_DIGESTS]])
@@ -137,7 +137,7 @@ class Database:
         self._call(lambda db: self._change(db, work))
 
     def close(self) -> None:
-        """Closes the database; later calls raise `StoreIOError`."""
+        """Closes the database. Later calls raise `StoreIOError`."""
         with self._lock:
             self._is_closed = True
             if self._connection is not None:
@@ -152,7 +152,7 @@ class Database:
         self._count.write(_in_transaction(db, count))
 
     def _call(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Calls `work` with the connection, opening it if needed."""
+        """Calls `work` with the connection, which is opened if needed."""
         with self._lock:
             try:
                 return work(self._open())
@@ -208,7 +208,7 @@ class Database:
         return db
 
     def _compare_count(self, db: sqlite3.Connection) -> None:
-        """Reports a database with fewer changes than were made, and continues from its own count."""
+        """Logs an error if the database has fewer changes than were counted. Continues with the database's number."""
         known = self._count.read()
         try:
             verify_count(db, self._count, known)
@@ -248,7 +248,7 @@ class Database:
 
 
 def _create(path: Path, permission: int) -> bool:
-    """Creates an empty file unless it exists; SQLite gives its mode to the files beside it."""
+    """Creates an empty file unless it exists. SQLite gives the files beside it the same mode."""
     # A directory needs the execute bit wherever its files have the read bit.
     may_enter = permission | (permission & 0o444) >> 2
     path.parent.mkdir(may_enter, parents=True, exist_ok=True)
@@ -264,7 +264,7 @@ def _create(path: Path, permission: int) -> bool:
 
 
 def _reason(path: Path) -> str | None:
-    """Returns the reason why the system refuses to open a file, which SQLite does not report."""
+    """Returns the reason why the system does not open a file, since SQLite does not tell it."""
     try:
         with path.open("r+b"):
             return None
@@ -273,7 +273,7 @@ def _reason(path: Path) -> str | None:
 
 
 def _prepare(db: sqlite3.Connection, tables: Mapping[str, str]) -> None:
-    """Creates the tables, or verifies their contents."""
+    """Creates the tables. If they exist, checks their contents."""
     is_old, is_new = schemas_of(tables)
     if is_new:
         verify_rows(db)

@@ -27,7 +27,7 @@ _AFTER_AN_ERROR = 5.0
 
 
 class JavaFiles:
-    """A thread that writes RocketMQ's files of changed metadata."""
+    """A thread that writes RocketMQ's files after the metadata in them has changed."""
 
     def __init__(self, root: Path, database: Database, members: Mapping[str, str]) -> None:
         self._root = root
@@ -41,13 +41,13 @@ class JavaFiles:
         self._thread.start()
 
     def note(self, files: Iterable[str]) -> None:
-        """Marks files as outdated."""
+        """Marks files as outdated, so that the thread writes them."""
         with self._changed:
             self._behind.update(files)
             self._changed.notify_all()
 
     def write(self) -> None:
-        """Writes outdated files now; logs failures and keeps their marks."""
+        """Writes the outdated files now. Failures are logged, and the files stay marked."""
         with self._writing:
             with self._changed:
                 files, self._behind = self._behind, set()
@@ -56,7 +56,7 @@ class JavaFiles:
                 self._behind |= failed
 
     def stop(self) -> None:
-        """Writes outdated files and ends the thread."""
+        """Writes the outdated files and ends the thread."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""Stores the metadata that a broker needs after a restart: topics, groups, offsets, delays, SQL92 subscriptions.
+"""Stores the metadata that a broker keeps over a restart: topics, groups, offsets, delays, SQL92 subscriptions.
 
 Source: RocketMQ's `ConfigManager`.
 """
@@ -37,7 +37,7 @@ _TABLES = (TopicConfigTable, SubscriptionGroupTable, ConsumerOffsetTable, DelayO
 
 
 class Metadata:
-    """Stores single changes, at a cost that does not depend on the amount of metadata. Thread-safe.
+    """Stores single changes. The cost of a change does not depend on the amount of metadata. Thread-safe.
 
     `put` only notes a change; `flush` waits until all noted changes are on disk, in one transaction for all waiting
     threads. A thread of its own writes RocketMQ's files.
@@ -69,7 +69,7 @@ class Metadata:
         self._is_closed = False
 
     def load(self, table: type[_Table]) -> _Table:
-        """Returns the table of a file, as of the last flushed change."""
+        """Returns the table of a file, with all changes that are on disk."""
         try:
             if self._is_ours(table):
                 text = self._database.text(table.FILE_NAME, table.MEMBER)
@@ -84,7 +84,7 @@ class Metadata:
         return content
 
     def load_with(self, table: type[_Versioned], built_in: Sequence[Any]) -> _Versioned:
-        """Like `load`, with built-in entries, which the table's first change saves, as in RocketMQ."""
+        """Loads a table and adds built-in entries. As in RocketMQ, the first change of the table saves them."""
         content = self.load(table)
         with self._lock:
             self._defaults[table.FILE_NAME] = {
@@ -96,7 +96,7 @@ class Metadata:
         return content
 
     def put(self, table: type[ConfigFile], name: str, value: Any) -> None:
-        """Sets an entry of a table in the form of `to_json`; None removes it."""
+        """Sets an entry of a table, in the form of `to_json`. None removes it."""
         self._put("entry", table, name, value)
 
     def put_texts(self, table: type[ConfigFile], entries: Iterable[tuple[str, str | None]]) -> None:
@@ -105,22 +105,22 @@ class Metadata:
                 self._note("entry", table, name, text)
 
     def put_member(self, table: type[ConfigFile], name: str, value: Any) -> None:
-        """Sets another member of a table's file, such as `dataVersion`."""
+        """Sets a field of a table's file that is not an entry, such as `dataVersion`."""
         self._put("member", table, name, value)
 
     def is_kept(self, table: type[ConfigFile]) -> bool:
-        """Whether the database has a table, even an empty one."""
+        """Whether the database has a table, even if it is empty."""
         try:
             return self._database.is_filled(table.FILE_NAME)
         except StoreError:
             return False
 
     def write_behind(self, table: type[ConfigFile]) -> None:
-        """Marks a table's file as outdated, even without a change."""
+        """Marks the file of a table as outdated, even if the table has not changed."""
         self._files.note([table.FILE_NAME])
 
     def flush(self) -> None:
-        """Waits until all noted changes are on disk."""
+        """Waits until all changes so far are on disk."""
         with self._lock:
             count = self._put_count
         with self._flushing:  # threads that wait here find their changes already written
@@ -128,18 +128,18 @@ class Metadata:
                 self._write()
 
     def flush_or_log(self) -> None:
-        """Like `flush`, but logs failures; the next change tries again."""
+        """Like `flush`, but only logs failures. The next change tries again."""
         try:
             self.flush()
         except RmqError as error:
             _log.error("topics, groups or offsets were not saved, and are tried again: %s", error)
 
     def write_files(self) -> None:
-        """Writes RocketMQ's outdated files now."""
+        """Writes the outdated files of RocketMQ now."""
         self._files.write()
 
     def close(self) -> None:
-        """Flushes, writes outdated files and closes the database. Idempotent."""
+        """Flushes, writes outdated files, and closes the database. May be called twice."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -180,7 +180,7 @@ class Metadata:
         self._files.note(behind)
 
     def _is_ours(self, table: type[ConfigFile]) -> bool:
-        """Whether the database is at least as new as the file."""
+        """Whether the database's table is at least as new as the file. If not, another program has written the file."""
         name = table.FILE_NAME
         if not self._database.is_filled(name):
             return False
@@ -202,7 +202,7 @@ class Metadata:
         return True
 
     def _tell_of_changes(self, content: ConfigFile) -> None:
-        """Logs the differences of a file that replaces the database's table."""
+        """Logs how a file differs from the database's table, which it replaces."""
         table = type(content)
         if not self.is_kept(table):
             return
@@ -214,7 +214,7 @@ class Metadata:
             _log.warning(text, path, told)
 
     def _take_over(self, table: ConfigFile) -> None:
-        """Replaces the database's table by the file's content."""
+        """Replaces the database's table by the content of the file."""
         members = table.other | table.to_json()
         entries = members.pop(table.MEMBER)
         with self._lock:
@@ -228,7 +228,7 @@ class Metadata:
 
 
 def _fault(table: type[ConfigFile], root: Path) -> str | None:
-    """Returns the reason why a file cannot be used; None for a usable file."""
+    """Returns the reason why a file cannot be used. None if it can."""
     try:
         return table.fault(root)
     except StoreError as error:
@@ -251,7 +251,7 @@ _MOST_NAMED = 5
 
 
 def changes_told(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> str:
-    """Describes the differences of two tables: entries gone, new, with an earlier offset, or changed."""
+    """Describes how two tables differ: entries that are gone, new, changed, or have a lower offset."""
     changed = [name for name in before.keys() & after.keys() if before[name] != after[name]]
     back = [name for name in changed if _went_back(before[name], after[name])]
     kinds = {

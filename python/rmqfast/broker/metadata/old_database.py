@@ -1,4 +1,4 @@
-"""Reads the tables of a database written by version 0.1.0, whose rows have no checksums."""
+"""Reads the tables of a database of version 0.1.0, in which rows have no checksums."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNION ALL SELECT 'digest', file, printf('%020d', number), digest, length(digest)
 
 
 def rows(db: sqlite3.Connection) -> Iterator[tuple[str, str, str, str]]:
-    """Yields kind, file, name and value of each row."""
+    """Yields the kind, file, name and value of each row."""
     for kind, file, name, value, is_valid in db.execute(_ROWS):
         if not is_valid:
             raise sqlite3.DatabaseError(f"row {name!r} of {file!r} is no JSON")

@@ -1,1 +1,1 @@
-"""Consumer offsets: stored in the data plane, saved by the control plane."""
+"""Consumer offsets. The data plane keeps them, and the control plane saves them."""

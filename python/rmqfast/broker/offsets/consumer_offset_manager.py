@@ -1,4 +1,4 @@
-"""Saves consumer offsets, and answers requests for them.
+"""Saves consumer offsets, and answers queries for them.
 
 Source: RocketMQ's `ConsumerOffsetManager`, `ConfigManager`, `ConsumerManageProcessor`, `SlaveSynchronize`,
 `AdminBrokerProcessor`.
@@ -24,7 +24,7 @@ _log = logger_of("rmqfast.broker")
 
 
 class ConsumerOffsetManager:
-    """Saves the data plane's offsets, and answers queries for offsets."""
+    """Saves the offsets of the data plane, and answers queries for them."""
 
     def __init__(
         self, metadata: Metadata, data_plane: DataPlane, store: LiveStore, *, limits: GetLimits | None = None
@@ -40,7 +40,7 @@ class ConsumerOffsetManager:
         self._is_kept = True
 
     def load(self) -> None:
-        """Loads the saved offsets into the data plane; warns if they are missing."""
+        """Loads the saved offsets into the data plane. Warns if they are missing."""
         with self._saving:
             self._is_kept = self._metadata.is_kept(ConsumerOffsetTable)
             warning = warning_of_lost_offsets(self._metadata.root, is_kept=self._is_kept)
@@ -53,7 +53,7 @@ class ConsumerOffsetManager:
                 pass  # these are saved already
 
     def persist(self) -> None:
-        """Saves changes. The first call always writes the file, so that a missing file later means a removed one."""
+        """Saves changed offsets. The first call always writes the file, so that a missing file means a removed one."""
         with self._saving:
             # Bounded, since endless commits must not keep one save going forever.
             for _ in range(_PIECES):
@@ -67,7 +67,7 @@ class ConsumerOffsetManager:
                 self._is_kept = True
 
     def query(self, group: str, topic: str, queue_id: int, *, is_zero_wanted: bool = True) -> int | None:
-        """Returns the offset at which a client of the group begins; None if the client shall decide.
+        """Returns the offset at which a consumer of the group begins. None if the client shall decide.
 
         A group without offsets begins at 0 if the queue's first message still exists and is in memory, unless
         `is_zero_wanted` is false.
@@ -79,21 +79,21 @@ class ConsumerOffsetManager:
         return 0 if is_zero_wanted and self._is_young(topic, queue_id) else None
 
     def offset(self, group: str, topic: str, queue_id: int) -> int:
-        """Returns the committed offset; -1 if there is none."""
+        """Returns the committed offset, or -1 if there is none."""
         return self._data_plane.offset(group, topic, queue_id)
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         self._data_plane.commit_offset(group, topic, queue_id, offset)
 
     def take(self, table: ConsumerOffsetTable) -> None:
-        """Applies the offsets of a master; offsets that the master lacks stay."""
+        """Applies the offsets of the master. Offsets that the master does not have stay."""
         for (topic, group), queues in table.items():
             for queue_id, offset in queues.items():
                 if self._data_plane.offset(group, topic, queue_id) != offset:
                     self._data_plane.commit_offset(group, topic, queue_id, offset)
 
     def table(self) -> dict[str, dict[int, int]]:
-        """Returns all offsets by `topic@group`, then by queue."""
+        """Returns all offsets, by `topic@group` and queue."""
         return self._data_plane.offsets()
 
     def topics_of(self, group: str) -> set[str]:
@@ -103,7 +103,7 @@ class ConsumerOffsetManager:
         return {_split_key(key)[1] for key in self._data_plane.offsets(topic=topic)}
 
     def clone(self, source: str, target: str, topic: str) -> None:
-        """Copies a group's offsets of a topic to another group, replacing its offsets."""
+        """Copies the offsets of a group for a topic to another group, whose offsets are replaced."""
         queues = self._data_plane.offsets(group=source, topic=topic).get(f"{topic}@{source}")
         # A group copied to itself would lose its offsets by the removal below.
         if not queues or source == target:
@@ -113,7 +113,7 @@ class ConsumerOffsetManager:
             self._data_plane.commit_offset(target, topic, queue_id, offset)
 
     def correction(self, topic: str, compare_group: str, left_out: Iterable[str]) -> dict[int, int]:
-        """Returns the smallest offset of all groups by queue; LONG_MAX if `compare_group` is behind it."""
+        """Returns the lowest offset of all groups by queue. LONG_MAX if the offset of `compare_group` is lower."""
         offsets = self._data_plane.offsets(topic=topic)
         smallest = self._smallest(offsets, topic, set(left_out))
         for queue_id, offset in offsets.get(f"{topic}@{compare_group}", {}).items():
@@ -141,7 +141,7 @@ class ConsumerOffsetManager:
         return smallest
 
     def _is_young(self, topic: str, queue_id: int) -> bool:
-        """Whether a queue is empty, or still has its first message, in memory."""
+        """Whether a queue is empty, or its very first message still exists and is likely in memory."""
         if self._store.queue_bounds(topic, queue_id)[0] > 0:
             return False
         unit = self._store.unit(topic, queue_id, 0)

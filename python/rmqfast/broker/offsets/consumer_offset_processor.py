@@ -1,4 +1,4 @@
-"""Answers requests about consumer offsets: query, update, all, corrections, copies, resets.
+"""Answers requests about consumer offsets: queries, updates, corrections, copies and resets.
 
 Source: RocketMQ's `ConsumerManageProcessor`, `AdminBrokerProcessor`, `Broker2Client`, `ResetOffsetBodyForC`,
 `MessageQueueForC`.
@@ -55,7 +55,7 @@ class ConsumerOffsetProcessor:
         return Response(ext_fields={"offset": str(offset)})
 
     def update(self, request: Request) -> Response:
-        """Answers request 15; accepts smaller offsets, too."""
+        """Answers request 15. A lower offset than before is accepted."""
         header = Header(request.ext_fields)
         group = checked_name("group", header.text("consumerGroup"))
         topic = checked_name("topic", header.text("topic"))
@@ -72,7 +72,7 @@ class ConsumerOffsetProcessor:
         return Response(body=encode({"correctionOffsets": corrections}))
 
     def clone(self, request: Request) -> Response:
-        """Answers request 314; without a topic, copies all topics, as 4.9.4 means to but does not."""
+        """Answers request 314. Without a topic, all topics are copied, which 4.9.4 intends but fails to do."""
         header = Header(request.ext_fields)
         source, target = header.text("srcGroup"), header.text("destGroup")
         checked_name("group", target)
@@ -84,7 +84,7 @@ class ConsumerOffsetProcessor:
         return Response()
 
     def _is_consuming(self, group: str, topic: str) -> bool:
-        """Whether a group consumes a topic; an offline group counts for all topics with its offsets."""
+        """Whether a group consumes a topic. A group that is offline counts for all topics in which it has offsets."""
         is_online = self._consumers.subscription_count(group) > 0
         return not is_online or self._consumers.subscription(group, topic) is not None
 
@@ -101,7 +101,7 @@ TO_THE_END = -1
 
 
 class ResetOffsetProcessor:
-    """Computes a group's offsets for a time and sends them to its consumers, which commit them."""
+    """Computes a group's offsets for a time and sends them to the group's consumers, which commit them."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class ResetOffsetProcessor:
         return {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: self.reset}
 
     def reset(self, request: Request) -> Response:
-        """Answers request 222; C++ clients get a list, since they cannot parse queues as keys."""
+        """Answers request 222. C++ clients get a list, since they cannot parse JSON with queues as keys."""
         header = Header(request.ext_fields)
         topic, group, when = header.text("topic"), header.text("group"), header.number("timestamp")
         table = self._table(topic, group, when, is_force=header.flag("isForce"))
@@ -161,7 +161,7 @@ class ResetOffsetProcessor:
 
 
 def _notify(clients: Iterable[ClientChannel], fields: Mapping[str, str], body: bytes) -> None:
-    """Sends the offsets to all clients; refuses if one client is too old."""
+    """Sends the offsets to all clients. Refuses if the version of a client is too old."""
     targets = list(clients)
     for client in targets:
         check_version(client)

@@ -1,1 +1,1 @@
-"""Requests of tools about messages, queues, groups and the broker."""
+"""Requests of administration tools about messages, queues, groups and the broker."""

@@ -1,4 +1,4 @@
-"""Answers requests for the ends of topics, the progress of groups, and their delays.
+"""Answers requests for the ends of topics, and for how far groups have read and how late they are.
 
 Source: RocketMQ's `AdminBrokerProcessor`, `UtilAll`, `QueueTimeSpan`.
 """
@@ -55,13 +55,13 @@ class ConsumeStatsProcessor:
         }
 
     def get_topic_stats_info(self, request: Request) -> Response:
-        """Answers request 202: bounds of a topic's queues, and the time of the last message."""
+        """Answers request 202: the bounds of a topic's queues, and the store time of their last messages."""
         topic = existing_topic(self._topics, Header(request.ext_fields).text("topic"))
         table = {queue: self._topic_offset(queue) for queue in self._queues(topic, topic.write_queue_nums)}
         return Response(body=encode({"offsetTable": table}))
 
     def get_consume_stats(self, request: Request) -> Response:
-        """Answers request 208: consumed and last offsets of a group, in all its topics or in one."""
+        """Answers request 208: a group's offsets and the ends of the queues, in one or all of its topics."""
         header = Header(request.ext_fields)
         group, topic = header.text("consumerGroup"), header.optional_text("topic")
         names = [topic] if topic and topic.strip() else sorted(self._offsets.topics_of(group))
@@ -74,13 +74,13 @@ class ConsumeStatsProcessor:
         return Response(body=encode({"consumeTps": tps, "offsetTable": table}))
 
     def query_topic_consume_by_who(self, request: Request) -> Response:
-        """Answers request 300: groups that consume a topic or have consumed it."""
+        """Answers request 300: the groups that consume a topic or have consumed it."""
         topic = Header(request.ext_fields).text("topic")
         groups = self._consumers.groups_of_topic(topic) | self._offsets.groups_of(topic)
         return Response(body=encode({"groupList": sorted(groups)}))
 
     def fetch_all_consume_stats_in_broker(self, request: Request) -> Response:
-        """Answers request 317: like 208 for all groups; with `isOrder` only ordered topics."""
+        """Answers request 317: the same as 208 for all groups. With `isOrder`, only for ordered topics."""
         only_order = Header(request.ext_fields).flag("isOrder")
         names = sorted(group.group_name for group in self._groups.groups())
         stats = [{group: self._stats_of(group, only_order=only_order)} for group in names]
@@ -93,7 +93,7 @@ class ConsumeStatsProcessor:
         return Response(body=encode(body))
 
     def query_consume_time_span(self, request: Request) -> Response:
-        """Answers request 303: by queue, the times of the first, last and consumed message, and the delay."""
+        """Answers request 303: per queue, the times of the first, last and consumed message, and the delay."""
         header = Header(request.ext_fields)
         topic, group = existing_topic(self._topics, header.text("topic")), header.text("group")
         queues = self._queues(topic, topic.write_queue_nums)
@@ -129,7 +129,7 @@ class ConsumeStatsProcessor:
         ]
 
     def _topics_of(self, group: str, names: Iterable[str]) -> Iterable[TopicConfig]:
-        """Yields existing topics that the group subscribes to, or all existing ones if the group is offline."""
+        """Yields existing topics to which the group subscribes. If the group is offline, yields all existing topics."""
         is_online = self._consumers.subscription_count(group) > 0
         for name in names:
             topic = self._topics.get(name)

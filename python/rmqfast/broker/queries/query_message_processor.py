@@ -1,4 +1,4 @@
-"""Answers requests for messages by key or by offset in the log.
+"""Answers requests for messages by key or by physical offset.
 
 Source: RocketMQ's `QueryMessageProcessor`, `DefaultMessageStore`.
 """
@@ -29,7 +29,7 @@ class QueryMessageProcessor:
         }
 
     def query_message(self, request: Request) -> Response:
-        """Answers request 12: the records of a topic with a key, in log order.
+        """Answers request 12: the records of a topic with a given key, in log order.
 
         Keys with equal hashes count as equal.
         """
@@ -48,7 +48,7 @@ class QueryMessageProcessor:
         return Response(ext_fields=fields, body=b"".join(newest(records, MAX_BODY)))
 
     def view_message_by_id(self, request: Request) -> Response:
-        """Answers request 33: the record at an offset of the log."""
+        """Answers request 33: the record at a physical offset."""
         offset = Header(request.ext_fields).number("offset")
         record = self._live.record(offset) if offset >= 0 else None
         if record is None:
@@ -67,7 +67,7 @@ class QueryMessageProcessor:
 
 
 def newest(records: list[bytes], most: int) -> list[bytes]:
-    """Returns the last records that fit into `most` bytes."""
+    """Returns as many of the last records as fit into `most` bytes."""
     first, size = len(records), 0
     while first > 0 and size + len(records[first - 1]) <= most:
         first -= 1

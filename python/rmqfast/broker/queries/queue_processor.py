@@ -1,4 +1,4 @@
-"""Answers requests for bounds and units of queues.
+"""Answers requests for the bounds and the entries of consume queues.
 
 Source: RocketMQ's `AdminBrokerProcessor`.
 """
@@ -16,7 +16,7 @@ from rmqfast.store import LiveStore
 
 
 class QueueBoundsProcessor:
-    """Requests 29 to 32; a queue that does not exist counts as empty."""
+    """Answers requests 29 to 32. A queue that does not exist counts as empty."""
 
     def __init__(self, live: LiveStore) -> None:
         self._live = live
@@ -42,7 +42,7 @@ class QueueBoundsProcessor:
         return Response(ext_fields={"offset": str(self._bounds(request)[0])})
 
     def get_earliest_msg_store_time(self, request: Request) -> Response:
-        """Answers request 32; -1 for an empty queue."""
+        """Answers request 32: the earliest store time of a queue, or -1 if it is empty."""
         topic, queue_id = _queue(request)
         time = -1 if queue_id < 0 else self._live.earliest_store_time(topic, queue_id)
         return Response(ext_fields={"timestamp": str(time)})
@@ -72,7 +72,7 @@ class ConsumeQueueProcessor:
         return {RequestCode.QUERY_CONSUME_QUEUE: self.query_consume_queue}
 
     def query_consume_queue(self, request: Request) -> Response:
-        """Answers request 321: units of a queue from an index on, and the group's subscription."""
+        """Answers request 321: entries of a consume queue from an index on, and the group's subscription."""
         header = Header(request.ext_fields)
         topic, queue_id = header.text("topic"), header.integer("queueId")
         index, count = header.number("index"), header.integer("count")

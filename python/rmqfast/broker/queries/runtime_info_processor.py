@@ -1,4 +1,4 @@
-"""Answers GET_BROKER_RUNTIME_INFO: statistics of the broker and usage of its disks.
+"""Answers GET_BROKER_RUNTIME_INFO: statistics of the broker, and the usage of its disks.
 
 Source: RocketMQ's `AdminBrokerProcessor`, `DefaultMessageStore`, `UtilAll`, `MixAll`.
 """
@@ -83,7 +83,7 @@ class RuntimeInfoProcessor:
         return info
 
     def _queue_info(self) -> dict[str, str]:
-        """Returns the queues of thread pools, always empty here, since requests do not wait for threads."""
+        """Returns the statistics of request queues. Always empty, since requests do not wait for threads here."""
         config = self._config()
         # RocketMQ's defaults, since dashboards divide by these numbers.
         capacities = {
@@ -98,13 +98,13 @@ class RuntimeInfoProcessor:
 
 
 def used_ratio(path: Path) -> float:
-    """Returns the used part of a path's disk, from 0 to 1, in hundredths rounded up; -1 if the path does not exist."""
+    """Returns the used part of the disk of a path, from 0 to 1, rounded up to hundredths. -1 if there is no path."""
     percent = used_percent(path)
     return -1.0 if percent is None else percent / 100
 
 
 def readable_bytes(count: int) -> str:
-    """Formats bytes as RocketMQ does.
+    """Formats a number of bytes as RocketMQ does.
 
     Example:
         >>> readable_bytes(409), readable_bytes(1142), readable_bytes(270_000_000_000)
@@ -117,7 +117,7 @@ def readable_bytes(count: int) -> str:
 
 
 def _usage(path: Path) -> tuple[int, int, int] | None:
-    """Returns total, used and available bytes of the disk; None if the path cannot be examined."""
+    """Returns total, used and available bytes of the disk. None if the system does not tell."""
     try:
         return shutil.disk_usage(path)
     except OSError:

@@ -31,7 +31,7 @@ _LEAVE_TIMEOUT = 1.0
 
 
 class NameServers:
-    """Registers at all name servers of a cluster; a name server that is down does not delay the others."""
+    """Registers at all name servers. One that is down does not delay the others."""
 
     def __init__(self, addresses: Sequence[str], config: BrokerConfig, credentials: Signer | None = None) -> None:
         self._config = config
@@ -40,11 +40,11 @@ class NameServers:
 
     @property
     def all_know(self) -> bool:
-        """Whether each name server has all topics, and has answered since."""
+        """Whether each name server has all topics and all later changes."""
         return all(link.knows_all for link in self._links)
 
     def register(self, topics: dict[str, Any]) -> list[dict[str, str]]:
-        """Registers the broker and all its topics everywhere; returns the ordered topics in each answer."""
+        """Registers the broker and all topics at all name servers. Returns the ordered topics in each answer."""
         if not self._links:
             return []
         fields, body, timeout = self._registration(), _body(topics), self._timeout()
@@ -52,14 +52,14 @@ class NameServers:
         return [_topics_in_answer(answer) for answer in answers]
 
     def retry(self, topics: dict[str, Any]) -> None:
-        """Registers all topics at the name servers that lack some; does not wait."""
+        """Registers all topics at name servers that do not have them all. Does not wait."""
         fields, body, timeout = self._registration(), _body(topics), self._timeout()
         for link in self._links:
             if not link.knows_all:
                 new_thread(link.register, fields, body, timeout).start()
 
     def register_topics(self, topics: dict[str, Any], all_topics: Callable[[], dict[str, Any]]) -> None:
-        """Registers some topics everywhere, and waits for the answers.
+        """Registers some topics at all name servers, and waits for the answers.
 
         A name server that may lack other topics gets all topics, since it would take a part for the whole.
         """
@@ -68,7 +68,7 @@ class NameServers:
         self._each(lambda link: link.register_topics(fields, some, all_topics, timeout), timeout)
 
     def are_current(self, version: dict[str, Any]) -> bool:
-        """Whether all name servers have this version of the topics; the request also keeps the broker alive there."""
+        """Whether all name servers have this version of the topics. The request also counts as a sign of life."""
         fields, body, timeout = self._identity(), encode(version), self._timeout()
         answers = self._each(lambda link: link.request(RequestCode.QUERY_DATA_VERSION, fields, body, timeout), timeout)
         current = [answer for answer in answers if (answer.ext_fields or {}).get("changed") == "false"]
@@ -82,7 +82,7 @@ class NameServers:
         return [_topics_in_answer(answer) for answer in answers]
 
     def unregister(self) -> None:
-        """Unregisters everywhere; waits at most a second."""
+        """Unregisters at all name servers. Waits at most one second."""
         fields = self._identity()
         self._each(lambda link: link.leave(fields), _LEAVE_TIMEOUT)
 
@@ -108,7 +108,7 @@ class NameServers:
         return self._config.number("registerBrokerTimeoutMills") / 1000
 
     def _each(self, request: Callable[[_Link], Response | None], timeout: float) -> list[Response]:
-        """Sends requests to all name servers at once; waits only for those that answered last time."""
+        """Sends requests to all name servers at once. Waits only for those that answered the last request."""
         answers: list[Response] = []
 
         def work(link: _Link) -> None:
@@ -128,7 +128,7 @@ class NameServers:
 
 
 class _Link:
-    """A connection to one name server.
+    """The connection to one name server.
 
     `knows_all` says that the server has all topics and all changes since, `is_answering` that it answered the last
     request; initially assumed.
@@ -164,7 +164,7 @@ class _Link:
         return self.request(RequestCode.UNREGISTER_BROKER, fields, b"", _LEAVE_TIMEOUT)
 
     def request(self, code: int, fields: Mapping[str, str], body: bytes, timeout: float) -> Response | None:
-        """Returns the answer; None for an error or after the timeout."""
+        """Returns the answer. None after an error or the timeout."""
         signed = fields if self._credentials is None else self._credentials.signed_fields(fields, body)
         # One request at a time; do not wait behind a request to a silent server.
         if not self._lock.acquire(timeout=timeout if self.is_answering else 0):

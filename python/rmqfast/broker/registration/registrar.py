@@ -1,4 +1,4 @@
-"""Decides when a broker registers, and which topics it registers.
+"""Decides when the broker registers, and with which topics.
 
 Source: RocketMQ's `BrokerController`.
 """
@@ -30,7 +30,7 @@ _PIECE = 16
 
 
 class Registrar:
-    """Registers all topics at the start, then changes; compares versions every 30 seconds.
+    """Registers all topics at the start, and then changes. Compares versions every 30 seconds.
 
     One thread sends the registrations, so that requests to the broker hardly wait for them.
     """
@@ -48,12 +48,12 @@ class Registrar:
         self._thread = new_thread(self._run, name="rmqfast-register")
 
     def start(self) -> None:
-        """Registers for the first time; a name server that is down takes at most `registerBrokerTimeoutMills`."""
+        """Registers for the first time. Waits for a name server that is down at most `registerBrokerTimeoutMills`."""
         self._register()
         self._thread.start()
 
     def register_changes(self, topics: Sequence[TopicConfig] | None) -> None:
-        """Registers some topics, or all for None; with a few topics, waits for a moment."""
+        """Registers some topics; None means all. Waits a moment for the answers if there are few topics."""
         change = _Change(None if topics is None else list(topics))
         with self._changed:
             self._changes.append(change)
@@ -87,7 +87,7 @@ class Registrar:
                 next_time = monotonic() + self._period()
 
     def _send(self, changes: Sequence[_Change]) -> None:
-        """Registers the next topics of each change, and drops finished changes."""
+        """Sends a registration with the next topics of each change, and drops changes that are finished."""
         topics: list[TopicConfig] = []
         for change in changes:
             topics += change.take(_PIECE)
@@ -124,7 +124,7 @@ class Registrar:
         return self._registration_of(None)
 
     def _registration_of(self, topics: Iterable[TopicConfig] | None) -> dict[str, Any]:
-        """Returns the registration of some topics, or of all, with a new version."""
+        """Returns the registration of some or all topics, with a version that was not used before."""
         with self._versioning:
             # A name server ignores topics with a version that it already has, even if it missed some of them.
             if self._topics.data_version.to_json() == self._last_version:
@@ -139,7 +139,7 @@ class Registrar:
 
 
 class _Change:
-    """Topics to register.
+    """Topics that are to be registered.
 
     `is_of_all` stands for all topics. `pending` are the topics still to be sent. `is_done` says that name servers have
     all of them.

@@ -1,4 +1,4 @@
-"""Computes the statistics of topics and groups from counters that only grow.
+"""Computes statistics of topics and groups from counters that only grow.
 
 Source: RocketMQ's `BrokerStatsManager`, `StatsItemSet`, `StatsItem`, `StatsSnapshot`, `CallSnapshot`,
 `BrokerStatsItem`.
@@ -27,7 +27,7 @@ class CallSnapshot(NamedTuple):
 
 
 class StatsSnapshot(NamedTuple):
-    """Difference between the first and the last sample.
+    """The difference between the first and the last sample of a series.
 
     Attributes:
         sum: Counted amount.
@@ -46,7 +46,7 @@ class StatsSnapshot(NamedTuple):
 
 
 class StatsItem:
-    """Three series of samples: every ten seconds for a minute, every ten minutes for an hour, hourly for a day.
+    """Three series of samples: the last minute every ten seconds, the last hour every ten minutes, the last day hourly.
 
     A series begins with a sample of zero, one period before the first real sample.
     """
@@ -62,7 +62,7 @@ class StatsItem:
         }
 
     def count(self, *, times: int, value: int) -> None:
-        """Sets the totals, which only grow."""
+        """Sets the current totals of a statistic, which only grow."""
         self._times = times
         self._value = value
 
@@ -116,7 +116,7 @@ STATS_NAMES = frozenset((*_BY_TOPIC, *_BY_TOPIC_AND_GROUP, *_BY_QUEUE, *_OF_BROK
 
 
 def counters_of(data_plane: DataPlane) -> list[Counter]:
-    """Returns the counters of a data plane under RocketMQ's names."""
+    """Returns the counters of the data plane under RocketMQ's names."""
     put_max, get_max, ranges = data_plane.times()
     counters = [("STORE_PUT_TIME_MAX", "", 1, put_max), ("STORE_GET_TIME_MAX", "", 1, get_max)]
     counters += [("STORE_PUT_TIME", name, count, count) for name, count in ranges]
@@ -131,7 +131,7 @@ def counters_of(data_plane: DataPlane) -> list[Counter]:
 
 
 class BrokerStats:
-    """Statistics by name and key; thread-safe.
+    """Statistics by name and key. Thread-safe.
 
     Keys are a topic, `topic@group`, `topic@queue`, `topic@queue@group`, `queue@topic@group`, or the cluster's name.
     """
@@ -145,7 +145,7 @@ class BrokerStats:
         self._due = dict.fromkeys((MINUTE_PERIOD, HOUR_PERIOD, DAY_PERIOD), 0)
 
     def run_once(self, now: int) -> None:
-        """Takes the samples that are due."""
+        """Takes all samples that are due."""
         # The second condition detects a clock that was set back, so that samples do not wait for the old time.
         periods = [period for period, due_at in self._due.items() if due_at <= now or due_at > now + period]
         if not periods:
@@ -158,13 +158,13 @@ class BrokerStats:
                     item.sample(period, now=now)
 
     def item(self, name: str, key: str) -> StatsItem | None:
-        """Returns a statistic; None if nothing was counted."""
+        """Returns a statistic. None if nothing was counted for it."""
         if (name, key) not in self._items:
             self._refresh()  # it may have been counted since the last sample
         return self._items.get((name, key))
 
     def tps_group_get_nums(self, group: str, topic: str) -> float:
-        """Returns the messages per second of a topic that a group received in the last minute."""
+        """Returns how many messages of a topic a group received per second in the last minute."""
         item = self._items.get(("GROUP_GET_NUMS", f"{topic}@{group}"))
         return 0.0 if item is None else item.minute.tps
 
@@ -209,7 +209,7 @@ class BrokerStatsProcessor:
         return {RequestCode.VIEW_BROKER_STATS_DATA: self.view_broker_stats_data}
 
     def view_broker_stats_data(self, request: Request) -> Response:
-        """Answers request 315: a statistic of the last minute, hour and day."""
+        """Answers request 315: a statistic for the last minute, hour and day."""
         header = Header(request.ext_fields)
         name, key = header.text("statsName"), header.text("statsKey")
         item = self._stats.item(name, key)

@@ -1,4 +1,4 @@
-"""Computes the statistics of the store: amounts, rates and durations of puts and gets.
+"""Computes statistics of the store: amounts, rates and durations of puts and gets.
 
 Source: RocketMQ's `StoreStatsService`, `BrokerStats`, `AdminBrokerProcessor`.
 """
@@ -36,7 +36,7 @@ _DELIVERED = "SCHEDULE_TOPIC_XXXX@SCHEDULE_CONSUMER"
 
 
 class StoreTotals(NamedTuple):
-    """Sums of the counters since the start.
+    """Sums of the store's counters since the start.
 
     Attributes:
         put_size: Bytes of the stored records.
@@ -58,7 +58,7 @@ class StoreTotals(NamedTuple):
 
     @classmethod
     def from_counters(cls, counters: Iterable[Counter]) -> StoreTotals:
-        """Sums up counters.
+        """Adds up the counters of the data plane.
 
         Counters of topics and groups count, and `STORE_PUT_NUMS` and `STORE_PUT_SIZE` of the broker's own messages,
         which belong to no topic's statistics. The amounts of `STORE_PUT_FAILED`, `STORE_GET_MISS`,
@@ -89,7 +89,7 @@ class StoreTotals(NamedTuple):
 
 
 def percentile(put_times: Mapping[str, int], part: float) -> float:
-    """Returns the milliseconds within which this part of the puts was completed, interpolated in its range.
+    """Returns the time in milliseconds within which a given part of the puts ended.
 
     Example:
         >>> percentile({"<=0ms": 50, "0~10ms": 50}, 0.99), percentile({}, 0.99)
@@ -113,7 +113,7 @@ _SAMPLE_COUNT = 601
 
 
 class DailyCounters(NamedTuple):
-    """Messages put and got at the begin of yesterday and of today."""
+    """Numbers of messages put and got, at the start of yesterday and of today."""
 
     put_yesterday: int = 0
     put_today: int = 0
@@ -125,7 +125,7 @@ class DailyCounters(NamedTuple):
 
 
 class StoreStats:
-    """Samples of the totals, one per second; thread-safe."""
+    """One sample of the totals per second. Thread-safe."""
 
     def __init__(self, counters: Callable[[], Iterable[Counter]], *, now: int) -> None:
         self._counters = counters
@@ -139,7 +139,7 @@ class StoreStats:
         self._put_times: Mapping[str, int] = {}
 
     def run_once(self, now: int) -> None:
-        """Takes a due sample, and the totals at the begin of a day."""
+        """Takes a sample if it is due, and the totals at the start of a day."""
         if self._samples and 0 <= now - self._samples[-1][0] < SECOND:
             return
         totals = StoreTotals.from_counters(self._counters())
@@ -216,7 +216,7 @@ class StoreStats:
 
 
 def format_runtime(spent: int) -> str:
-    """Formats milliseconds as RocketMQ formats its uptime, such as "[ 1 days, 1 hours, 1 minutes, 1 seconds ]"."""
+    """Formats milliseconds as RocketMQ formats its uptime: "[ 1 days, 1 hours, 1 minutes, 1 seconds ]"."""
     minutes, seconds = divmod(max(0, spent) // 1000, 60)
     hours, minutes = divmod(minutes, 60)
     days, hours = divmod(hours, 24)

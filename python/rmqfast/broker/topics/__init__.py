@@ -1,1 +1,1 @@
-"""Configured topics and consumer groups of a broker."""
+"""The topics and consumer groups of a broker, with their settings."""

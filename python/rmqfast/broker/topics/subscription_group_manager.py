@@ -20,7 +20,7 @@ SYSTEM_GROUP_PREFIX = "CID_RMQ_SYS_"
 
 
 class SubscriptionGroupManager:
-    """Consumer groups by name; changes go to the data plane and are saved. Thread-safe."""
+    """Consumer groups by name. Changes are saved and passed to the data plane. Thread-safe."""
 
     def __init__(
         self, metadata: Metadata, config: Callable[[], BrokerConfig], data_plane: DataPlane, *, now: Callable[[], int]
@@ -49,7 +49,7 @@ class SubscriptionGroupManager:
             return list(self._table.values())
 
     def find(self, name: str, admit: Callable[[], object] = lambda: None) -> SubscriptionGroupConfig | None:
-        """Returns a group, creating it if allowed; None otherwise.
+        """Returns a group, which is created if that is allowed. None otherwise.
 
         Does not wait for the disk, since a lost group is created again.
         """
@@ -74,7 +74,7 @@ class SubscriptionGroupManager:
         self._metadata.flush_or_log()
 
     def take(self, table: SubscriptionGroupTable) -> None:
-        """Replaces all groups and the version by those of a master."""
+        """Replaces all groups and their version by those of the master."""
         with self._lock:
             for name in [name for name in self._table if name not in table]:
                 self._table.remove(name, now=self._now())
@@ -120,7 +120,7 @@ class SubscriptionGroupManager:
 
 
 def validate_group(name: str) -> str:
-    """Returns a legal group name; refuses other names with the remark of RocketMQ's clients."""
+    """Returns a legal group name. Refuses other names with the text of RocketMQ's clients."""
     problem = name_problem("group", name)
     if problem is not None:
         raise ResponseError(ResponseCode.SYSTEM_ERROR, problem)

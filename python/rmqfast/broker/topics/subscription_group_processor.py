@@ -25,7 +25,7 @@ MAX_RETRY_QUEUES = 65_536
 
 
 class SubscriptionGroupProcessor:
-    """Requests 200, 201 and 207, and 352 of 5.x."""
+    """Answers requests 200, 201 and 207, and 352 of RocketMQ 5."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class SubscriptionGroupProcessor:
         return Response(body=encode(self._groups.wrapper()))
 
     def delete_subscription_group(self, request: Request) -> Response:
-        """Answers request 207: deletes a group, and its offsets if requested."""
+        """Answers request 207: deletes a group and, if requested, its offsets."""
         header = Header(request.ext_fields)
         name = header.text("groupName")
         _log.info("%s deletes the consumer group %r", request.channel.remote_address, name[:300])
@@ -79,7 +79,7 @@ class SubscriptionGroupProcessor:
 
 
 def group_of(body: bytes) -> SubscriptionGroupConfig:
-    """Parses a group; missing and null members have their defaults. `ResponseError` 1 names a malformed member."""
+    """Parses a group. Missing fields and nulls get defaults. Raises `ResponseError` 1 for a malformed field."""
     members = JsonObject.of_body(body)
     default = SubscriptionGroupConfig(group_name="")
     within_int = (-INT, INT - 1)

@@ -1,4 +1,4 @@
-"""Stores the topics of a broker: those of clients, those created by sends, and its own.
+"""Stores the topics of a broker: those of clients, those that sends created, and its own.
 
 Source: RocketMQ's `TopicConfigManager`, `BrokerController`, `SlaveSynchronize`, `AbstractSendMessageProcessor`,
 `TopicConfigSerializeWrapper`.
@@ -33,7 +33,7 @@ _INHERIT = 1
 
 
 def inherits(model: TopicConfig, *, auto_create: bool) -> bool:
-    """Whether sends may create topics with the settings of this one."""
+    """Whether sends may create topics that copy the settings of this topic."""
     return model.is_inherited and (auto_create or model.topic_name != AUTO_CREATE_TOPIC_KEY_TOPIC)
 
 
@@ -52,7 +52,7 @@ def created_after(model: TopicConfig, name: str, queue_nums: int, sys_flag: int)
 
 
 def mask_permission(topic: TopicConfig, broker_permission: int) -> TopicConfig:
-    """Returns the topic with the broker's permission, unless the broker allows both reads and writes."""
+    """Returns the topic with the broker's permission, if the broker does not allow both reads and writes."""
     if broker_permission & READ_WRITE == READ_WRITE:
         return topic
     return TopicConfig(
@@ -83,7 +83,7 @@ _UNIT, _UNIT_SUB = 1, 2
 
 
 class TopicManager:
-    """Topics by name; changes are saved, then go to the data plane and to `on_change`. Thread-safe.
+    """Topics by name. Changes are saved, then passed to the data plane and to `on_change`. Thread-safe.
 
     `on_change` gets the topics to register at the name servers, or None for all.
     """
@@ -142,7 +142,7 @@ class TopicManager:
         self._metadata.flush_or_log()
 
     def take(self, table: TopicConfigTable) -> None:
-        """Replaces all topics and the version by those of a master."""
+        """Replaces all topics and their version by those of the master."""
         with self._lock:
             gone = [name for name in self._table if name not in table]
             changed = [topic for topic in table.values() if self._table.get(topic.topic_name) != topic]
@@ -169,7 +169,7 @@ class TopicManager:
         unit_mode: bool = False,
         admit: Callable[[], object] = lambda: None,
     ) -> TopicConfig:
-        """Returns the topic of a send, creating it if allowed.
+        """Returns the topic of a send, which is created if that is allowed.
 
         Raises:
             ResponseError: The name is illegal, sends to the topic are forbidden, it does not exist (17), or the broker
@@ -193,14 +193,14 @@ class TopicManager:
     def create_for_send_back(
         self, name: str, queues: int, perm: int = READ_WRITE, sys_flag: int = 0
     ) -> TopicConfig | None:
-        """Returns a retry or dead-letter topic, creating it if needed; None for an illegal name."""
+        """Returns a retry or dead-letter topic, which is created if needed. None if its name is illegal."""
         topic = TopicConfig(
             topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm, topic_sys_flag=sys_flag
         )
         return self._create(name, lambda: topic)
 
     def create_missing(self, topics: Collection[TopicConfig]) -> None:
-        """Creates the topics that do not exist, except for illegal names.
+        """Creates those of the topics that do not exist. Illegal names are skipped.
 
         All of them are one change: one wait for the disk, and one for name servers.
         """
@@ -214,7 +214,7 @@ class TopicManager:
         self._on_change(new_topics)
 
     def update_order_topics(self, names: Collection[str]) -> None:
-        """Marks exactly these topics as ordered."""
+        """Marks these topics as ordered, and all others as not ordered."""
         with self._lock:
             misordered = [topic for topic in self._table.values() if topic.order != (topic.topic_name in names)]
             configs = [replace(topic, order=not topic.order) for topic in misordered]
@@ -222,17 +222,17 @@ class TopicManager:
         self._settle(configs)
 
     def next_version(self) -> None:
-        """Makes name servers accept all topics again, for instance after a change of the broker's permission."""
+        """Makes name servers accept all topics again, for example when the broker's permission has changed."""
         self.advance()
         self._on_change(None)
 
     def advance(self) -> None:
-        """Sets a version that no name server has."""
+        """Increments the version, so that no name server has it yet."""
         with self._lock:
             self._table.data_version = self._table.data_version.next(self._now())
 
     def hold(self, work: Callable[[Collection[str]], _T]) -> _T:
-        """Calls `work` with the names of all topics; meanwhile, no topic is created or deleted."""
+        """Calls `work` with the names of all topics. No topic is created or deleted in the meantime."""
         with self._lock:
             return work(frozenset(self._table))
 
@@ -241,7 +241,7 @@ class TopicManager:
         topics: Iterable[TopicConfig] | None = None,
         as_sent: Callable[[TopicConfig], TopicConfig] = lambda topic: topic,
     ) -> dict[str, Any]:
-        """Returns topics and their version in the form in which RocketMQ sends them to name servers and slaves."""
+        """Returns the topics and their version in the form in which RocketMQ sends them to name servers and slaves."""
         with self._lock:
             selected, version = list(self._table.values() if topics is None else topics), self.data_version
         table = {topic.topic_name: topic.to_json() for topic in map(as_sent, selected)}
@@ -281,7 +281,7 @@ class TopicManager:
         return topic
 
     def _stage(self, topics: Sequence[TopicConfig]) -> None:
-        """Changes topics without saving them; `ResponseError` if there are too many."""
+        """Changes topics, but does not save them yet. Raises `ResponseError` if there are too many."""
         if not topics:
             return
         most = self._config().number("maxTopicCount")
@@ -298,7 +298,7 @@ class TopicManager:
         self._put_version()
 
     def _settle(self, topics: Sequence[TopicConfig]) -> None:
-        """Waits until topics are saved, then passes them to the data plane."""
+        """Waits until changed topics are saved, and then passes them to the data plane."""
         # Saved first: after a kill, acknowledged messages must not be without their topic.
         self._metadata.flush_or_log()
         with self._lock:

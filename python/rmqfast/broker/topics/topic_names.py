@@ -1,4 +1,4 @@
-"""Validates topic names, and lists the broker's own topics.
+"""Validates names of topics, and lists the broker's own topics.
 
 Source: RocketMQ's `TopicValidator`.
 """
@@ -33,7 +33,7 @@ def system_topics(cluster_name: str, broker_name: str, trace_topic: str | None =
 
 
 def validate_topic(topic: str | None) -> str:
-    """Returns a legal topic name; refuses other names with RocketMQ's remark."""
+    """Returns a legal topic name. Refuses other names with RocketMQ's text."""
     name = topic or ""
     problem = name_problem("new topic", name)
     if problem is not None:
@@ -42,7 +42,7 @@ def validate_topic(topic: str | None) -> str:
 
 
 def refuse_system_topic(topic: str, system: Collection[str]) -> None:
-    """Refuses to create, change or delete one of the broker's own topics."""
+    """Refuses a request to create, change or delete one of the broker's own topics."""
     if topic in system or topic.startswith(SYSTEM_TOPIC_PREFIX):
         raise ResponseError(ResponseCode.SYSTEM_ERROR, f"The topic[{topic}] is conflict with system topic.")
 

@@ -28,7 +28,7 @@ _NO_CODE_SET = "not set any response code"
 
 
 class TopicProcessor:
-    """Requests 17, 215, 21 and 305, and 351 of 5.x."""
+    """Answers requests 17, 215, 21 and 305, and 351 of RocketMQ 5."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class TopicProcessor:
         }
 
     def update_and_create_topic(self, request: Request) -> Response:
-        """Answers request 17: creates or changes a topic; name servers decide whether it is ordered."""
+        """Answers request 17: creates or changes a topic. Whether it is ordered is for name servers to decide."""
         header = Header(request.ext_fields)
         filter_type = _filter_type(header)
         name = self._client_topic(header)
@@ -72,7 +72,7 @@ class TopicProcessor:
         return Response(ResponseCode.SUCCESS, _NO_CODE_SET)
 
     def delete_topic(self, request: Request) -> Response:
-        """Answers request 215: deletes a topic, its queues and the groups' offsets in it.
+        """Answers request 215: deletes a topic, its queues, and the groups' offsets for it.
 
         4.9.4 keeps the offsets, so that a group skips the first messages if the topic is created again.
         """

@@ -1,1 +1,1 @@
-"""Half messages: their ends, and checks of transactions that did not end."""
+"""Half messages: ends their transactions, and asks producers about transactions that did not end."""

@@ -1,4 +1,4 @@
-"""One round of transaction checks over a queue: finds ended half messages, and the next step for each other one.
+"""One round of transaction checks of a queue: finds half messages that ended, and what to do with the others.
 
 Source: RocketMQ's `TransactionalMessageServiceImpl`, `BrokerConfig`, `MessageStoreConfig`, `fillOpRemoveMap`,
 `checkPrepareQueueOffset`.
@@ -30,7 +30,7 @@ _OPERATIONS_AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class TransactionCheckOptions:
-    """Limits of transaction checks.
+    """The limits of transaction checks.
 
     Attributes:
         timeout: Milliseconds until the first check of a half message (`transactionTimeOut`).
@@ -52,7 +52,7 @@ class Step(Enum):
 
 
 def next_step(half: StoredMessage, last_operation: int | None, start: int, options: TransactionCheckOptions) -> Step:
-    """Chooses the step for a half message that no operation message ended.
+    """Chooses the next step for a half message that has not ended.
 
     `last_operation` is the born time of the last operation message read; None if there are no more.
     """
@@ -82,13 +82,13 @@ def is_spent(half: StoredMessage, options: TransactionCheckOptions) -> bool:
 
 
 def with_check_counted(half: StoredMessage) -> dict[str, str]:
-    """Returns the properties of a half message, with one more check counted."""
+    """Returns the properties of a half message, with its number of checks increased by one."""
     times = half.properties.get(CHECK_TIMES)
     return dict(half.properties) | {CHECK_TIMES: "1" if times is None else str(_number(times) + 1)}
 
 
 class CheckRound:
-    """State of one pass over a queue of half messages.
+    """The state of one pass over a queue of half messages.
 
     Attributes:
         last_operation: Born time of the last operation message of the last batch; None if that was empty.
@@ -106,7 +106,7 @@ class CheckRound:
         self.last_operation: int | None = None
 
     def read_operations(self) -> bool:
-        """Reads the next operation messages; returns whether there were any."""
+        """Reads the next operation messages. Returns whether there were any."""
         batch = self._read_operations_at(self.op_offset)
         if not batch.messages and not batch.is_at_end:
             # The first operation messages have expired. RocketMQ asks at once and finds the later ones in its next
@@ -121,22 +121,22 @@ class CheckRound:
         return bool(batch.messages)
 
     def read_half(self, offset: int) -> QueueRead:
-        """Returns the half message at an offset, or the next one after it."""
+        """Returns the half message at an offset. If there is none, returns the next one after it."""
         return self._half.read(HALF_TOPIC, self._queue_id, offset, 1)
 
     def take_removed(self, half_offset: int) -> bool:
-        """Whether an operation message ends the half message at an offset; marks the operation as used."""
+        """Whether an operation message ended the half message at this offset. Marks the operation as used."""
         operation = self._removed.pop(half_offset, None)
         if operation is not None:
             self._done.append(operation)
         return operation is not None
 
     def take_removed_before(self, half: StoredMessage) -> bool:
-        """Whether the half message was ended at its previous place, before it was put back."""
+        """Whether the half message was already ended at its previous offset, before it was put back."""
         return self.take_removed(_number(half.properties.get(PREPARED_QUEUE_OFFSET, "-1")))
 
     def operations_done(self) -> int:
-        """Returns the offset before which all operation messages are used."""
+        """Returns the offset before which all operation messages were used."""
         completed, offset = set(self._done), self._op_start
         while offset in completed:
             offset += 1

@@ -36,7 +36,7 @@ class EndTransactionProcessor:
         }
 
     def end_transaction(self, request: Request) -> Response | None:
-        """Commits a half message or rolls it back; an unknown state gets no answer."""
+        """Commits a half message or rolls it back. A transaction in an unknown state gets no answer."""
         header = Header(request.ext_fields)
         end = header.number("commitOrRollback")
         group, queue_offset = header.text("producerGroup"), header.number("tranStateTableOffset")
@@ -52,7 +52,7 @@ class EndTransactionProcessor:
         return Response()
 
     def resume_check_half_message(self, request: Request) -> Response:
-        """Puts back a half message that was given up, so that its producer is asked again."""
+        """Stores a half message again that was given up, so that its producer is asked again."""
         place = parse_message_id(request.ext_fields.get("msgId", ""))
         message = None if place is None else message_at(self._live, place[2])
         if message is None or not has_target(message):
@@ -62,7 +62,7 @@ class EndTransactionProcessor:
         return Response()
 
     def _find_half(self, group: str, queue_offset: int, physical_offset: int) -> StoredMessage:
-        """Returns the half message of the request; `ResponseError` if group or offset do not match."""
+        """Returns the half message that the request names. Raises `ResponseError` if its group or offset differs."""
         half = self._half.find(physical_offset)
         wrong = None
         if half is None:

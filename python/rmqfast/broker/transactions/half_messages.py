@@ -1,4 +1,4 @@
-"""Reads and stores half messages, and the operation messages that end them.
+"""Reads and stores half messages, and the operation messages that mark them as ended.
 
 Source: RocketMQ's `TransactionalMessageBridge`, `EndTransactionProcessor`,
 `DefaultTransactionalMessageCheckListener`, `AdminBrokerProcessor`.
@@ -37,7 +37,7 @@ PREPARED_QUEUE_OFFSET = "TRAN_PREPARED_QUEUE_OFFSET"
 
 
 class HalfMessages:
-    """Queues of half messages and of operation messages."""
+    """The queues of half messages and of operation messages."""
 
     def __init__(self, live: LiveStore, append: Append, *, store_host: str, now: Callable[[], int]) -> None:
         self._live = live
@@ -46,7 +46,7 @@ class HalfMessages:
         self._now = now
 
     def find(self, physical_offset: int) -> StoredMessage | None:
-        """Returns the half message at a physical offset; None if there is none."""
+        """Returns the half message at a physical offset. None if there is none."""
         message = message_at(self._live, physical_offset)
         # RocketMQ accepts any message here, but only half messages have a target.
         return message if message is not None and message.topic == HALF_TOPIC and has_target(message) else None
@@ -58,7 +58,7 @@ class HalfMessages:
         return self._live.queue_bounds(topic, queue_id)[0]
 
     def commit(self, half: StoredMessage) -> None:
-        """Stores the message in its target topic, with the properties of the half message."""
+        """Stores the message of a half message in its target topic, with the same properties."""
         topic, queue_id = half.properties["REAL_TOPIC"], int(half.properties["REAL_QID"])
         self._append(
             half.message(topic, queue_id, in_map_order(half.properties)),
@@ -69,7 +69,7 @@ class HalfMessages:
         )
 
     def remove(self, half: StoredMessage) -> None:
-        """Ends a half message by storing an operation message.
+        """Marks a half message as ended, by storing an operation message.
 
         A failure is only logged, as in RocketMQ, since the next check returns to the half message.
         """
@@ -82,7 +82,7 @@ class HalfMessages:
             _log.error("no operation message for half message %d: %s", half.queue_offset, status_of(error))
 
     def put_back(self, half: StoredMessage, properties: Mapping[str, str]) -> AppendResult:
-        """Stores a half message again at the end of its queue; loses the user's flag and the attempts, as in RocketMQ.
+        """Stores a half message again at the end of its queue. As in RocketMQ, its flag and attempts are lost.
 
         Raises:
             RmqError: The message is not stored, or, for `FlushTimeoutError`, not on disk in time.
@@ -91,14 +91,14 @@ class HalfMessages:
         return self._append(message, born_host=half.born_host, sys_flag=half.sys_flag)
 
     def give_up(self, half: StoredMessage, properties: Mapping[str, str]) -> bool:
-        """Copies a half message that was checked too often, or is too old, to a topic for operators.
+        """Copies a half message to a topic for operators, because it was checked too often or is too old.
 
         Returns whether the copy is stored.
         """
         return self._copy(half, TRANS_CHECK_MAX_TIME_TOPIC, properties)
 
     def resume(self, given_up: StoredMessage) -> bool:
-        """Stores a given-up half message as an unchecked one; returns whether it is stored."""
+        """Stores a half message that was given up again, without its checks. Returns whether it is stored."""
         return self._copy(given_up, HALF_TOPIC, dict(given_up.properties) | {CHECK_TIMES: "0"})
 
     def _copy(self, message: StoredMessage, topic: str, properties: Mapping[str, str]) -> bool:

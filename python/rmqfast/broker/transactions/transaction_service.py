@@ -1,4 +1,4 @@
-"""Asks producers about half messages whose transaction did not end.
+"""Asks producers about half messages whose transactions did not end.
 
 Source: RocketMQ's `TransactionalMessageServiceImpl`, `AbstractTransactionalMessageCheckListener`.
 """
@@ -39,7 +39,7 @@ _SECONDS_OF_A_QUEUE = 60
 
 
 class TransactionService:
-    """Asks producers. Call `run_once` every 60 seconds (`transactionCheckInterval`).
+    """Asks producers about half messages. Call `run_once` every 60 seconds (`transactionCheckInterval`).
 
     Changed `options` count from the next run on.
     """
@@ -62,7 +62,7 @@ class TransactionService:
         self._clock = clock
 
     def run_once(self, now: int) -> int:
-        """Checks the half messages from the last position on; returns how many producers were asked."""
+        """Checks half messages from the last position on. Returns how many producers were asked."""
         topic = self._make_topic(HALF_TOPIC, 1, 6, 0)
         return 0 if topic is None else sum(self._check_queue(queue, now) for queue in range(topic.read_queue_nums))
 
@@ -77,7 +77,7 @@ class TransactionService:
         return ask_count
 
     def _walk(self, check_round: CheckRound, offset: int, now: int) -> tuple[int, int]:
-        """Visits the half messages; returns the last position, and how many producers were asked."""
+        """Visits the half messages of a queue. Returns the last position, and how many producers were asked."""
         deadline, ask_count = self._clock() + _SECONDS_OF_A_QUEUE, 0
         while self._clock() < deadline:
             if check_round.take_removed(offset):
@@ -99,7 +99,7 @@ class TransactionService:
         return offset, ask_count
 
     def _take(self, half: StoredMessage, check_round: CheckRound, now: int) -> Step:
-        """Handles a half message; returns the step."""
+        """Decides the next step for a half message, performs it and returns it."""
         step = next_step(half, check_round.last_operation, now, self.options)
         if step is Step.GIVE_UP:
             return step if self._give_up(half) else Step.WAIT
