@@ -68,7 +68,7 @@ def _show_warning(  # noqa: PLR0917 - as `warnings.showwarning`
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Shows an `ExpressionWarning` in one line, without a line of code."""
+    """Shows an `ExpressionWarning` as one line, without the source code that caused it."""
     if issubclass(category, ExpressionWarning):
         print(f"warning: {message}", file=sys.stderr)
     else:
@@ -76,7 +76,7 @@ def _show_warning(  # noqa: PLR0917 - as `warnings.showwarning`
 
 
 def _complete() -> None:
-    """Answers a shell's completion request; logs nothing."""
+    """Answers a shell's request for completion. Logs nothing."""
     with suppress(ImportError):
         from rmqfast.cli.app import app
         from rmqfast.cli.completion import join_split_words
@@ -86,7 +86,7 @@ def _complete() -> None:
 
 
 def _without_extra(words: list[str], missing: str) -> None:
-    """Runs a command that needs no library; ends all others with exit code 3."""
+    """Runs a command that needs no third-party package. Ends all other commands with exit code 3."""
     from rmqfast.cli import plain
 
     if words[:1] and words[0] not in {*plain.COMMANDS, "-h", "--help", "--version"}:

@@ -31,7 +31,7 @@ __all__ = ["app"]
 
 
 class Root(TyperGroup):
-    """Runs a command; turns an error into one line and an exit code."""
+    """Runs a command. Turns an error into one line and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, with_seconds(args))

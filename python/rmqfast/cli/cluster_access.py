@@ -1,4 +1,4 @@
-"""Determines how a command reaches its cluster: from options, environment and profile."""
+"""Determines how a command reaches its cluster, from options, environment variables and a profile."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _option(*names: str, text: str, variables: str | list[str] | None = None) ->
 
 @dataclass(frozen=True, kw_only=True)
 class AccessOptions:
-    """Settings of a cluster, from the command line, the environment and, except for `profile`, a profile."""
+    """Settings of a cluster, as given by command line and environment. All but `profile` may be in a profile, too."""
 
     profile: Annotated[str | None, _option("--profile", text="Of ~/.config/rmqfast.toml; `default` without it.")] = None
     name_server: Annotated[
@@ -79,7 +79,7 @@ OPTIONS = tuple(option.name for option in fields(AccessOptions))
 
 @dataclass(frozen=True)
 class Access:
-    """Settings by which a command reaches its cluster.
+    """The settings with which a command reaches its cluster.
 
     `values` are the settings by the names of `AccessOptions`; `sources` name the option, variable or profile of each.
     """
@@ -89,7 +89,7 @@ class Access:
 
     @classmethod
     def of(cls, context: typer.Context, options: AccessOptions) -> Access:
-        """Returns the settings of command line and environment, completed by the profile.
+        """Returns the settings of command line and environment. Missing settings come from the profile.
 
         Raises:
             ArgumentError: The profile does not exist, or the file of profiles is malformed.
@@ -122,7 +122,7 @@ class Access:
         return ClientConfig(name_server=self.values["name_server"], tls=self._tls(), **account)
 
     def next_step(self, error: RmqError) -> str | None:
-        """Returns advice on an error that access control or TLS may cause; `None` for other errors."""
+        """Returns advice for an error that access control or TLS may cause. `None` for other errors."""
         text = str(error).lower()
         steps = {
             # An AclException has code 1 like any failure, so only its text tells.
@@ -155,7 +155,7 @@ class Access:
 
 
 def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the options of `AccessOptions`, and their values as its argument `access`.
+    """Adds the options of `AccessOptions` to a command, which gets their values as its argument `access`.
 
     Errors of access control and unknown names get a next step as a note, which the root of the command line prints.
     """
@@ -186,7 +186,7 @@ def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
 
 @contextmanager
 def administration(access: Access) -> Iterator[Admin]:
-    """Yields a running `Admin`; raises like `Access.config`."""
+    """Yields a running `Admin`. Raises the errors of `Access.config`."""
     with Admin(config=access.config()) as admin:
         yield admin
 
@@ -201,7 +201,7 @@ def group_names(admin: Admin) -> list[str]:
 
 
 def write_values(form: Form, columns: Sequence[str], values: Iterable[object]) -> None:
-    """Writes values as rows, with an attribute per column."""
+    """Writes values as rows. Each column is an attribute of the values."""
     write(form, columns, [[[getattr(value, column) for column in columns] for value in values]])
 
 
@@ -212,5 +212,5 @@ def _source(context: typer.Context, name: str) -> str:
 
 
 def _ways_to_say(name: str) -> str:
-    """Lists the ways to give a missing setting."""
+    """Lists the ways in which a missing setting can be given."""
     return f"--{name.replace('_', '-')}, RMQFAST_{name.upper()}, or {name} in a profile of {profile_file()}"

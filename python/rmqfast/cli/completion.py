@@ -1,4 +1,4 @@
-"""Completes topics and groups for a shell, from the command's store directory or its cluster."""
+"""Completes names of topics and groups in a shell, from the command's store directory or its cluster."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SPLITTERS, BETWEEN = (":", "="), "\n"
 
 
 def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
-    """Returns topics that begin with `incomplete`; topics with `%` only if it has one."""
+    """Returns the topics that begin with `incomplete`. Names with `%` are only returned if `incomplete` has a `%`."""
     of_store = any(parameter.name == "directory" for parameter in context.command.params)
     names = _topics_of_store(context) if of_store else _answer(context, _topics)
     return [name for name in names if name.startswith(incomplete) and (incomplete or not name.startswith("%"))]
@@ -36,7 +36,7 @@ def complete_group(context: typer.Context, incomplete: str) -> list[str]:
 
 
 def join_split_words(environment: MutableMapping[str, str]) -> None:
-    r"""Joins words that bash splits: it makes three words of `127.0.0.1:9876` and of `--topic=orders`.
+    r"""Joins words that bash has split. It makes three words of `127.0.0.1:9876` and of `--topic=orders`.
 
     Example:
         >>> words = {"COMP_WORDS": "rmqfast\n-n\nhost\n:\n9876\n", "COMP_CWORD": "5"}

@@ -29,7 +29,7 @@ JOIN_SECONDS = 30.0
 
 
 class Beginning(StrEnum):
-    """Position at which a group without offsets starts."""
+    """The position at which a group without offsets starts."""
 
     FIRST = "first"
     LAST = "last"
@@ -71,7 +71,7 @@ def consume(
 
 
 def _look_in(consumer: LitePullConsumer, topic: str, *, is_awaited: bool) -> None:
-    """Requests offsets first, so that errors end the command; the consumer itself would retry forever.
+    """Requests the group's offsets first, so that an error ends the command. The consumer would retry forever.
 
     Raises:
         RemotingError: A server refuses the account.
@@ -103,7 +103,7 @@ def _look_in(consumer: LitePullConsumer, topic: str, *, is_awaited: bool) -> Non
 def _batches(
     consumer: LitePullConsumer, columns: Sequence[str], most: int | None, idle: float | None
 ) -> Iterator[list[Row]]:
-    """Yields the rows of each pull; the caller writes them before it asks for more."""
+    """Yields the rows of each pull. They are written before the next pull is taken."""
     count, last = 0, time.monotonic()
     patience = last + JOIN_SECONDS
     while most is None or count < most:

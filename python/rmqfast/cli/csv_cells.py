@@ -1,4 +1,4 @@
-"""Formats values for CSV files; the data may be hostile."""
+"""Formats values for CSV files. The values may be hostile."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_cell(value: object) -> object:
-    """Returns a value for CSV: an apostrophe protects text that a spreadsheet would run; null is empty."""
+    """Returns a value for CSV. An apostrophe protects text that a spreadsheet would run; null becomes empty."""
     if isinstance(value, bytes | Mapping):
         value = base64_text(value) if isinstance(value, bytes) else json_text(value)
     if isinstance(value, str) and value.startswith(FORMULA):
@@ -23,6 +23,6 @@ def csv_cell(value: object) -> object:
 
 
 def screen_cell(value: object) -> object:
-    """Returns a value for a terminal: `csv_cell` with control and format characters escaped."""
+    """Returns a value for a terminal: `csv_cell`, with control and format characters escaped."""
     cell = csv_cell(value)
     return escape(cell) if isinstance(cell, str) else cell

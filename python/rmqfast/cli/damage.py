@@ -1,4 +1,4 @@
-"""Reports damaged bytes on standard error, and ends a command for them."""
+"""Reports damaged bytes on standard error, and ends a command because of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MOST_SHOWN = 5
 
 
 def end_with_damage(damage: Sequence[Damage]) -> None:
-    """Reports damage, if there is any, and ends the command with exit code 1."""
+    """Reports damage, and ends the command with exit code 1. Does nothing without damage."""
     if not damage:
         return
     places = "1 place" if len(damage) == 1 else f"{len(damage):,} places"
@@ -34,7 +34,7 @@ def end_with_damage(damage: Sequence[Damage]) -> None:
 
 @contextmanager
 def damage_reported() -> Iterator[Sequence[object]]:
-    """Collects the warnings of damage in the block and reports them at its end."""
+    """Collects the damage warnings of the block, and reports them when the block ends."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DamageWarning)
         try:
@@ -45,7 +45,7 @@ def damage_reported() -> Iterator[Sequence[object]]:
 
 
 def write_report(form: Form, report: VerifyReport) -> None:
-    """Writes the result of a check: counts and damage; JSON lines and CSV contain only the damage."""
+    """Writes the result of a check: counts and damage. JSON lines and CSV contain only the damage."""
     facts = {"ok": report.ok} | {name: v for name, v in asdict(report).items() if name != "damage"}
     damage = [place._asdict() for place in report.damage]
     if form is Form.JSON:

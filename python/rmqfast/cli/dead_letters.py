@@ -101,7 +101,7 @@ def _with_ids(letters: list[Any], group: str, ids: list[str]) -> list[Any]:
 
 
 def _resend_each(admin: Admin, letters: list[Any]) -> Iterator[list[Row]]:
-    """Yields a row per letter after sending it, so that an error does not hide the earlier ones."""
+    """Yields a row for each letter after sending it, so that the rows before an error are printed."""
     for letter in letters:
         result = admin.dead_letters.resend(letter)
         queue = result.queue

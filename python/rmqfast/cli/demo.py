@@ -1,4 +1,4 @@
-"""`rmqfast demo`: reads a store of a real broker and a generated one with Spark."""
+"""`rmqfast demo`: reads two stores with Spark, one from a real broker and one that is generated."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def demo(
 
 
 def check_space(directory: Path, size_mib: int) -> None:
-    """Raises `StoreIOError` if the disk is too small."""
+    """Raises `StoreIOError` if the disk has too little space."""
     needed = int(size_mib * SPACE + 256) << 20
     free = shutil.disk_usage(directory.absolute().parent).free
     if free < needed:
@@ -77,7 +77,7 @@ def check_space(directory: Path, size_mib: int) -> None:
 
 @contextmanager
 def workplace(directory: Path, *, keep: bool) -> Iterator[None]:
-    """Provides a new directory for the block. Replaces the directory of an earlier demo, but no other."""
+    """Creates a new directory for the block. It replaces the directory of an earlier demo, but no other directory."""
     # Only a directory with this mark may be deleted.
     if exists(directory / MARK):
         shutil.rmtree(directory)
@@ -93,7 +93,7 @@ def workplace(directory: Path, *, keep: bool) -> Iterator[None]:
 
 
 def unpack_brokers_store(directory: Path) -> None:
-    """Unpacks a small store written by RocketMQ 4.9.4."""
+    """Unpacks a small store that RocketMQ 4.9.4 has written."""
     import tarfile
     from importlib import resources
 

@@ -32,7 +32,7 @@ SEED = 20_211_221  # the same demo data each time
 
 
 def tables(rows: int, *, ends_at: datetime) -> Iterator[pa.Table]:
-    """Yields tables of messages, oldest first; the last message is born at `ends_at`, the first a day earlier."""
+    """Yields tables of messages, oldest first. The last message is born at `ends_at`, the first one day earlier."""
     chance = random.Random(SEED)  # noqa: S311  (made-up data)
     minutes = _minutes()
     first = milliseconds(ends_at.astimezone(UTC)) - MINUTES * 60_000
@@ -72,13 +72,13 @@ def _body(number: int, region: str, amount: int, chance: random.Random, padding:
 
 
 def _minutes() -> list[float]:
-    """Returns the share of the day's traffic by the end of each minute; traffic rises and falls once."""
+    """Returns which part of the day's traffic has come by the end of each minute. Traffic rises and falls once."""
     traffic = list(accumulate(1.2 - sin((minute / MINUTES) * 2 * pi + pi / 6) for minute in range(MINUTES)))
     return [passed / traffic[-1] for passed in traffic]
 
 
 def _minute(minutes: list[float], passed: float) -> float:
-    """Returns the minute of the day by which a share of the traffic has come."""
+    """Returns the minute of the day by which a given part of the traffic has come."""
     minute = bisect_left(minutes, passed)
     before = minutes[minute - 1] if minute else 0.0
     return minute + (passed - before) / (minutes[minute] - before)

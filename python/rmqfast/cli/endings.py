@@ -1,4 +1,4 @@
-"""Ends commands on errors: one line on standard error and an exit code, never a traceback."""
+"""Ends commands after errors: with one line on standard error and an exit code, never with a traceback."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ NEXT_STEP: dict[type[RmqError], str] = {
 
 @contextmanager
 def end_on_errors() -> Iterator[None]:
-    """Turns errors of this package, missing libraries, closed pipes and Ctrl-C into messages and exit codes."""
+    """Turns errors of this package, missing libraries, closed pipes and Ctrl-C into one line and an exit code."""
     try:
         with standard_streams():
             yield
@@ -82,7 +82,7 @@ def exit_code(error: RmqError) -> int:
 
 
 def describe(error: RmqError) -> str:
-    """Formats an error in one line, with the next step."""
+    """Formats an error as one line, with the next step."""
     text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
     text = "; ".join(text.splitlines())
     step = "; ".join(getattr(error, "__notes__", [])) or NEXT_STEP.get(type(error))

@@ -1,4 +1,4 @@
-"""Examples in the help of each command, ready for a shell."""
+"""The examples in the help of each command, ready to be copied to a shell."""
 
 from __future__ import annotations
 
@@ -117,5 +117,5 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
 
 
 def example_text(command: str) -> str:
-    """Returns the examples of a command, one per line below a heading."""
+    """Returns the examples of a command under a heading, each on its own line."""
     return "\n".join(["Examples:", *(f"  {line}" for line in EXAMPLES[command])])

@@ -23,7 +23,7 @@ STANDARD_OUTPUT = Path("-")
 
 
 class Target(StrEnum):
-    """Values of `--to`."""
+    """The values of `--to`."""
 
     STORE = "store"
     JSONL = "jsonl"
@@ -73,7 +73,7 @@ def export(
 
 
 def summary(report: ExportReport) -> str:
-    """Formats the result in one line."""
+    """Formats the result as one line."""
     files = "1 file" if report.files == 1 else f"{report.files:,} files"
     text = f"{report.rows:,} messages, {size_text(report.bytes)}, {files}"
     if report.unlisted:

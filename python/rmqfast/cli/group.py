@@ -129,7 +129,7 @@ def connections(group: Group, *, access: Access, output: Output = Form.TABLE) ->
 
 
 def _group_row(admin: Admin, group: str) -> Row:
-    """Returns the row of mqadmin's consumerProgress; unknown values are None."""
+    """Returns the columns of mqadmin's consumerProgress for a group. Unknown values are None."""
     members, kind, model, tps, behind = 0, None, None, None, None
     try:
         connection = admin.groups.connections(group)
@@ -145,7 +145,7 @@ def _group_row(admin: Admin, group: str) -> Row:
 
 
 def _say_unless(error: RemotingError | ClientError, group: str) -> None:
-    """Reports an error, unless it only means that the group has no members or offsets."""
+    """Reports an error. Does nothing if the error only means that the group has no members or offsets."""
     code = error.code if isinstance(error, ResponseError) else None
     # These codes are normal for a group without online members or offsets.
     if isinstance(error, RemotingError) and code not in {
@@ -156,7 +156,7 @@ def _say_unless(error: RemotingError | ClientError, group: str) -> None:
 
 
 def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:
-    """Returns the store time of the last consumed message by queue; empty without offsets."""
+    """Returns for each queue the store time of the last consumed message. Empty without offsets."""
     try:
         return {row.queue: row.last_timestamp for row in admin.groups.progress(group)}
     except (ResponseError, ClientError):
@@ -164,7 +164,7 @@ def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:
 
 
 def _queue_rows(explanation: Explanation, times: Mapping[MessageQueue, int]) -> list[Row]:
-    """Returns the rows of the queues; without an offset, no backlog, since the group may start at either end."""
+    """Returns the rows of the queues. Without an offset they have no backlog: the group may start at either end."""
     rows: list[Row] = []
     for part in explanation.parts:
         if (facts := part.queue) is not None:

@@ -42,7 +42,7 @@ ENGINES = (
 
 
 class Mode(StrEnum):
-    """Action if the output exists."""
+    """Action if the output already exists."""
 
     ERROR = "error"
     APPEND = "append"
@@ -50,7 +50,7 @@ class Mode(StrEnum):
 
 
 class Engine(StrEnum):
-    """Writer of the files: this process, or Spark with one of its engines."""
+    """Program that writes the files: this process, or Spark with one of its engines."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -98,7 +98,7 @@ def ingest(
 
 
 def choose_engine(engine: Engine, master: str | None, out: str) -> Engine:
-    """Resolves `auto` to local unless an option needs Spark; `ArgumentError` for local with such an option."""
+    """Replaces `auto` by local, unless an option needs Spark. Raises `ArgumentError` for local with this option."""
     needs_spark = "--master" if master is not None else "a URL as --out" if "://" in out else None
     if engine is Engine.LOCAL and needs_spark:
         raise ArgumentError(f"--engine: expected auto, columnar, arrow or pandas with {needs_spark}, got local")
@@ -143,7 +143,7 @@ def run_with_spark(
 
 
 def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> None:
-    """Raises errors of the store, topic or tags before a JVM is started."""
+    """Raises errors about the store, topic or tags before a JVM is started."""
     with open_store(directory) as store:
         for topic in topics or (None,):
             # Reads nothing: creating a scan already checks topic and tags.
@@ -151,13 +151,13 @@ def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> Non
 
 
 def check_free(out: str, mode: ModeName) -> None:
-    """Raises `ArgumentError` if the output exists and must not; Spark checks URLs itself."""
+    """Raises `ArgumentError` if the output exists and must not exist. Spark checks URLs itself."""
     if mode == "error" and exists(out):
         raise ArgumentError(f"--out: {out} exists; --mode append or --mode overwrite writes there nevertheless")
 
 
 def facts(report: Ingested) -> dict[str, object]:
-    """Returns size and speed; a MB is 1,000,000 bytes of the commit log."""
+    """Returns size and speed. One MB is 1,000,000 bytes of the commit log."""
     return {
         "rows": report.rows,
         "bytes": report.bytes,

@@ -1,4 +1,4 @@
-"""Writes messages in full: every column, every property, the whole body."""
+"""Writes messages in full, with all columns, all properties and the whole body."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LINE_BYTES = 32
 
 
 def write_messages(form: Form, messages: Sequence[MessageExt]) -> None:
-    """Writes messages: one below the other in a table, otherwise as rows."""
+    """Writes messages in full. As a table, each column is on its own line, otherwise each message is a row."""
     if form is not Form.TABLE:
         write(form, COLUMNS, [[_row(message) for message in messages]])
         return

@@ -30,7 +30,7 @@ Copies = Annotated[
 
 
 class IfBroken(StrEnum):
-    """Action if a copy cannot continue."""
+    """Action if the copy of a broker cannot continue."""
 
     STOP = "stop"
     WITHDRAW = "withdraw"
@@ -106,7 +106,7 @@ def mirror(
 
 
 def start_of(text: str) -> Literal["earliest", "latest"] | int | datetime:
-    """Parses `--from`.
+    """Parses the value of `--from`.
 
     Example:
         >>> start_of("latest"), start_of("1073741824"), start_of("2026-11-01T06:00").hour
@@ -126,7 +126,7 @@ def start_of(text: str) -> Literal["earliest", "latest"] | int | datetime:
 
 
 def lines(copies: Mirror, every: float) -> Iterator[Sequence[Row]]:
-    """Yields the status of each copy every so many seconds, until all have ended."""
+    """Yields the status of each copy at regular intervals, until all copies have ended."""
     while True:
         has_ended = copies.wait(every)
         yield [[str(value) if isinstance(value, Path) else value for value in astuple(s)] for s in copies.status()]

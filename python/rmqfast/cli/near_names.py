@@ -18,7 +18,7 @@ _MOST = 3
 
 
 def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientConfig) -> str | None:
-    """Returns a suggestion if an error says that a topic does not exist; `None` for other errors.
+    """Returns a suggestion if an error says that a topic does not exist. `None` for other errors.
 
     `arguments` are those of the failed command, with its `topic` and `group`.
     """

@@ -1,4 +1,4 @@
-"""Options of commands, declared once for Typer and for argparse."""
+"""Options of commands. Each is declared once and serves Typer and argparse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "path"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Option:
-    """An option of a command, as annotation of its parameter, which has type and default.
+    """An option of a command. It annotates the parameter, which has the type and the default.
 
     `names` are for instance `("-c", "--config")`; by default, the parameter's name. `min` and `max` limit a number.
     `is_file` requires an existing file, `is_directory` a directory or a missing path.

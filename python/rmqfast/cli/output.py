@@ -1,4 +1,4 @@
-"""Writes rows in the form of `-o`, chunk by chunk."""
+"""Writes rows in the form that `-o` selects, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Chunks = Iterable[Sequence[Row]]
 
 
 class Form(StrEnum):
-    """Values of `-o`."""
+    """The values of `-o`."""
 
     TABLE = "table"
     JSON = "json"
@@ -44,7 +44,7 @@ class Form(StrEnum):
 
 
 def write(form: Form, columns: Sequence[str], chunks: Chunks, *, whole: bool = False) -> None:
-    """Writes rows; each chunk is written before the next is read. `whole` shows bodies uncut on a terminal."""
+    """Writes rows. Each chunk is written before the next one is read. `whole` shows whole bodies on a terminal."""
     if form is Form.TABLE:
         from rmqfast.cli import screen  # imported here, since other forms start faster without rich
 
@@ -55,7 +55,7 @@ def write(form: Form, columns: Sequence[str], chunks: Chunks, *, whole: bool = F
 
 
 def write_facts(form: Form, facts: Mapping[str, object]) -> None:
-    """Writes one record: a table has a line per fact, other forms have a row."""
+    """Writes one record. A table has a line for each fact; other forms have one row."""
     if form is not Form.TABLE:
         write(form, list(facts), [[list(facts.values())]])
         return
@@ -74,7 +74,7 @@ def say(text: str) -> None:
 
 
 def say_directory(kind: str, directory: str | os.PathLike[str]) -> None:
-    """Names the directory that is about to change, since its path may come from a variable."""
+    """Prints the directory that will be changed, since its path may come from an environment variable."""
     say(f"{kind}: {Path(directory).absolute()}")
 
 
@@ -112,7 +112,7 @@ TABLE_COLUMNS = ("topic", "queue_id", "queue_offset", "store_timestamp", "tags",
 
 
 def chosen_columns(columns: str | None, form: Form) -> Sequence[str]:
-    """Returns the named columns, or else those that fit a table, or all."""
+    """Returns the columns to show: the named ones, or else those that fit a table, or else all."""
     if columns is not None:
         return [name.strip() for name in columns.split(",")]
     return TABLE_COLUMNS if form is Form.TABLE else COLUMNS

@@ -1,4 +1,4 @@
-"""Commands that run without the extra `cli`: the servers, parsed by argparse."""
+"""Commands that run without the extra `cli`: the servers. argparse parses their options."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
 
 
 def run(words: Sequence[str]) -> None:
-    """Runs one of `COMMANDS`; exit code 2 if the words cannot be parsed."""
+    """Runs one of `COMMANDS`. Ends with exit code 2 if the command line cannot be parsed."""
     arguments = vars(_parser().parse_args(words))
     command = COMMANDS[arguments.pop("command")]
     with end_on_errors():

@@ -84,7 +84,7 @@ def produce(
 
 
 def _look_for_topic(producer: Producer, topic: str, access: Access, *, create: bool) -> None:
-    """Checks that the topic exists, since brokers create a topic for each mistyped name; with --create, creates it.
+    """Checks that the topic exists. A broker would create a topic even for a mistyped name. With --create, creates it.
 
     Raises:
         ClientError: The topic does not exist, and --create is missing.
@@ -123,7 +123,7 @@ def _input_lines() -> Iterator[bytes]:
 
 
 def _bodies(texts: list[str] | None, *, skip_blank: bool) -> Iterator[tuple[str, bytes]]:
-    """Yields the bodies, each with its place for error messages."""
+    """Yields the bodies. Each comes with its position, for error messages."""
     for number, text in enumerate(texts or ["-"], start=1):
         if text == "-":
             yield from _lines(skip_blank=skip_blank)
@@ -150,7 +150,7 @@ def _lines(*, skip_blank: bool) -> Iterator[tuple[str, bytes]]:
 
 @contextmanager
 def _note_place(where: str) -> Iterator[None]:
-    """Adds the place of the message to an error."""
+    """Adds the position of the message to an error."""
     try:
         yield
     except RmqError as error:

@@ -43,7 +43,7 @@ class Profile:
 
 
 def load_profile(name: str | None = None) -> Profile:
-    """Returns the profile with a name; without a name, `default`, which may be missing.
+    """Returns the profile with a name. Without a name, returns `default`, which may be missing.
 
     Raises:
         ArgumentError: The profile does not exist, or the file is invalid.
@@ -68,7 +68,7 @@ def profile_file() -> Path:
 
 
 def _read(file: Path) -> Mapping[str, object]:
-    """Returns the unparsed profiles of the file; empty if the file does not exist."""
+    """Returns the profiles of the file as TOML values. Empty if the file does not exist."""
     if not file.is_absolute():
         return {}  # an account without a home directory
     try:

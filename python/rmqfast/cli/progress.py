@@ -1,4 +1,4 @@
-"""A progress bar on standard error, if that is a terminal."""
+"""A progress bar on standard error, if standard error is a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["bar"]
 
 @contextmanager
 def bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """Yields a function of done and total that moves a progress bar; `None` without a terminal."""
+    """Yields a function that moves a progress bar; its arguments are done and total. `None` without a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""Tables and facts for people, with a bold header on a terminal."""
+"""Tables and facts for people. Headers are bold on a terminal."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ GAP = "  "
 
 
 class Screen(Console):
-    """A console that leaves closed pipes to the root of the command line."""
+    """A console that lets closed pipes be handled at the root of the command line."""
 
     def on_broken_pipe(self) -> None:
-        """Raises the error again, since rich would end the process with exit code 1."""
+        """Raises the error again. Without this, rich would end the process with exit code 1."""
         raise  # noqa: PLE0704  (called while the error is handled)
 
 
 def console(stream: TextIO | None = None) -> Console:
-    """Returns a console for a stream; lines are cut only on a terminal."""
+    """Returns a console for a stream. Long lines are only cut on a terminal."""
     stream = stream or sys.stdout
     # Without a terminal, rich would cut lines at 80 columns.
     width = None if stream.isatty() else 1000
@@ -53,7 +53,7 @@ def print_facts(facts: Mapping[str, object]) -> None:
 def print_table(
     stream: TextIO, columns: Sequence[str], chunks: Iterable[Sequence[Row]], *, whole: bool = False
 ) -> None:
-    """Prints a line per row. The first rows set the column widths, since later rows are not known yet.
+    """Prints one line per row. The first rows determine the widths, since later rows are not known yet.
 
     A longer value is not cut, but shifts the rest of its line. Only bodies and properties that were not requested are
     cut at the width of the terminal.
@@ -85,7 +85,7 @@ def _widths(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]
 
 
 def _previews(columns: Sequence[str], widths: Sequence[int], width: int) -> dict[int, int]:
-    """Returns the widths of the cut columns; the last column gets the rest of the line."""
+    """Returns the widths of the columns that are cut. The last column gets the rest of the line."""
     remaining = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
     last = len(columns) - 1
     return {

@@ -100,7 +100,7 @@ def server(
 
 
 def _secure_config(directory: Path, config: Path | None, address: str, name_server_port: int) -> Path:
-    """Returns the configuration of a directory with certificates and accounts; prints how clients use them."""
+    """Returns the configuration of a directory with certificates and accounts. Prints how clients connect."""
     from rmqfast.acl import SecureDirectory
 
     if config is not None:
@@ -187,7 +187,7 @@ _TURN = 0.001
 
 @contextmanager
 def _until_stopped() -> Iterator[StopSignals]:
-    """Handles SIGTERM and Ctrl-C for the block, with a short thread switch interval."""
+    """Handles SIGTERM and Ctrl-C in the block, and lets Python switch threads more often."""
     turn = sys.getswitchinterval()
     sys.setswitchinterval(_TURN)
     try:
@@ -203,7 +203,7 @@ def _wait(signals: StopSignals) -> None:
 
 
 def _stop_recovery(signals: StopSignals, _read: int, _total: int) -> None:
-    """Aborts the recovery of a store after a signal; the next start repeats the recovery."""
+    """Aborts the recovery of a store after a signal. The next start repeats the recovery."""
     if signals.is_noted:
         say("stopped while the store was recovered")
         raise SystemExit(0)

@@ -34,7 +34,7 @@ __all__ = [
 
 
 class OnDamage(StrEnum):
-    """Action on bytes that cannot be read."""
+    """Action if bytes cannot be read."""
 
     FAIL = "fail"
     WARN = "warn"
@@ -65,7 +65,7 @@ EndTime = Annotated[str | None, typer.Option(help="Stored before this.")]
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Parses `name=value` options; `ArgumentError` for one without name or `=`."""
+    """Parses options of the form `name=value`. Raises `ArgumentError` if the name or the `=` is missing."""
     parted = [text.partition("=") for text in texts]
     wrong = [text for text, (name, sign, _) in zip(texts, parted, strict=True) if not sign or not name]
     if wrong:

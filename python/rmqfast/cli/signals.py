@@ -15,7 +15,7 @@ _INTERVAL = 1.0
 
 
 class StopSignals:
-    """SIGTERM and Ctrl-C for a command that serves; inside the block, they only end `wait`.
+    """Receives SIGTERM and Ctrl-C for a command that serves. In the block, a signal only ends `wait`.
 
     `is_noted` says whether a signal has arrived.
     """
@@ -27,7 +27,7 @@ class StopSignals:
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def wait(self) -> bool:
-        """Waits up to a second for a signal; returns whether one has arrived."""
+        """Waits up to one second for a signal. Returns whether one has arrived."""
         if not self.is_noted:
             with suppress(queue.Empty):
                 self._wakes.get(timeout=_INTERVAL)
@@ -48,7 +48,7 @@ class StopSignals:
 
 @contextmanager
 def end_on_signals() -> Iterator[None]:
-    """Ends the command with exit code 0 on Ctrl-C or SIGTERM, after the block has shut down."""
+    """Ends the command with exit code 0 after Ctrl-C or SIGTERM. The block shuts down first."""
     # SIGTERM raises KeyboardInterrupt, too, so that one handler suffices.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -189,7 +189,7 @@ def repair(
 def pull_by_tags(
     store: MessageStore, place: tuple[str, int, int], most: int, tags: str
 ) -> tuple[list[MessageExt], str]:
-    """Returns the messages that a broker would return to a pull, and a text for the case that there are none."""
+    """Returns the messages with which a broker would answer a pull, and a text for an empty answer."""
     result = store.get(*place, max_messages=most, tags=tags)
     for entry in result.damage:
         text = f"{entry.file} offset {entry.offset}, {entry.length} bytes: {entry.reason}"
@@ -226,7 +226,7 @@ def clean(
 
 
 def clean_all(store: WritableStore) -> CleanReport:
-    """Applies retention until it removes nothing more, and sums up its reports."""
+    """Runs retention until it removes nothing more. Returns the sum of its reports."""
     files = queues = index = size = 0
     while True:
         # One call may leave expired files behind.

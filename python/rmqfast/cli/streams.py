@@ -1,4 +1,4 @@
-"""Prepares standard streams for cases where they are closed, full, or cannot encode a character."""
+"""Prepares the standard streams, which may be closed, full, or unable to encode a character."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OF_OUTPUT = frozenset({errno.EPIPE, errno.EBADF, errno.ENOSPC, errno.EDQUOT, er
 
 @contextmanager
 def standard_streams() -> Iterator[None]:
-    """Prepares the streams for a command, and ends the command if standard output cannot be written.
+    """Prepares the streams for a command. Ends the command if standard output cannot be written.
 
     Raises:
         SystemExit: 0 if the reader of standard output is gone, 3 if it cannot be written.
@@ -45,20 +45,20 @@ def standard_streams() -> Iterator[None]:
 
 
 def discard_output() -> None:
-    """Discards unwritten output, so that the interpreter does not write it at its end."""
+    """Discards output that was not written. The interpreter would otherwise try to write it at its end."""
     with suppress(io.UnsupportedOperation):  # only in tests
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def data_output() -> TextIO:
-    """Returns standard output for data, as UTF-8 regardless of the terminal's encoding."""
+    """Returns standard output for data. Its encoding is UTF-8, whatever the terminal uses."""
     if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower() not in {"utf-8", "utf8"}:
         sys.stdout.reconfigure(encoding="utf-8")
     return sys.stdout
 
 
 def _open_closed() -> None:
-    """Opens closed streams so that using them fails; otherwise, the next opened file would take their place."""
+    """Opens closed streams such that any use fails. Otherwise the next file to be opened would replace the stream."""
     for number, (name, flags, mode) in enumerate(
         (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
     ):

@@ -74,7 +74,7 @@ def tail(
 
 
 def tail_rows(messages: Tail) -> Iterator[Sequence[Row]]:
-    """Yields the rows of a tail; reports unread bytes on standard error."""
+    """Yields the rows of a tail. Reports bytes that cannot be read on standard error."""
     damage_count, retained_count = 0, 0
     with warnings.catch_warnings():
         # Each place is reported below.

@@ -24,7 +24,7 @@ Queues = dict[int, tuple[int, int]]
 
 
 def store_facts(store: MessageStore) -> dict[str, object]:
-    """Returns `MessageStore.info` as a flat record: index files as a count, the checkpoint as three times."""
+    """Returns `MessageStore.info` as one record: the number of index files, and the checkpoint as three times."""
     facts = asdict(store.info())
     log, queues, index = facts.pop("checkpoint") or (None, None, None)
     facts["known_topics"] = facts.pop("topics")
@@ -35,7 +35,7 @@ def store_facts(store: MessageStore) -> dict[str, object]:
 
 
 def topic_rows(store: MessageStore) -> list[Row]:
-    """Returns a row per topic, with the lowest and the highest offset of its queues."""
+    """Returns one row per topic, with the lowest and the highest offset of its queues."""
     return [_topic_row(store, topic, queues) for topic, queues in sorted(store.topics().items())]
 
 
@@ -55,6 +55,6 @@ def _topic_row(store: MessageStore, topic: str, queues: Queues) -> Row:
 
 
 def _times(store: MessageStore, topic: str, places: Iterable[tuple[int, int]]) -> list[int]:
-    """Returns the store times at queue offsets; skips unreadable messages."""
+    """Returns the store times of the messages at these queue offsets. Skips messages that cannot be read."""
     answers = (store.get(topic, queue_id, offset, max_messages=1).messages for queue_id, offset in places)
     return [message.store_timestamp for messages in answers for message in messages]

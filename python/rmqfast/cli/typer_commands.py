@@ -1,4 +1,4 @@
-"""Makes Typer commands from functions with `Option` annotations, and adds examples to their help."""
+"""Makes Typer commands from functions whose parameters have `Option` annotations. Adds examples to their help."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["add_examples", "path_parser", "typer_command"]
 
 
 def typer_command(command: Callable[..., None]) -> Callable[..., None]:
-    """Returns the command with Typer's options instead of `Option`."""
+    """Returns the command with the options of Typer instead of `Option`."""
     # Typer needs annotations as objects, but `from __future__ import annotations` leaves strings.
     own = inspect.signature(command, eval_str=True)
     parameters = [each.replace(annotation=_annotation(each.annotation)) for each in own.parameters.values()]
@@ -51,7 +51,7 @@ def _annotation(annotation: Any) -> Any:
 
 
 def path_parser(option: Option) -> Callable[[str], Path]:
-    """Returns a parser of paths; Typer's own takes an empty string for the current directory."""
+    """Returns a parser of paths. Typer's own parser takes an empty string for the current directory."""
 
     def path(text: str) -> Path:
         try:

@@ -27,7 +27,7 @@ HELP = f"Again every so many seconds, {SECONDS:g} unless given, until Ctrl-C."
 
 
 def watchable(command: Callable[..., None]) -> Callable[..., None]:
-    """Gives a command the option `--watch`; the command needs an argument `output` and may raise `typer.Exit`."""
+    """Adds the option `--watch` to a command, which must have an argument `output` and may raise `typer.Exit`."""
     own = inspect.signature(command, eval_str=True)
     kind = Annotated[float | None, typer.Option(OPTION, metavar="[SECONDS]", help=HELP)]
     watch = inspect.Parameter("watch", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
@@ -48,7 +48,7 @@ def watchable(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_seconds(words: Sequence[str]) -> list[str]:
-    """Gives `--watch` its seconds explicitly, since the parser has no options with optional values.
+    """Adds the default number of seconds to a `--watch` without a number, since the parser requires a value.
 
     Example:
         >>> with_seconds(["--watch", "5", "-o", "json"]), with_seconds(["--watch", "orders"])
@@ -117,7 +117,7 @@ def _stream(form: Form) -> Iterator[Show]:
 
 @contextmanager
 def _screen() -> Iterator[Show]:
-    """Replaces the last output on the terminal, and leaves the final one."""
+    """Replaces the previous output on the terminal. The last output stays."""
     from rich.live import Live
     from rich.text import Text
 
@@ -141,7 +141,7 @@ def _screen() -> Iterator[Show]:
 
 
 class _Page(io.StringIO):
-    """A buffer that pretends to be a terminal, so that widths and colours are kept."""
+    """A buffer that claims to be a terminal, so that widths and colours stay."""
 
     def isatty(self) -> bool:
         return True
@@ -163,6 +163,6 @@ def _or_error(answer: Callable[[], None]) -> None:
 
 
 def _without_exit(answer: Callable[[], None]) -> None:
-    """Runs the command and ignores its exit, since a found problem must not end a watch."""
+    """Runs the command and ignores its exit code, since a problem that it found must not end the repetition."""
     with suppress(typer.Exit):
         answer()

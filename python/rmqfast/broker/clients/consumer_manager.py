@@ -124,7 +124,7 @@ class ConsumerManager:
     def register(
         self, client: ClientChannel, data: ConsumerData, *, is_notify_enabled: bool = True
     ) -> GroupChange | None:
-        """Applies one group of a heartbeat; returns a notice for all clients if this one is new or topics changed."""
+        """Applies one group of a heartbeat. Returns a notice for the group's clients if clients or topics changed."""
         with self._lock:
             group, is_new_group = self._open_group(data.group_name)
             old_model = group.message_model

@@ -1,4 +1,4 @@
-"""Base class of the consumers that pull: start, shutdown, offsets.
+"""Base class of the consumers that pull: how they start, shut down, and handle offsets.
 
 Source: RocketMQ's `DefaultMQPullConsumer`, `DefaultLitePullConsumer`, `DefaultMQPullConsumerImpl`,
 `DefaultLitePullConsumerImpl`, `MQAdminImpl`.
@@ -65,7 +65,7 @@ class ActiveConsumer(Generic[M]):
         self._member.start()
 
     def shutdown(self) -> None:
-        """Stores offsets, unregisters and closes the consumer; a second call does nothing."""
+        """Stores offsets, unregisters and closes the consumer. A second call does nothing."""
         self._member.shutdown()
 
     def register_consume_hook(self, hook: ConsumeHook) -> None:
@@ -91,7 +91,7 @@ class ActiveConsumer(Generic[M]):
         return self._member.admin.min_offset(self._member.with_namespace(queue))
 
     def search_offset(self, queue: MessageQueue, timestamp: Time) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or of the first one stored later (5.x).
+        """Returns the offset of the message stored nearest to a time (4.9), or the first one stored after it (5.x).
 
         Raises:
             ClientError: See `max_offset`.
@@ -102,7 +102,7 @@ class ActiveConsumer(Generic[M]):
         )
 
     def earliest_store_time(self, queue: MessageQueue) -> int:
-        """Returns the store time of a queue's first message in milliseconds since 1970; -1 if the queue is empty.
+        """Returns the store time of a queue's first message, in milliseconds since 1970. -1 if the queue is empty.
 
         Raises:
             ClientError: See `max_offset`.

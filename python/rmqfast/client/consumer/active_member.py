@@ -1,4 +1,4 @@
-"""The running part of consumers that pull, which a client instance calls.
+"""The inner part of consumers that pull. A client instance calls it.
 
 Source: RocketMQ's `DefaultMQPullConsumerImpl`, `DefaultLitePullConsumerImpl`, `MQClientInstance`.
 """
@@ -29,7 +29,7 @@ _log = logger_of(__name__)
 
 
 class ActiveRebalance(Rebalance[OwnedQueue]):
-    """The rebalance of a consumer that pulls; its queues have no process queues."""
+    """The rebalance of a consumer that pulls. Its queues need no process queues."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class ActiveRebalance(Rebalance[OwnedQueue]):
 
 
 class ActiveMember(ABC):
-    """The running part of a consumer that pulls: a `ConsumerInner` of its client instance.
+    """The inner part of a consumer that pulls, which its client instance knows as a `ConsumerInner`.
 
     Attributes:
         wanted: Subscriptions by topic whose queues the rebalance distributes.
@@ -168,11 +168,11 @@ class ActiveMember(ABC):
         }
 
     def reset_offset(self, topic: str, _offsets: Mapping[MessageQueue, int]) -> None:
-        """Does nothing, as in Java: administrators can only reset push consumers."""
+        """Does nothing. As in Java, administrators can only reset push consumers."""
         _log.warning("offsets of group %s and topic %s are not reset: the group pulls, use seek", self.group, topic)
 
     def consume_message_directly(self, _message: Any, _broker_name: str | None) -> dict[str, Any]:
-        """Raises, because there is no listener."""
+        """Raises an error, since this consumer has no listener."""
         remark = f"The Consumer Group <{self.group}> not exist in this consumer"
         raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
 

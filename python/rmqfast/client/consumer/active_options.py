@@ -22,7 +22,7 @@ MessageQueueListener: TypeAlias = Callable[[str, frozenset[MessageQueue], frozen
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActiveOptions:
-    """Options that pull and lite pull consumers share; times are in seconds.
+    """Options that pull and lite pull consumers share. Times are in seconds.
 
     Attributes:
         message_model: `CLUSTERING`: members share the messages. `BROADCASTING`: each member gets all messages.
@@ -61,7 +61,7 @@ class ActiveOptions:
             )
 
     def as_properties(self) -> dict[str, str]:
-        """Returns the options as strings by Java's names, for administrators."""
+        """Returns the options as strings under Java's names, for administrators."""
         names: list[str] = list(self.__dataclass_fields__)
         return {name: _text(getattr(self, name)) for name in names if getattr(self, name) is not None}
 

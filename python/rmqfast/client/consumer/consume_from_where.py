@@ -1,4 +1,4 @@
-"""Computes the offset at which a member starts in a queue that was assigned to it.
+"""Computes the offset at which a consumer starts in a queue that was assigned to it.
 
 Source: RocketMQ's `ConsumeFromWhere`, `RebalancePushImpl`, `RebalanceLitePullImpl`, `UtilAll`.
 """
@@ -52,7 +52,7 @@ def compute_pull_from_where(
     search_offset: Callable[[MessageQueue, int], int],
     consume_timestamp: str,
 ) -> int:
-    """Returns the offset at which to start a queue; -1 if it is not known yet.
+    """Returns the offset at which to start in a queue. -1 if it is not known yet.
 
     Args:
         where: Start position of a group without an offset.
@@ -100,7 +100,7 @@ def parse_consume_timestamp(text: str) -> int:
 
 
 def half_an_hour_ago(now: float | None = None) -> str:
-    """Returns the default of `consume_timestamp`: the local time half an hour before `now` (seconds since 1970).
+    """Returns the default `consume_timestamp`: the local time 30 minutes before `now` (in seconds since 1970).
 
     Example:
         >>> from datetime import datetime

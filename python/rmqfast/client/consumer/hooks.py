@@ -1,4 +1,4 @@
-"""Hooks of consumers: around each consumption, and for the messages of each pull.
+"""Hooks of consumers. They are called around each consumption, and for the messages of each pull.
 
 Source: RocketMQ's `ConsumeMessageHook`, `ConsumeMessageContext`, `ConsumeMessageTraceHookImpl`, `FilterMessageHook`,
 `DefaultLitePullConsumerImpl`, `DefaultMQPullConsumerImpl`, `FilterMessageContext`, `PullAPIWrapper`.
@@ -30,7 +30,7 @@ _CODES = {kind.value: code for code, kind in enumerate(ConsumeReturnType)}
 
 @dataclass(slots=True)
 class ConsumeContext:
-    """The messages of one consumption, passed to hooks.
+    """The messages of one consumption, which hooks get.
 
     Attributes:
         consumer_group: The group, with its namespace.
@@ -56,7 +56,7 @@ class ConsumeContext:
 
 
 class ConsumeHook(Protocol):
-    """Called before and after messages are consumed, on the consuming thread. Exceptions are logged.
+    """Called before and after messages are consumed, on the thread that consumes them. Exceptions are logged.
 
     For consumers that pull, both methods are called when the application gets the messages.
 
@@ -86,13 +86,13 @@ class ConsumeHook(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in logs."""
+        """The name of the hook in logs."""
 
     def before(self, context: ConsumeContext) -> None:
         """Called before messages are consumed."""
 
     def after(self, context: ConsumeContext) -> None:
-        """Called after messages were consumed, successfully or not."""
+        """Called after messages were consumed, even if that failed."""
 
 
 class ConsumeHooks:
@@ -191,7 +191,7 @@ def _now() -> int:
 
 @dataclass(slots=True)
 class FilterContext:
-    """The messages of a pull, passed to filter hooks.
+    """The messages of a pull, which filter hooks get.
 
     Attributes:
         consumer_group: The group, with its namespace.
@@ -211,10 +211,10 @@ class FilterHook(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in logs."""
+        """The name of the hook in logs."""
 
     def filter(self, context: FilterContext) -> None:
-        """Removes messages from `context.messages`; removed messages count as consumed."""
+        """Removes messages from `context.messages`. Removed messages count as consumed."""
 
 
 class FilterHooks:

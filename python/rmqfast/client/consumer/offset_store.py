@@ -1,4 +1,4 @@
-"""Stores consumer offsets in memory, and at the brokers or in a local file.
+"""Stores consumer offsets in memory, and also at the brokers or in a local file.
 
 Source: RocketMQ's `OffsetStore`, `ReadOffsetType`, `RemoteBrokerOffsetStore`, `LocalFileOffsetStore`, `MixAll`.
 """
@@ -34,7 +34,7 @@ _MOST_QUEUES = 1_000_000
 
 
 class ReadOffsetType(Enum):
-    """The source of an offset: from memory, from the store, or from memory first and else from the store."""
+    """The source of an offset: memory, the store, or memory and then, if it has none, the store."""
 
     READ_FROM_MEMORY = "READ_FROM_MEMORY"
     READ_FROM_STORE = "READ_FROM_STORE"
@@ -42,42 +42,42 @@ class ReadOffsetType(Enum):
 
 
 class OffsetStore(Protocol):
-    """The offsets of one group, as one member sees them."""
+    """The offsets of one group, as this client knows them."""
 
     def load(self) -> None:
         """Reads the offsets that are stored locally."""
 
     def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
-        """Sets an offset in memory; with `increase_only`, a lower offset is ignored."""
+        """Sets an offset in memory. With `increase_only`, a lower offset is ignored."""
 
     def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
-        """Returns the offset of a queue, `NO_OFFSET`, or `UNREACHABLE` if the broker does not answer."""
+        """Returns the offset of a queue. `NO_OFFSET` if there is none, `UNREACHABLE` if the broker does not answer."""
 
     def persist(self, queue: MessageQueue) -> None:
         """Stores the offset of one queue."""
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Stores the offsets of these queues, and drops all other offsets from memory."""
+        """Stores the offsets of these queues. Drops all other offsets from memory."""
 
     def remove_offset(self, queue: MessageQueue) -> None:
         """Drops the offset of a queue from memory."""
 
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
-        """Returns a copy of the offsets in memory, of one topic or of all."""
+        """Returns a copy of the offsets in memory: those of one topic, or all."""
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
         """Commits an offset to the broker without changing memory."""
 
 
 class _OffsetTable(ABC):
-    """Offsets in memory by queue; thread-safe."""
+    """Offsets in memory, by queue. Thread-safe."""
 
     def __init__(self) -> None:
         self._offsets: dict[MessageQueue, int] = {}
         self._lock = new_lock()
 
     def update_offset(self, queue: MessageQueue, offset: int, *, increase_only: bool = False) -> None:
-        """Sets an offset in memory; with `increase_only`, a lower offset is ignored."""
+        """Sets an offset in memory. With `increase_only`, a lower offset is ignored."""
         # several threads may consume messages of one queue
         with self._lock:
             before = self._offsets.get(queue)
@@ -85,7 +85,7 @@ class _OffsetTable(ABC):
                 self._offsets[queue] = offset
 
     def read_offset(self, queue: MessageQueue, kind: ReadOffsetType) -> int:
-        """Returns the offset of a queue; an offset read from the store is also kept in memory."""
+        """Returns the offset of a queue. An offset that is read from the store is then kept in memory."""
         if kind is not ReadOffsetType.READ_FROM_STORE:
             offset = self._offsets.get(queue)
             if offset is not None:
@@ -98,7 +98,7 @@ class _OffsetTable(ABC):
         return offset
 
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
-        """Returns a copy of the offsets in memory, of one topic or of all."""
+        """Returns a copy of the offsets in memory: those of one topic, or all."""
         return {queue: offset for queue, offset in self._offsets.copy().items() if topic in {None, queue.topic}}
 
     @abstractmethod
@@ -106,7 +106,7 @@ class _OffsetTable(ABC):
 
 
 class RemoteBrokerOffsetStore(_OffsetTable):
-    """Keeps offsets in memory and commits them to brokers regularly; for `CLUSTERING`."""
+    """Keeps offsets in memory and commits them to brokers at intervals. Used for `CLUSTERING`."""
 
     def __init__(self, instance: ClientInstance, group: str) -> None:
         super().__init__()
@@ -115,10 +115,10 @@ class RemoteBrokerOffsetStore(_OffsetTable):
         self._sending = QuietLock()
 
     def load(self) -> None:
-        """Does nothing: the offsets are at the brokers."""
+        """Does nothing, since brokers store the offsets."""
 
     def persist(self, queue: MessageQueue) -> None:
-        """Commits the offset of one queue without waiting for an answer."""
+        """Commits the offset of one queue. Does not wait for an answer."""
         with self._sending:
             offset = self._offsets.get(queue)
             if offset is None:
@@ -131,7 +131,7 @@ class RemoteBrokerOffsetStore(_OffsetTable):
                 )
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Commits the offsets of these queues, and drops all others; does nothing if `queues` is empty."""
+        """Commits the offsets of these queues and drops all others. Does nothing if `queues` is empty."""
         # offsets before queues: an offset that was in memory before `queues` was read, and is not in it, was revoked
         others, mine = self.clone(), list(queues)
         if not mine:
@@ -146,7 +146,7 @@ class RemoteBrokerOffsetStore(_OffsetTable):
                     del self._offsets[queue]
 
     def remove_offset(self, queue: MessageQueue) -> None:
-        """Drops a queue from memory; the broker keeps its offset."""
+        """Drops a queue from memory. Its broker keeps the offset."""
         self._offsets.pop(queue, None)
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
@@ -182,7 +182,7 @@ class RemoteBrokerOffsetStore(_OffsetTable):
 
 
 class LocalFileOffsetStore(_OffsetTable):
-    """Keeps offsets in memory and regularly in a file that Java's clients can read; for `BROADCASTING`.
+    """Keeps offsets in memory and, at intervals, in a file that Java's clients can read. Used for `BROADCASTING`.
 
     Raises:
         ArgumentError: The client id or the group leads out of the directory; Java's client would write there.
@@ -218,10 +218,10 @@ class LocalFileOffsetStore(_OffsetTable):
             self._offsets.update(offsets)
 
     def persist(self, queue: MessageQueue) -> None:
-        """Does nothing: `persist_all` writes the whole file."""
+        """Does nothing, since only `persist_all` can write the file."""
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Writes the file with the offsets of these queues; does nothing if `queues` is empty."""
+        """Writes the file with the offsets of these queues. Does nothing if `queues` is empty."""
         mine = set(queues)
         if not mine:
             return
@@ -233,10 +233,10 @@ class LocalFileOffsetStore(_OffsetTable):
             _log.error("offsets cannot be stored in %s: %s", self.path, error)
 
     def remove_offset(self, queue: MessageQueue) -> None:
-        """Does nothing: a queue that is assigned again continues at its offset."""
+        """Does nothing, so that a queue that is assigned again continues at its offset."""
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
-        """Does nothing: brokers do not store offsets of broadcasting consumers."""
+        """Does nothing, since brokers do not store offsets of broadcasting consumers."""
 
     def _read_stored(self, queue: MessageQueue) -> int:
         try:
@@ -277,7 +277,7 @@ class LocalFileOffsetStore(_OffsetTable):
 
 
 def _read_file(path: Path) -> dict[MessageQueue, int] | None:
-    """Returns the offsets of a file; None if it is empty or missing."""
+    """Returns the offsets in a file. None if the file is empty or missing."""
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:

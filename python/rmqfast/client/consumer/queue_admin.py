@@ -1,4 +1,4 @@
-"""Queries brokers and name servers for the queues of a topic and their offsets.
+"""Asks brokers and name servers for the queues of a topic and their offsets.
 
 Source: RocketMQ's `MQAdminImpl`.
 """
@@ -18,13 +18,13 @@ _NEXT_STEP = "create the topic, or see that its brokers are connected to this na
 
 
 class QueueAdmin:
-    """Queries masters and name servers. Topics have their namespace in arguments and results."""
+    """Asks masters and name servers. Topics have their namespace, in arguments and in results."""
 
     def __init__(self, instance: ClientInstance) -> None:
         self._instance = instance
 
     def fetch_subscribe_message_queues(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Fetches the readable queues of a topic from a name server, without updating the cached route."""
+        """Fetches the readable queues of a topic from a name server. The known route stays as it is."""
         try:
             queues = subscribe_queues(topic, self._instance.api.topic_route(topic, timeout=_TIMEOUT))
         except (ClientError, RemotingError) as error:
@@ -41,12 +41,12 @@ class QueueAdmin:
         return self._ask_master(queue, lambda address: self._instance.api.min_offset(address, queue, timeout=_TIMEOUT))
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or of the first one stored later (5.x)."""
+        """Returns the offset of the message stored nearest to a time (4.9), or the first one stored after it (5.x)."""
         api = self._instance.api
         return self._ask_master(queue, lambda address: api.search_offset(address, queue, timestamp, timeout=_TIMEOUT))
 
     def earliest_store_time(self, queue: MessageQueue) -> int:
-        """Returns the store time of a queue's first message in milliseconds since 1970; -1 if the queue is empty."""
+        """Returns the store time of a queue's first message, in milliseconds since 1970. -1 if the queue is empty."""
         api = self._instance.api
         return self._ask_master(queue, lambda address: api.earliest_store_time(address, queue, timeout=_TIMEOUT))
 

@@ -1,4 +1,4 @@
-"""Locks queues at their brokers, so that only one member of an orderly group consumes each queue.
+"""Locks queues at their brokers, so that only one consumer of an orderly group consumes each queue.
 
 Source: RocketMQ's `RebalanceImpl`.
 """
@@ -21,7 +21,7 @@ _TIMEOUT = 1.0
 
 
 class ProcessQueueLike(Protocol):
-    """The state of an assigned queue: its lock, and whether it must be assigned again.
+    """An assigned queue, with the state of its lock and whether it must be assigned again.
 
     Attributes:
         is_dropped: Whether the queue no longer belongs to this member.
@@ -34,11 +34,11 @@ class ProcessQueueLike(Protocol):
     last_lock: float
 
     def is_pull_expired(self) -> bool:
-        """Whether pulls of the queue have stopped, so that it must be assigned again."""
+        """Whether the queue must be assigned again because it is no longer pulled."""
 
 
 class QueueLocks:
-    """Locks and unlocks queues at their masters. `on_changed` is called when a lock is gained or lost."""
+    """Locks and unlocks queues at their masters. Calls `on_changed` when a lock is gained or lost."""
 
     def __init__(
         self, instance: ClientInstance, group: str, process_queues: Mapping[MessageQueue, ProcessQueueLike]
@@ -51,7 +51,7 @@ class QueueLocks:
         self._unlocking = QuietLock(reentrant=True)
 
     def lock(self, queue: MessageQueue) -> bool:
-        """Locks one queue; returns False if another member holds the lock or the broker does not answer."""
+        """Locks one queue. Returns False if another consumer has the lock, or if the broker does not answer."""
         with self._unlocking:
             self._given_up.discard(queue)
             self._unlocked_here.discard(queue)
@@ -76,12 +76,12 @@ class QueueLocks:
         self._unlock_batch(queue.broker_name, [queue], oneway=False)
 
     def give_up(self, queue: MessageQueue) -> None:
-        """Marks a queue for `unlock_given_up`, unless it is locked again first."""
+        """Marks a queue for `unlock_given_up`. Locking the queue again removes the mark."""
         with self._unlocking:
             self._given_up.add(queue)
 
     def unlock_given_up(self, *queues: MessageQueue) -> None:
-        """Unlocks these queues if they are still marked; without arguments, all marked queues."""
+        """Unlocks those of these queues that are still marked. Without arguments, unlocks all marked queues."""
         with self._unlocking:
             due = self._given_up.intersection(queues) if queues else self._given_up.copy()
             self._given_up -= due

@@ -1,4 +1,4 @@
-"""Distributes the queues of a group's topics among its members. Each member computes the same result by itself.
+"""Distributes the queues of a group's topics among its consumers. Each consumer computes the same result.
 
 Source: RocketMQ's `RebalanceImpl`.
 """
@@ -25,14 +25,14 @@ _log = logger_of(__name__)
 
 
 class OwnedQueue:
-    """An assigned queue of a consumer that pulls by itself, without a process queue."""
+    """An assigned queue of a consumer that pulls by itself. It has no process queue."""
 
     def __init__(self) -> None:
         self.is_dropped = self.is_locked = False
         self.last_lock: float = monotonic()
 
     def is_pull_expired(self) -> bool:
-        """Returns False: the application pulls when it wants."""
+        """Returns False, since the application decides when to pull."""
         return False
 
 
@@ -41,7 +41,7 @@ Q = TypeVar("Q", bound=ProcessQueueLike)
 
 @dataclass(slots=True)
 class PullRequest(Generic[Q]):
-    """The first pull of an assigned queue."""
+    """The first pull of a queue that was just assigned."""
 
     queue: MessageQueue
     process_queue: Q
@@ -49,7 +49,7 @@ class PullRequest(Generic[Q]):
 
 
 class Rebalance(ABC, Generic[Q]):
-    """The queues of a member: takes and releases queues as the group changes."""
+    """The queues of a consumer. Takes and releases queues when the group changes."""
 
     def __init__(
         self,
@@ -72,28 +72,28 @@ class Rebalance(ABC, Generic[Q]):
 
     @abstractmethod
     def new_process_queue(self, queue: MessageQueue) -> Q:
-        """Creates the process queue of an assigned queue."""
+        """Creates the process queue for an assigned queue."""
 
     @abstractmethod
     def remove_unnecessary(self, queue: MessageQueue, process_queue: Q) -> bool:
-        """Stores the offset of a queue that is to be released; returns False if it must be kept for now."""
+        """Stores the offset of a queue before it is released. Returns False if the queue must be kept for now."""
 
     @abstractmethod
     def compute_pull_from_where(self, queue: MessageQueue) -> int:
-        """Returns the start offset of a queue; a negative number if it is not known yet."""
+        """Returns the start offset of a queue. A negative number if it is not known yet."""
 
     @abstractmethod
     def dispatch(self, requests: Sequence[PullRequest[Q]]) -> None:
-        """Starts pulling newly assigned queues."""
+        """Starts to pull queues that were just assigned."""
 
     @abstractmethod
     def message_queue_changed(
         self, topic: str, all_queues: frozenset[MessageQueue], mine: frozenset[MessageQueue]
     ) -> None:
-        """Called when this member has gained or lost queues."""
+        """Called when this consumer has gained or lost queues."""
 
     def do_rebalance(self, *, is_ordered: bool = False) -> None:
-        """Rebalances all topics; after an error, which is logged, a topic keeps its queues.
+        """Rebalances all topics. If a topic fails, the error is logged and the topic keeps its queues.
 
         Args:
             is_ordered: Whether a queue must be locked at its broker first.
@@ -107,7 +107,7 @@ class Rebalance(ABC, Generic[Q]):
         self._truncate_queues_of_other_topics()
 
     def update_process_queue_table(self, topic: str, mine: Iterable[MessageQueue], *, is_ordered: bool = False) -> bool:
-        """Releases the queues of other members and takes the queues in `mine`; returns whether anything changed.
+        """Releases queues that are not in `mine`, and takes the queues in `mine`. Returns whether anything changed.
 
         A queue that cannot be locked, or has no known start offset, waits for the next rebalance.
         """
@@ -123,7 +123,7 @@ class Rebalance(ABC, Generic[Q]):
         return changed or bool(requests)
 
     def drop_all(self) -> None:
-        """Releases all queues at shutdown, without storing offsets."""
+        """Releases all queues without storing offsets. Called at shutdown."""
         with self._lock:
             self._is_ended = True
             dropped = list(self.process_queues.values())
@@ -132,7 +132,7 @@ class Rebalance(ABC, Generic[Q]):
             process_queue.is_dropped = True
 
     def remove_process_queue(self, queue: MessageQueue) -> None:
-        """Releases one queue; the next rebalance assigns it again."""
+        """Releases one queue, so that the next rebalance assigns it again."""
         process_queue = self.process_queues.pop(queue, None)
         if process_queue is not None:
             process_queue.is_dropped = True
@@ -218,6 +218,6 @@ class Rebalance(ABC, Generic[Q]):
 
 
 def java_order(text: str) -> bytes:
-    """Returns a key that sorts strings as Java does, by UTF-16 units."""
+    """Returns a sort key for strings that gives Java's order, by UTF-16 code units."""
     # big-endian bytes compare like UTF-16 units
     return text.encode("utf-16-be", "surrogatepass")

@@ -1,4 +1,4 @@
-"""Sends failed messages back to their broker, or as new messages to the group's retry topic.
+"""Sends failed messages back to their brokers, or as new messages to the group's retry topic.
 
 Source: RocketMQ's `DefaultMQPushConsumerImpl`, `DefaultMQPullConsumerImpl`, `ConsumeMessageOrderlyService`.
 """
@@ -33,7 +33,7 @@ class SendBack:
         self._max_reconsume_times = max_reconsume_times
 
     def send(self, message: MessageView, delay_level: int, broker_name: str | None = None) -> None:
-        """Asks the broker to redeliver a message; if it refuses, sends a copy to the retry topic."""
+        """Asks the broker to redeliver a message. If the broker refuses, sends a copy to the retry topic."""
         try:
             self._to_broker(message, delay_level, broker_name)
         except Exception as error:  # noqa: BLE001 - as Java: whatever it is, the message must not be lost
@@ -41,11 +41,11 @@ class SendBack:
             self._send_anew(message, message.reconsume_times + 1)
 
     def is_sent(self, message: MessageView, delay_level: int, broker_name: str | None) -> bool:
-        """Calls `send` and logs its errors; returns whether it succeeded."""
+        """Calls `send` and logs its errors. Returns whether it succeeded."""
         return self._is_taken(message, lambda: self.send(message, delay_level, broker_name))
 
     def is_dead_letter(self, message: MessageView, *, reconsume_times: int) -> bool:
-        """Sends a copy to the retry topic, which the broker makes a dead letter; returns whether it was sent."""
+        """Sends a copy to the retry topic, and the broker makes it a dead letter. Returns whether it was sent."""
 
         def end() -> None:
             try:

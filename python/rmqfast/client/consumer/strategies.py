@@ -1,4 +1,4 @@
-"""Strategies that allocate the queues of a topic to the members of a group.
+"""Strategies that distribute the queues of a topic among the consumers of a group.
 
 Source: RocketMQ's `AllocateMessageQueueStrategy`, `ConsistentHashRouter`, `AllocateMessageQueueAveragely`,
 `AllocateMessageQueueAveragelyByCircle`, `AllocateMessageQueueByConfig`, `AllocateMessageQueueByMachineRoom`,
@@ -21,7 +21,7 @@ _log = logger_of(__name__)
 
 
 class AllocateMessageQueueStrategy(Protocol):
-    """Allocates queues to a member. All members of a group must use the same strategy."""
+    """Decides which queues a consumer gets. All consumers of a group must use the same strategy."""
 
     @property
     def name(self) -> str:
@@ -30,7 +30,7 @@ class AllocateMessageQueueStrategy(Protocol):
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Returns the queues of the member `client_id`.
+        """Returns the queues of the consumer `client_id`.
 
         Raises:
             ArgumentError: There are no queues or no members, or `client_id` is empty.
@@ -39,7 +39,7 @@ class AllocateMessageQueueStrategy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragely:
-    """The default: gives each member a range of adjacent queues; the first members get one more if needed.
+    """The default: each consumer gets a range of adjacent queues. If they do not divide evenly, the first get one more.
 
     Example:
         >>> queues = [MessageQueue("t", "b", n) for n in range(8)]
@@ -63,7 +63,7 @@ class AllocateMessageQueueAveragely:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragelyByCircle:
-    """Deals the queues to the members in turn.
+    """Gives the queues to the consumers one by one, in turn.
 
     Example:
         >>> queues = [MessageQueue("t", "b", n) for n in range(5)]
@@ -82,7 +82,7 @@ class AllocateMessageQueueAveragelyByCircle:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByConfig:
-    """Returns the configured queues, regardless of the other members.
+    """Gives this consumer the configured queues, whatever the others have.
 
     Attributes:
         message_queues: The queues of this member.
@@ -103,7 +103,7 @@ class AllocateMessageQueueByConfig:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByMachineRoom:
-    """Allocates queues of certain machine rooms, whose brokers are named `room@name`.
+    """Gives out only the queues of certain machine rooms. Brokers are named `room@name`.
 
     Attributes:
         consumer_idcs: The machine rooms.
@@ -131,7 +131,7 @@ class AllocateMessageQueueByMachineRoom:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMachineRoomNearby:
-    """Allocates the queues of each machine room to its members; if a room has no members, to all members.
+    """Divides the queues of each machine room among its consumers. If a room has none, among all consumers.
 
     Attributes:
         inner: The strategy within a room.
@@ -150,7 +150,7 @@ class AllocateMachineRoomNearby:
     def allocate(
         self, group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]
     ) -> list[MessageQueue]:
-        """Returns the queues of the member `client_id`.
+        """Returns the queues of the consumer `client_id`.
 
         Raises:
             ArgumentError: The room of a queue or a member is unknown.
@@ -175,7 +175,7 @@ class AllocateMachineRoomNearby:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueConsistentHash:
-    """Gives a queue to the next member on a hash ring, so that few queues move when a member joins or leaves.
+    """Gives a queue to the next consumer on a hash ring. Few queues move when a consumer joins or leaves.
 
     Attributes:
         virtual_node_count: Number of virtual nodes per member.
@@ -229,7 +229,7 @@ class AllocateMessageQueueConsistentHash:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueSticky:
-    """Ranks members per queue by a hash, and gives the queue to the first member with room.
+    """Ranks the consumers for each queue by a hash, and gives the queue to the first consumer that has room.
 
     When a member joins or leaves, most queues stay; shares differ by one at most. RocketMQ has no such strategy, so all
     members must be rmqfast's.
@@ -277,7 +277,7 @@ def queue_text(queue: MessageQueue) -> str:
 
 
 def index_of(group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> int | None:
-    """Returns the index of a member; if it is not in the group, logs this and returns None."""
+    """Returns the index of a consumer in the group. If it is not there, logs this and returns None."""
     if not client_id:
         raise ArgumentError("currentCID is empty")
     if not queues:

@@ -1,4 +1,4 @@
-"""Builds subscriptions, and compares the subscriptions of a group's members.
+"""Builds subscriptions, and compares the subscriptions of a group's consumers.
 
 Source: RocketMQ's `FilterAPI`, `MessageSelector`, `ConsumerRunningInfo`.
 """
@@ -48,7 +48,7 @@ class MessageSelector:
 
     @classmethod
     def by_sql(cls, expression: str) -> Self:
-        """Selects messages whose properties match an SQL92 expression, which the broker parses.
+        """Selects messages whose properties match an SQL92 expression. The broker parses the expression.
 
         Warns:
             ExpressionWarning: It names a column such as `queue_offset`; expressions only see properties.
@@ -61,7 +61,7 @@ class MessageSelector:
 def build_subscription_data(
     topic: str, expression: str | MessageSelector | None = SUB_ALL, *, now: int | None = None
 ) -> SubscriptionData:
-    """Builds the subscription for heartbeats. As in RocketMQ, blank tags match no message.
+    """Builds the subscription for heartbeats. As in RocketMQ, an empty tag expression matches no message.
 
     Raises:
         ExpressionError: There is no tag between the `||`, or the SQL92 expression is blank.
@@ -92,7 +92,7 @@ def build_subscription_data(
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionConflict:
-    """A topic to which the members of a group subscribe differently.
+    """A topic to which the consumers of a group subscribe differently.
 
     Attributes:
         group: The group.
@@ -110,7 +110,7 @@ class SubscriptionConflict:
 
 
 def conflicts_of(group: str, members: Mapping[str, Mapping[str, SubscriptionData]]) -> list[SubscriptionConflict]:
-    """Returns the topics, sorted, to which the members of a group subscribe differently."""
+    """Returns the topics to which the consumers of a group subscribe differently, sorted."""
     subscribed = {topic for subscriptions in members.values() for topic in subscriptions}
     topics = sorted(topic for topic in subscribed if not topic.startswith(RETRY_PREFIX))
     conflicts = []
@@ -129,7 +129,7 @@ def subscription_conflicts(
     group_table: Mapping[str, SubscriptionData],
     others: Mapping[str, Mapping[str, SubscriptionData] | None],
 ) -> list[SubscriptionConflict]:
-    """Returns the conflicts that one member can detect, even if some other members do not answer."""
+    """Returns the conflicts that this consumer can detect, even if other consumers do not answer."""
     own = {subscription.topic: subscription for subscription in mine}
     answers = {name: by_topic for name, by_topic in others.items() if by_topic is not None}
     conflicts = conflicts_of(group, {client_id: own, **answers})
@@ -148,7 +148,7 @@ def expression_of(subscription: SubscriptionData | None) -> str:
 
 
 def meaning_of(subscription: SubscriptionData | None) -> object:
-    """Returns a value that is equal for equal subscriptions, whatever the order of tags."""
+    """Returns a value that is equal for equal subscriptions, in whatever order they list tags."""
     if subscription is None:
         return None
     if subscription.is_tag_type and subscription.sub_string != SUB_ALL and subscription.tags_set:
@@ -159,7 +159,7 @@ def meaning_of(subscription: SubscriptionData | None) -> object:
 def _find_unexplained(
     group: str, client_id: str, mine: Mapping[str, SubscriptionData], group_table: Mapping[str, SubscriptionData]
 ) -> list[SubscriptionConflict]:
-    """Returns conflicts for topics whose subscription at the broker is newer than, and differs from, this member's.
+    """Returns conflicts for topics whose subscription at the broker is newer than this consumer's and differs from it.
 
     A topic that the broker does not have proves nothing: the heartbeat may be in flight.
     """

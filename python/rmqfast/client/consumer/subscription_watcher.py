@@ -1,4 +1,4 @@
-"""Warns if members of a group subscribe differently, because messages then get lost without an error."""
+"""Warns if consumers of a group subscribe differently, since messages are then lost without an error."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_ASKED = 32
 
 
 class SubscriptionWatcher:
-    """Compares the subscriptions of this member with those of the other members.
+    """Compares the subscriptions of this consumer with those of the group's other consumers.
 
     A check asks a broker for the group (request 203). If members, versions or subscriptions changed, it asks the other
     members for theirs (request 307, which Java's clients also answer). A member that does not answer is asked twice
@@ -75,12 +75,12 @@ class SubscriptionWatcher:
             self._handle = None
 
     def look_soon(self) -> None:
-        """Starts a check on another thread, because silent members take time; does nothing if a check is running."""
+        """Starts a check on another thread, since it may wait for consumers. Does nothing if a check is running."""
         if not self._is_looking:
             new_thread(self.look, name="rmqfast-subscriptions").start()
 
     def look(self) -> tuple[SubscriptionConflict, ...]:
-        """Checks now and returns the conflicts; after an error, which is logged, the previous conflicts."""
+        """Checks now and returns the conflicts. An error is logged, and the previous conflicts are returned."""
         # another thread is checking
         if not self._lock.acquire(blocking=False):
             return self.conflicts
@@ -133,7 +133,7 @@ class SubscriptionWatcher:
     def _note_changes(
         self, group: ConsumerConnection, mine: Iterable[SubscriptionData], others: frozenset[str]
     ) -> None:
-        """Forgets members that left. After a change, asks all members again; their last answers count until then."""
+        """Forgets consumers that left. After a change, all answers count as outdated, so that all are asked again."""
         table = frozenset((topic, each.sub_version, meaning_of(each)) for topic, each in group.subscriptions.items())
         seen = frozenset(group.client_ids), table, frozenset((each.topic, meaning_of(each)) for each in mine)
         self._said = {client_id: said for client_id, said in self._said.items() if client_id in others}

@@ -25,7 +25,7 @@ _MOST_BYTES = 64 << 20
 
 
 class ClientApi:
-    """One method per request. The first argument is the broker's address; name servers are chosen automatically.
+    """One method for each request. The first argument is the broker's address; name servers are chosen automatically.
 
     An error answer raises `ResponseError` with code and remark; a missing answer raises another `RemotingError`.
     """
@@ -62,7 +62,7 @@ class ClientApi:
         *,
         timeout: float | None = None,
     ) -> Response:
-        """Sends a request like `ask`, but after earlier oneway requests, on the same connection."""
+        """Sends a request like `ask`, but only after earlier oneway requests, over the same connection."""
         fields, wait = as_fields(ext_fields or {}), self._wait(timeout)
         return checked(self.connections.control(address, code, fields, body, timeout=wait), address)
 
@@ -110,7 +110,7 @@ class ClientApi:
         return JsonObject.of_body(body, most=_MOST_BYTES).texts("topicList", most=_MOST)
 
     def topics_of_cluster(self, cluster: str, *, timeout: float | None = None) -> tuple[str, ...]:
-        """Returns the topics of a cluster; empty if the cluster is unknown."""
+        """Returns the topics of a cluster. Empty for an unknown cluster."""
         fields = {"cluster": cluster}
         body = self.ask_name_server(RequestCode.GET_TOPICS_BY_CLUSTER, fields, timeout=timeout).body
         return JsonObject.of_body(body, most=_MOST_BYTES).texts("topicList", most=_MOST)
@@ -120,7 +120,7 @@ class ClientApi:
     def query_consumer_offset(
         self, address: str, group: str, queue: MessageQueue, *, timeout: float | None = None
     ) -> int | None:
-        """Returns the committed offset of a group; None if the broker has no offset (code 22).
+        """Returns the committed offset of a group. None if the broker has no offset (code 22).
 
         Raises:
             ResponseError: Any other error of the broker.
@@ -146,7 +146,7 @@ class ClientApi:
         oneway: bool = True,
         timeout: float | None = None,
     ) -> None:
-        """Commits the offset of a group's next message; with `oneway`, does not wait for an answer."""
+        """Commits the offset at which a group continues. With `oneway`, does not wait for an answer."""
         fields = {"consumerGroup": group, **_queue(queue), "commitOffset": offset}
         # a lost commit does no harm: the next one follows within seconds
         if oneway:
@@ -163,19 +163,19 @@ class ClientApi:
         return _number(self.ask(address, RequestCode.GET_MIN_OFFSET, _queue(queue), timeout=timeout), "offset")
 
     def search_offset(self, address: str, queue: MessageQueue, timestamp: int, *, timeout: float | None = None) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or of the first one stored later (5.x)."""
+        """Returns the offset of the message stored nearest to a time (4.9), or the first one stored after it (5.x)."""
         fields = {**_queue(queue), "timestamp": timestamp}
         return _number(self.ask(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, fields, timeout=timeout), "offset")
 
     def earliest_store_time(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
-        """Returns the store time of the first message in milliseconds since 1970; -1 if the queue is empty."""
+        """Returns the store time of the first message, in milliseconds since 1970. -1 if the queue is empty."""
         code = RequestCode.GET_EARLIEST_MSG_STORETIME
         return _number(self.ask(address, code, _queue(queue), timeout=timeout), "timestamp")
 
     # Groups and their members: these share one connection, because the broker ties a client to its connection.
 
     def send_heartbeat(self, address: str, heartbeat: HeartbeatData, *, timeout: float | None = None) -> int:
-        """Registers this client's producers and consumers at a broker; returns the ordinal of the broker's release."""
+        """Registers this client's producers and consumers at a broker. Returns the number of the broker's version."""
         body = heartbeat.encode()
         answer = self.connections.control(address, RequestCode.HEART_BEAT, None, body, timeout=self._wait(timeout))
         return checked(answer, address).version
@@ -189,7 +189,7 @@ class ClientApi:
         consumer_group: str | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Unregisters a client from a group."""
+        """Unregisters a client from one of its groups."""
         fields = {"clientID": client_id, "producerGroup": producer_group, "consumerGroup": consumer_group}
         self.ask_behind(address, RequestCode.UNREGISTER_CLIENT, fields, timeout=timeout)
 
@@ -235,7 +235,7 @@ class ClientApi:
         *,
         timeout: float | None = None,
     ) -> set[MessageQueue]:
-        """Locks queues for this client, or renews their locks; returns the queues that it holds now."""
+        """Locks queues for this client, or renews their locks. Returns the queues that the client holds now."""
         body = _lock_body(group, client_id, queues)
         # after this client's oneway unlocks, so that none of them undoes this lock
         answer = self.ask_behind(address, RequestCode.LOCK_BATCH_MQ, None, body, timeout=timeout)
@@ -251,7 +251,7 @@ class ClientApi:
         oneway: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """Unlocks queues of this client; with `oneway`, does not wait for an answer."""
+        """Unlocks queues of this client. With `oneway`, does not wait for an answer."""
         body = _lock_body(group, client_id, queues)
         if oneway:
             self.connections.send_oneway(address, RequestCode.UNLOCK_BATCH_MQ, None, body)
@@ -300,7 +300,7 @@ class ClientApi:
         oneway: bool = True,
         timeout: float | None = None,
     ) -> None:
-        """Reports the end of a transaction: 8 commits, 12 rolls back; after 0 the broker asks again later."""
+        """Reports the end of a transaction: 8 means commit, 12 rollback, and after 0 the broker asks again later."""
         fields = {
             "producerGroup": group,
             "tranStateTableOffset": queue_offset,
@@ -335,7 +335,7 @@ class ClientApi:
         is_unique_key: bool = False,
         timeout: float | None = None,
     ) -> Response:
-        """Returns the records of messages that may have a key; callers must compare, because keys can share a hash.
+        """Returns records that may have a key. Callers must compare the key, since keys can have the same hash.
 
         Args:
             address: The broker.
@@ -368,13 +368,13 @@ class ClusterInfo:
 
 
 def as_fields(values: Mapping[str, object]) -> dict[str, str]:
-    """Converts header fields to strings; omits None."""
+    """Converts header fields to strings. Fields that are None are left out."""
     # as in Java, null fields are not sent
     return {name: _text(value) for name, value in values.items() if value is not None}
 
 
 def checked(response: Response, address: str | None = None) -> Response:
-    """Returns a response with the code SUCCESS; raises `ResponseError` for any other code."""
+    """Returns a response whose code is SUCCESS. Raises `ResponseError` for any other code."""
     if response.code == ResponseCode.SUCCESS:
         return response
     raise ResponseError(response.code, response.remark or "", address)

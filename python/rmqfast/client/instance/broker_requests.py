@@ -27,7 +27,7 @@ _PRODUCER_GROUP = "PGROUP"
 
 
 class BrokerRequests:
-    """Answers requests of brokers, which arrive on the connection of the heartbeats."""
+    """Answers requests of brokers. They arrive over the connection that carries the heartbeats."""
 
     def __init__(
         self,
@@ -51,13 +51,13 @@ class BrokerRequests:
         }
 
     def consumer_ids_changed(self, request: Request) -> None:
-        """Rebalances all groups of this client, because members joined or left."""
+        """Rebalances all groups of this client, since consumers have joined or left."""
         group = request.ext_fields.get("consumerGroup")
         _log.info("broker %s says that members of group %s came or left", request.channel.remote_address, group)
         self._rebalance()
 
     def check_transaction_state(self, request: Request) -> None:
-        """Asks the producer of a transaction for its state."""
+        """Asks the producer of a transaction how it ended."""
         message = self._decode(request.body, None)
         group = message.properties.get(_PRODUCER_GROUP)
         producer = None if group is None else self._members.producers().get(group)
@@ -67,7 +67,7 @@ class BrokerRequests:
         producer.check_transaction_state(request.channel.remote_address, message, request.ext_fields)
 
     def reset_offset(self, request: Request) -> None:
-        """Moves a consumer to other offsets, on a thread because it takes ten seconds."""
+        """Moves a consumer to other offsets. Runs on a thread of its own, since it takes ten seconds."""
         header = Header(request.ext_fields)
         topic, group = header.text("topic"), header.text("group")
         offsets = JsonObject.of_body(request.body).numbers_by_queue("offsetTable", most=_MOST_QUEUES)
@@ -94,14 +94,14 @@ class BrokerRequests:
         new_thread(reset, name="rmqfast-reset-offset").start()
 
     def consumer_status(self, request: Request) -> Response:
-        """Returns the offsets that a consumer has in memory; empty if there is no such consumer."""
+        """Returns the offsets that a consumer has in memory. Empty if the consumer does not exist."""
         header = Header(request.ext_fields)
         consumer = self._members.consumers().get(header.text("group"))
         offsets = {} if consumer is None else dict(consumer.consumer_status(header.text("topic")))
         return Response(body=fastjson.encode({"consumerTable": {}, "messageQueueTable": offsets}))
 
     def running_info(self, request: Request) -> Response:
-        """Returns the state of a consumer, on request with the stacks of all threads."""
+        """Returns the state of a consumer. If requested, it contains the stacks of all threads."""
         header = Header(request.ext_fields)
         consumer = self._consumer(header)
         info = dict(consumer.running_info())
@@ -142,7 +142,7 @@ def stacks() -> str:
 
 
 def decode_messages(records: bytes, broker_name: str | None) -> list[MessageView]:
-    """Returns the messages of an answer, which is a sequence of commit-log records."""
+    """Returns the messages of an answer whose body is a sequence of commit-log records."""
     return decode_pull(records, broker_name=broker_name)
 
 
@@ -154,7 +154,7 @@ def decode_message(record: bytes, broker_name: str | None) -> MessageView:
 
 
 def decode_viewed(record: bytes, physical_offset: int, broker_name: str | None) -> MessageView:
-    """Decodes the answer to a query by physical offset; raises if the record is of another offset."""
+    """Decodes the answer to a query by physical offset. Raises if the record has another offset."""
     message = decode_message(record, broker_name)
     if message.physical_offset != physical_offset:
         raise RemotingProtocolError(

@@ -125,7 +125,7 @@ class ClientConfig:
         instance_name: str = DEFAULT_INSTANCE_NAME,
         namespace: str = "",
     ) -> ClientConfig:
-        """Returns the configuration of a client: its own arguments override those of `config`."""
+        """Returns the configuration of a client. Arguments of its constructor override those of `config`."""
         arguments = {"name_server": name_server, "namespace": namespace or None}
         changed: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
         if instance_name != DEFAULT_INSTANCE_NAME:
@@ -146,7 +146,7 @@ class ClientConfig:
         return build_client_id(self.client_ip, self.instance_name, self.unit_name, is_stream=is_stream)
 
     def with_pid_instance_name(self) -> ClientConfig:
-        """Returns a copy with a unique instance name, unless a name is set.
+        """Returns a copy with a unique instance name, unless one is set.
 
         Broadcasting consumers do not use it, because their offset files are named by client id.
         """
@@ -155,7 +155,7 @@ class ClientConfig:
         return replace(self, instance_name=pid_instance_name())
 
     def offset_dir(self) -> Path:
-        """Returns the directory of broadcasting consumers' offsets.
+        """Returns the directory in which broadcasting consumers store offsets.
 
         Raises:
             ArgumentError: No directory is configured, and the account has no home directory.
@@ -168,7 +168,7 @@ class ClientConfig:
         return home / ".rocketmq_offsets"
 
     def signer(self, *, is_stream: bool = False) -> Sign | None:
-        """Returns the function that adds account, signature and a pull consumer's fields to a request's header."""
+        """Returns the function that adds the account, the signature and a pull consumer's fields to a header."""
         stream = STREAM_FIELDS if is_stream else {}
         if self.access_key is None or self.secret_key is None:
             return (lambda _code, _fields, _body: stream) if stream else None
@@ -180,7 +180,7 @@ class ClientConfig:
         return sign
 
     def translated(self, address: str) -> str:
-        """Maps an address from a route or a message id to an address that is reachable from here."""
+        """Maps an address in a route or a message id to an address that this machine can reach."""
         return address if self.translate_address is None else self.translate_address(address)
 
 

@@ -1,4 +1,4 @@
-"""Shuts clients down when the interpreter ends: the newest first, within a few seconds.
+"""Shuts down clients when the interpreter ends: the newest client first, and all within a few seconds.
 
 Otherwise threads that wake up while the interpreter is finalized would crash the process.
 
@@ -23,7 +23,7 @@ LONGEST = 5.0
 
 
 class ServiceState(StrEnum):
-    """The lifecycle of a client, which starts once and ends once."""
+    """The state of a client, which can start once and end once."""
 
     CREATE_JUST = "CREATE_JUST"
     RUNNING = "RUNNING"
@@ -32,14 +32,14 @@ class ServiceState(StrEnum):
 
 
 class EndsAtExit(Protocol):
-    """An object with threads or connections that must end before the interpreter does."""
+    """An object whose threads or connections must end before the interpreter does."""
 
     def end_at_exit(self, deadline: float) -> None:
-        """Called at the end of the interpreter; must return by `deadline`, a time of `time.monotonic`."""
+        """Called when the interpreter ends. Must return by `deadline`, a time of `time.monotonic`."""
 
 
 class Exits:
-    """The objects to end at exit, held by weak references."""
+    """The objects to end with the interpreter. They are held by weak references."""
 
     _living: list[weakref.ref[EndsAtExit]]
 
@@ -49,7 +49,7 @@ class Exits:
         after_fork(self._clear)
 
     def add(self, living: EndsAtExit) -> None:
-        """Registers an object to be ended with the interpreter."""
+        """Registers an object that must end before the interpreter does."""
         with self._lock:
             self._living = [ref for ref in self._living if ref() is not None]
             self._living.append(weakref.ref(living))
@@ -75,7 +75,7 @@ class Exits:
                 _log.exception("%r could not be ended", each)
 
     def _clear(self) -> None:
-        """Forgets all objects in a fork, which has none of the threads, and replaces locks that the parent may hold."""
+        """Forgets all objects in a fork, which has none of their threads. Replaces locks that the parent may hold."""
         self._lock = new_lock()
         self._living = []
 

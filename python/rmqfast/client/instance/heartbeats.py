@@ -1,4 +1,4 @@
-"""Sends heartbeats to brokers: regularly, and soon after a connection was lost.
+"""Sends heartbeats to brokers: at intervals, and soon after a connection was lost.
 
 Source: `MQClientInstance.prepareHeartbeatData`, `sendHeartbeatToAllBroker`.
 """
@@ -41,7 +41,7 @@ class Heartbeats:
         self._is_wanted_again = False
 
     def send(self, only: str | None = None) -> bool:
-        """Sends heartbeats; returns whether all brokers accepted. If another thread is sending, it will send again.
+        """Sends heartbeats. Returns whether all brokers accepted. A thread that is already sending sends once more.
 
         Java skips the second heartbeat, so a broker that was found meanwhile would not know the group for half a
         minute.
@@ -70,7 +70,7 @@ class Heartbeats:
         return all(taken)
 
     def leave(self, *, consumer_group: str | None = None, producer_group: str | None = None) -> None:
-        """Unregisters this client's group at all brokers; failures are logged."""
+        """Unregisters a group of this client at all brokers. Failures are logged."""
         groups = {"consumer_group": consumer_group, "producer_group": producer_group}
         # slaves, too: an earlier consumer may have registered there
         for name, address in targets_of(self._routes.brokers(), is_consumer=True):
@@ -99,7 +99,7 @@ def heartbeat_of(client_id: str, members: Members) -> HeartbeatData:
 
 
 def targets_of(brokers: Mapping[str, Mapping[int, str]], *, is_consumer: bool) -> list[tuple[str, str]]:
-    """Returns the brokers that get a heartbeat: all addresses, or only masters if there is no consumer."""
+    """Returns the brokers that get heartbeats: all addresses, or only masters if the client has no consumer."""
     return [
         (name, address)
         for name, addresses in brokers.items()
@@ -120,7 +120,7 @@ def _consumer_data(group: str, consumer: ConsumerInner) -> ConsumerData:
 
 
 class Reconnects:
-    """Sends heartbeats to addresses whose connection was lost, with growing delays, until a heartbeat is accepted.
+    """Sends heartbeats to an address whose connection was lost, at growing intervals, until one is accepted.
 
     A restarted broker knows no clients: until the next regular heartbeat, after up to 30 s, it would refuse pulls.
     """

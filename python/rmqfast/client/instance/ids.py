@@ -20,7 +20,7 @@ from rmqfast.system import local_addresses
 def build_client_id(
     client_ip: str | None, instance_name: str, unit_name: str | None = None, *, is_stream: bool = False
 ) -> str:
-    """Returns a client id: address, instance name, unit and the mark of pull consumers, joined by `@`."""
+    """Returns a client id: address, instance name, unit, and a mark of pull consumers, joined by `@`."""
     parts = [local_address() if client_ip is None else client_ip, instance_name]
     if unit_name and unit_name.strip():
         parts.append(unit_name)
@@ -48,7 +48,7 @@ def local_address() -> str:
 
 
 def create_unique_id() -> str:
-    """Returns a new message id: 32 hexadecimal digits, 56 if this machine only has IPv6.
+    """Returns a new message id: 32 hexadecimal digits, or 56 if this machine only has IPv6.
 
     Example:
         >>> len(create_unique_id()) in {32, 56}
@@ -58,12 +58,12 @@ def create_unique_id() -> str:
 
 
 def unique_ids() -> UniqueIds:
-    """Returns the generator of this process; a fork gets its own."""
+    """Returns the id generator of this process. A forked process gets a generator of its own."""
     return _of_process(os.getpid())
 
 
 def month_bounds(now_ms: int) -> tuple[int, int]:
-    """Returns the start of a time's month and of the next month in local time, in milliseconds since 1970."""
+    """Returns the start of a time's month and of the next month, in local time, as milliseconds since 1970."""
     now = time.localtime(now_ms / 1000)
     begins = (time.mktime((now.tm_year, now.tm_mon + more, 1, 0, 0, 0, 0, 1, -1)) for more in (0, 1))
     start, following = begins

@@ -1,4 +1,4 @@
-"""Shares connections, routes and timers among the clients of a process that have the same client id.
+"""Shares connections, routes and timers among the clients of a process with the same client id.
 
 Source: `MQClientInstance`, `MQClientManager`, `RebalanceService`.
 """
@@ -75,12 +75,12 @@ class ClientInstance:
         return _INSTANCES.take(client_id, lambda: cls(config, client_id))
 
     def release(self) -> None:
-        """Releases the instance; the last user shuts it was shut down."""
+        """Ends the caller's use of the instance. The last user shuts it down."""
         if os.getpid() == self.pid and _INSTANCES.give_back(self.client_id):
             self.shutdown()
 
     def start(self) -> None:
-        """Starts timers and rebalance; does nothing if they are running.
+        """Starts the timers and the rebalance. Does nothing if they are running.
 
         Raises:
             ClientError: No name server is configured (10004) or answers within `start_timeout` (10001), or the instance
@@ -105,14 +105,14 @@ class ClientInstance:
         _log.info("the client instance %s is started", self.client_id)
 
     def shutdown(self) -> None:
-        """Ends all threads and connections; does nothing while the instance has members, or in a fork."""
+        """Ends all threads and connections. Does nothing while the instance has clients, or in a fork."""
         # a fork has none of the threads, and other clients may still use the instance
         if os.getpid() != self.pid or self._members.consumers() or self._members.producers():
             return
         self._end(None)
 
     def end_at_exit(self, deadline: float) -> None:
-        """Shuts the instance and its members down at the end of the interpreter.
+        """Shuts down the instance and its clients when the interpreter ends.
 
         Offsets are committed. Brokers see the connections close, and other members take over the queues.
         """
@@ -134,7 +134,7 @@ class ClientInstance:
         self._members.add_consumer(group, consumer)
 
     def unregister_consumer(self, group: str) -> None:
-        """Removes a consumer, and unregisters it at all brokers; failures are logged."""
+        """Removes a consumer and unregisters it at all brokers. Failures are logged."""
         if self._members.remove_consumer(group):
             self._leave(consumer_group=group)
 
@@ -148,26 +148,26 @@ class ClientInstance:
         self._members.add_producer(group, producer)
 
     def unregister_producer(self, group: str) -> None:
-        """Removes a producer, and unregisters it at all brokers; failures are logged."""
+        """Removes a producer and unregisters it at all brokers. Failures are logged."""
         if self._members.remove_producer(group):
             self._leave(producer_group=group)
 
     def consumer(self, group: str) -> ConsumerInner | None:
-        """Returns the consumer of a group; None if there is none."""
+        """Returns the consumer of a group. None if there is none."""
         return self._members.consumers().get(group)
 
     def producer(self, group: str) -> ProducerInner | None:
-        """Returns the producer of a group; None if there is none."""
+        """Returns the producer of a group. None if there is none."""
         return self._members.producers().get(group)
 
     @property
     def is_closed(self) -> bool:
-        """Whether the instance was shut down, or the interpreter is ending."""
+        """Whether the instance was shut down or the interpreter is ending."""
         return self._is_closed
 
     @property
     def inner_producer(self) -> Any:
-        """Returns the producer that resends messages which brokers did not take back; created at first use.
+        """Returns the producer that resends messages that brokers did not take back. It is created when first needed.
 
         Raises:
             ClientError: `rmqfast.client.producer` was not imported.
@@ -188,16 +188,16 @@ class ClientInstance:
         return self._updater.update(topic, default_topic=default_topic, default_queue_nums=default_queue_nums)
 
     def no_route_error(self, topic: str) -> ClientError:
-        """Returns the error for a topic without a route: code 10005, with the name server's answer."""
+        """Returns the error for a topic without a route: code 10005, and the answer of the name server."""
         return self._updater.no_route(topic)
 
     def send_heartbeats(self) -> bool:
-        """Sends heartbeats to all brokers; returns whether all accepted."""
+        """Sends heartbeats to all brokers. Returns whether all accepted."""
         self._check_process()
         return self._heartbeats.send()
 
     def persist_consumer_offsets(self) -> None:
-        """Commits the offsets of all consumers; failures are logged."""
+        """Commits the offsets of all consumers. Failures are logged."""
         for group, consumer in self._members.consumers().items():
             try:
                 consumer.persist_consumer_offset()
@@ -205,13 +205,13 @@ class ClientInstance:
                 _log.exception("offsets of group %s could not be stored", group)
 
     def rebalance_immediately(self) -> None:
-        """Requests a rebalance of all consumers; requests at the same time cause one rebalance."""
+        """Requests a rebalance of all consumers. Several requests at the same time cause only one rebalance."""
         if self._is_started and not self._is_rebalance_due:
             self._is_rebalance_due = True
             self._rebalancing.later(0.0, self._rebalance_now)
 
     def rebalance(self) -> None:
-        """Rebalances all consumers on the calling thread; failures are logged."""
+        """Rebalances all consumers on the calling thread. Failures are logged."""
         self._check_process()
         for group, consumer in self._members.consumers().items():
             try:
@@ -220,7 +220,7 @@ class ClientInstance:
                 _log.exception("group %s could not be rebalanced", group)
 
     def find_consumer_ids(self, topic: str, group: str) -> list[str] | None:
-        """Asks a broker of the topic for the clients of a group; returns None if that fails."""
+        """Asks a broker of the topic for the client ids of a group. None if that fails."""
         address = self.routes.any_address(topic)
         try:
             if address is None:
@@ -233,7 +233,7 @@ class ClientInstance:
             return None
 
     def publish_address(self, broker_name: str) -> str | None:
-        """Returns the address of a broker's master; None if unknown."""
+        """Returns the address of a broker's master. None if it is not known."""
         return self.routes.publish_address(broker_name)
 
     def subscribe_address(self, broker_name: str, broker_id: int = 0, *, only_this: bool = False) -> FoundBroker | None:
@@ -241,7 +241,7 @@ class ClientInstance:
         return self.routes.subscribe_address(broker_name, broker_id, only_this=only_this)
 
     def check_client_in_broker(self) -> None:
-        """Asks one broker of each topic to compile the consumers' SQL92 expressions.
+        """Asks a broker of each topic to compile the SQL92 expressions of consumers.
 
         Raises:
             ClientError: A broker rejects an expression, or does not answer.
@@ -265,7 +265,7 @@ class ClientInstance:
             raise ForkError(f"the client {self.client_id} is that of a parent process: make another one in this one")
 
     def _wait_for_answer(self, timeout: float) -> None:
-        """Asks name servers until one answers, even with an error."""
+        """Asks name servers until one answers. The answer may be an error."""
         until = monotonic() + timeout
         while True:
             try:
@@ -352,7 +352,7 @@ def _expression_error(subscription: SubscriptionData, error: RemotingError) -> C
 
 
 class Registry(Generic[_T]):
-    """Reference-counted objects by name."""
+    """Objects by name, with a count of their users."""
 
     def __init__(self) -> None:
         self._clear()
@@ -360,14 +360,14 @@ class Registry(Generic[_T]):
         after_fork(self._clear)
 
     def take(self, name: str, make: Callable[[], _T]) -> _T:
-        """Returns the object of a name, created if missing, and counts one more user."""
+        """Returns the object of a name and counts one more user. The object is created if it is missing."""
         with self._lock:
             thing, users = self._things.get(name) or (make(), 0)
             self._things[name] = (thing, users + 1)
             return thing
 
     def give_back(self, name: str) -> bool:
-        """Counts one user less; returns whether it was the last user, and then removes the object."""
+        """Counts one user less. Returns whether it was the last user; the object is then removed."""
         with self._lock:
             counted = self._things.get(name)
             if counted is None:
@@ -380,7 +380,7 @@ class Registry(Generic[_T]):
             return users <= 1
 
     def _clear(self) -> None:
-        """Empties the registry in a fork, which has none of the threads, but may have inherited held locks."""
+        """Empties the registry in a fork, which has none of the threads but may have inherited locks."""
         self._lock = QuietLock()
         self._things: dict[str, tuple[_T, int]] = {}
 

@@ -1,4 +1,4 @@
-"""The consumers and producers of a client instance, and their common needs.
+"""The consumers and producers of a client instance, and the routes that they need.
 
 Source: `MQConsumerInner`, `MQProducerInner`, `MQClientInstance.consumerTable`, `producerTable`.
 """
@@ -20,7 +20,7 @@ MessageModel: TypeAlias = Literal["CLUSTERING", "BROADCASTING"]
 
 
 class ConsumerInner(Protocol):
-    """The interface of consumers that a client instance uses."""
+    """The methods of a consumer that its client instance calls."""
 
     @property
     def group(self) -> str:
@@ -28,56 +28,56 @@ class ConsumerInner(Protocol):
 
     @property
     def consume_type(self) -> ConsumeType:
-        """Whether the application pulls, or a listener is called."""
+        """Whether the application pulls or a listener is called."""
 
     @property
     def message_model(self) -> MessageModel:
-        """Whether members share the messages, or each member gets all messages."""
+        """Whether consumers share the messages or each gets all of them."""
 
     @property
     def consume_from_where(self) -> str:
-        """Name of RocketMQ's `ConsumeFromWhere`: the start position of a new group."""
+        """The name of RocketMQ's `ConsumeFromWhere`: the position at which a new group starts."""
 
     @property
     def is_unit_mode(self) -> bool:
-        """Whether the consumer belongs to a unit."""
+        """Whether the consumer belongs to a unit, RocketMQ's term for a part of a deployment."""
 
     def subscriptions(self) -> Sequence[SubscriptionData]:
-        """The subscriptions, for heartbeats."""
+        """The subscriptions that heartbeats report."""
 
     def do_rebalance(self) -> None:
-        """Allocates the queues of its topics again; called on the rebalance thread."""
+        """Distributes the queues of the consumer's topics again. Called on the rebalance thread."""
 
     def persist_consumer_offset(self) -> None:
-        """Commits its offsets; called on the timer's thread."""
+        """Commits the consumer's offsets. Called on a thread of the scheduler."""
 
     def update_topic_subscribe_info(self, topic: str, queues: Sequence[MessageQueue]) -> None:
-        """Called with the readable queues of a topic; ignores topics that the consumer does not subscribe to."""
+        """Called with the readable queues of a topic. Ignores topics to which the consumer does not subscribe."""
 
     def is_subscribe_topic_need_update(self, topic: str) -> bool:
-        """Whether the consumer subscribes to the topic, but does not know its queues."""
+        """Whether the consumer subscribes to the topic but does not know its queues yet."""
 
     def running_info(self) -> dict[str, Any]:
-        """Returns the members of RocketMQ's `ConsumerRunningInfo`."""
+        """Returns the fields of RocketMQ's `ConsumerRunningInfo`."""
 
     def reset_offset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Continues at these offsets on request of a broker; may take long, so it runs on a separate thread."""
+        """Continues at these offsets, as a broker has requested. May take long, so it runs on a thread of its own."""
 
     def consume_message_directly(self, message: Any, broker_name: str | None) -> dict[str, Any]:
-        """Consumes one message now; returns the members of RocketMQ's `ConsumeMessageDirectlyResult`."""
+        """Consumes one message now. Returns the fields of RocketMQ's `ConsumeMessageDirectlyResult`."""
 
     def consumer_status(self, topic: str) -> Mapping[MessageQueue, int]:
-        """Returns the offsets of a topic's queues in memory."""
+        """Returns the offsets in memory of a topic's queues."""
 
 
 class ProducerInner(Protocol):
-    """The interface of producers that a client instance uses."""
+    """The methods of a producer that its client instance calls."""
 
     def publish_topics(self) -> Sequence[str]:
-        """Returns the topics that it has sent to, whose routes are updated regularly."""
+        """Returns the topics to which the producer has sent messages. Their routes are updated at intervals."""
 
     def check_transaction_state(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
-        """Starts checking a transaction and reporting its state to the broker; does not wait for it.
+        """Starts to check a transaction and to report its state to the broker. Does not wait for either.
 
         Args:
             address: Address of the asking broker, `ip:port`.
@@ -87,7 +87,7 @@ class ProducerInner(Protocol):
 
 
 class Members:
-    """The members of an instance; each call is atomic and returns copies."""
+    """The consumers and producers of an instance. Each call is atomic and returns copies."""
 
     def __init__(self) -> None:
         self._lock = new_lock()
@@ -105,12 +105,12 @@ class Members:
                 raise _has_member("producer", group)
 
     def remove_consumer(self, group: str) -> bool:
-        """Removes a consumer; returns whether it existed."""
+        """Removes a consumer. Returns whether it existed."""
         with self._lock:
             return self._consumers.pop(group, None) is not None
 
     def remove_producer(self, group: str) -> bool:
-        """Removes a producer; returns whether it existed."""
+        """Removes a producer. Returns whether it existed."""
         with self._lock:
             return self._producers.pop(group, None) is not None
 
@@ -123,12 +123,12 @@ class Members:
             return dict(self._producers)
 
     def topics(self) -> list[str]:
-        """Returns the topics whose routes the members need, without duplicates."""
+        """Returns the topics whose routes the consumers and producers need, without duplicates."""
         published = [topic for producer in self.producers().values() for topic in producer.publish_topics()]
         return list(dict.fromkeys([*self.subscribed_topics(), *published]))
 
     def subscribed_topics(self) -> list[str]:
-        """Returns the topics that consumers subscribe to, without duplicates."""
+        """Returns the topics to which consumers subscribe, without duplicates."""
         topics = (s.topic for consumer in self.consumers().values() for s in consumer.subscriptions())
         return list(dict.fromkeys(topics))
 

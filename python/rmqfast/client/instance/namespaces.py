@@ -1,4 +1,4 @@
-"""Adds and removes the namespace of topics and groups: `ns%name`.
+"""Adds the namespace to names of topics and groups, as in `ns%name`, and removes it.
 
 Source: `NamespaceUtil`.
 """
@@ -11,7 +11,7 @@ RETRY_PREFIX = "%RETRY%"
 
 
 def wrap(namespace: str, resource: str) -> str:
-    """Adds the namespace to a topic or group; an empty namespace, or one that is already there, changes nothing."""
+    """Adds the namespace to a topic or group. Changes nothing if it is empty or already there."""
     return _native.wrap_namespace(namespace, resource)
 
 

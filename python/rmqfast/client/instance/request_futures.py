@@ -1,4 +1,4 @@
-"""Matches replies, which brokers push, with the requests that wait for them.
+"""Matches replies, which brokers push to a client, with the requests that wait for them.
 
 Source: `RequestFutureHolder`, `RequestResponseFuture`, `ClientRemotingProcessor.processReplyMessage`,
 `CorrelationIdUtil`.
@@ -37,7 +37,7 @@ _IS, _END = "\x01", "\x02"
 
 
 class RequestFutures:
-    """The pending requests of a client instance, by correlation id.
+    """The requests of a client instance that wait for replies, by correlation id.
 
     Each request completes once: with its reply, a timeout, or the error of its send.
     """
@@ -51,7 +51,7 @@ class RequestFutures:
         return len(self._waiting)
 
     def open(self, on_reply: OnReply, *, timeout: float | None = None) -> str:
-        """Adds a request and returns its correlation id; after `timeout` seconds the request fails."""
+        """Adds a request and returns its correlation id. The request fails after `timeout` seconds."""
         correlation_id = str(uuid.uuid4())
         if timeout is None:
             self._waiting[correlation_id] = on_reply
@@ -65,7 +65,7 @@ class RequestFutures:
         return correlation_id
 
     def end(self, correlation_id: str, ended: MessageView | RmqError) -> bool:
-        """Completes a request; returns whether it was pending."""
+        """Completes a request. Returns whether it was still waiting."""
         # `pop` is atomic, so only one thread completes a request
         on_reply = self._waiting.pop(correlation_id, None)
         if on_reply is not None:
@@ -73,11 +73,11 @@ class RequestFutures:
         return on_reply is not None
 
     def forget(self, correlation_id: str) -> bool:
-        """Drops a request; returns whether it was pending."""
+        """Drops a request. Returns whether it was still waiting."""
         return self._waiting.pop(correlation_id, None) is not None
 
     def receive(self, request: Request) -> Response:
-        """Processes a reply that a broker pushes; acknowledges it even if no request matches."""
+        """Processes a reply that a broker pushes. The broker gets a success even if no request waits for the reply."""
         try:
             reply = reply_of(request.ext_fields, request.body, now=time.time_ns() // 1_000_000)
         except RmqError:
@@ -93,7 +93,7 @@ class RequestFutures:
         return Response()
 
     def close(self) -> None:
-        """Fails all pending requests, because their client is closed."""
+        """Fails all requests that wait, since their client is closed."""
         self._is_closed = True
         for correlation_id in list(self._waiting):
             self.end(correlation_id, _closed())
@@ -110,7 +110,7 @@ def _closed() -> RmqError:
 
 
 def reply_of(ext_fields: Mapping[str, str], body: bytes, *, now: int) -> MessageView:
-    """Decodes a pushed reply, and sets its arrival time as a property.
+    """Decodes a reply that a broker pushed. Sets its time of arrival as a property.
 
     A pushed reply consists of header and body. For the decoder it is first converted to a record:
 
@@ -151,14 +151,14 @@ def reply_of(ext_fields: Mapping[str, str], body: bytes, *, now: int) -> Message
 
 
 class _Host(NamedTuple):
-    """An address in the format of a record."""
+    """A network address, in the form of a record."""
 
     data: bytes
     is_v6: bool
 
     @classmethod
     def of(cls, text: str) -> _Host:
-        """Parses an address; Java's addresses have a name, or nothing, before a slash."""
+        """Parses an address. In Java's form it has a slash, with a host name or nothing before it."""
         host, _, port = text.rpartition("/")[2].rpartition(":")
         try:
             address = ip_address(host.strip("[]"))

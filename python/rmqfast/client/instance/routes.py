@@ -1,4 +1,4 @@
-"""Updates routes, and passes them to consumers and producers.
+"""Updates routes and passes them on to consumers and producers.
 
 Source: `MQClientInstance.updateTopicRouteInfoFromNameServer`, `DefaultMQProducerImpl`.
 """
@@ -27,7 +27,7 @@ LATER = 10
 
 
 class ClientErrorCode(IntEnum):
-    """The codes of errors that occur in the client, without an answer of a server."""
+    """Codes of errors that the client raises itself, without an answer of a server."""
 
     CONNECT_BROKER_EXCEPTION = 10001
     ACCESS_BROKER_TIMEOUT = 10002
@@ -39,7 +39,7 @@ class ClientErrorCode(IntEnum):
 
 
 class FoundBroker(NamedTuple):
-    """A broker that a consumer can read from.
+    """A broker from which a consumer can read.
 
     Attributes:
         address: `host:port`.
@@ -67,11 +67,11 @@ class RouteUpdater:
         self._is_out = self._is_closed = False
 
     def close(self) -> None:
-        """Stops warnings about name servers, because the connections are about to close."""
+        """Stops warnings about name servers. Called before the connections are closed."""
         self._is_closed = True
 
     def update(self, topic: str, *, default_topic: str | None = None, default_queue_nums: int = 4) -> bool:
-        """Fetches the route of a topic; returns whether it changed. If the topic is unknown, the old route stays."""
+        """Fetches the route of a topic. Returns whether it changed. If the topic is unknown, the known route stays."""
         if not self._lock.acquire(timeout=self._timeout):
             _log.warning("the route of topic %s is not updated: another one is still waited for", topic)
             return False
@@ -85,7 +85,7 @@ class RouteUpdater:
             self._lock.release()
 
     def update_all(self) -> None:
-        """Fetches the routes of all topics of consumers and producers; stops if no name server answers."""
+        """Fetches the routes of all topics of consumers and producers. Stops if no name server answers."""
         for topic in self._members.topics():
             try:
                 self.update(topic)
@@ -138,7 +138,7 @@ class RouteUpdater:
 
 
 def unreachable(error: RemotingError) -> ClientError:
-    """Returns the error that no name server answers."""
+    """Returns the error to raise if no name server answers."""
     return ClientError(
         str(error),
         response_code=ClientErrorCode.CONNECT_BROKER_EXCEPTION,
@@ -147,7 +147,7 @@ def unreachable(error: RemotingError) -> ClientError:
 
 
 class MissingRoutes:
-    """Fetches missing routes of subscribed topics often, so that the first messages are pulled soon.
+    """Fetches missing routes of subscribed topics often, so that a consumer of a new topic does not wait long.
 
     Java's clients only ask every 30 seconds.
     """
@@ -160,7 +160,7 @@ class MissingRoutes:
         self._looks = 0
 
     def look(self) -> bool:
-        """Fetches the missing routes; returns whether a route was found.
+        """Fetches the missing routes. Returns whether a route was found.
 
         Stops if no name server answers, which `RouteUpdater.update_all` logs.
         """
@@ -179,7 +179,7 @@ class MissingRoutes:
         return is_one_new
 
     def _lacking(self) -> list[str]:
-        """Returns topics without queues, except retry topics, which brokers create at a heartbeat."""
+        """Returns the topics without known queues. Retry topics are left out, since a heartbeat creates them."""
         return [
             topic
             for topic in self._members.subscribed_topics()

@@ -1,4 +1,4 @@
-"""Runs timed work.
+"""Runs tasks at given times.
 
 Source: `MQClientInstance.startScheduledTask`, `DefaultLitePullConsumerImpl.scheduledThreadPoolExecutor`.
 """
@@ -19,7 +19,7 @@ _log = logger_of(__name__)
 
 @dataclass(order=True, slots=True)
 class Handle:
-    """A scheduled task.
+    """A scheduled task, which can be cancelled.
 
     Attributes:
         at: Due time, by the scheduler's clock.
@@ -35,31 +35,31 @@ class Handle:
     is_cancelled: bool = field(compare=False, default=False)
 
     def cancel(self) -> None:
-        """Prevents further runs; a run in flight continues."""
+        """Prevents further runs. A run that has begun continues."""
         self.is_cancelled = True
 
 
 class TimerTable:
-    """Tasks by due time, without a clock or thread of its own."""
+    """Tasks sorted by due time. Has no clock and no thread."""
 
     def __init__(self) -> None:
         self._heap: list[Handle] = []
         self._numbers = itertools.count()
 
     def add(self, at: float, work: Callable[[], object], *, period: float | None = None) -> Handle:
-        """Adds a task that is due at time `at`, and then every `period` seconds."""
+        """Adds a task that is due at time `at` and then every `period` seconds."""
         handle = Handle(at, next(self._numbers), work, period)
         heapq.heappush(self._heap, handle)
         return handle
 
     def wait(self, now: float) -> float | None:
-        """Returns the seconds until the next task is due; None if there are no tasks."""
+        """Returns the seconds until the next task is due. None if there are no tasks."""
         while self._heap and self._heap[0].is_cancelled:
             heapq.heappop(self._heap)
         return max(0.0, self._heap[0].at - now) if self._heap else None
 
     def take_due(self, now: float) -> Callable[[], object] | None:
-        """Returns the first due task, and reschedules it; missed runs are skipped."""
+        """Returns the first task that is due, and sets its next due time. Missed runs are skipped."""
         if self.wait(now) != 0.0:
             return None
         handle = heapq.heappop(self._heap)
@@ -71,7 +71,7 @@ class TimerTable:
 
 
 class Scheduler:
-    """Daemon threads that run due tasks. Threads are started as needed, the first with the first task.
+    """Daemon threads that run tasks when they are due. The first task starts the first thread.
 
     Args:
         name: Name of the threads.
@@ -101,7 +101,7 @@ class Scheduler:
         return self._add(initial, work, period)
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Drops queued tasks and waits up to `timeout` seconds for running tasks; returns whether all have ended."""
+        """Drops all tasks, and waits up to `timeout` seconds for running ones. Returns whether all have ended."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()
@@ -118,7 +118,7 @@ class Scheduler:
         return handle
 
     def _have_one_wait(self) -> None:
-        """Ensures that a thread waits for the next due task while others are busy."""
+        """Makes sure that one thread waits for the next due task, even if all others are busy."""
         # one thread is enough: any thread that wakes waits for the first due task
         if self._idle or self._is_stopped:
             self._changed.notify()

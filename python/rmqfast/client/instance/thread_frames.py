@@ -1,4 +1,4 @@
-"""The stacks of the threads of this process.
+"""Returns the stacks of this process's threads.
 
 Source: `UtilAll`.
 """

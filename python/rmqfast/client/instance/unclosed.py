@@ -1,4 +1,4 @@
-"""Warns of clients that were dropped while they run."""
+"""Warns if a client was dropped while it was running."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _OWNED = "_is_owned"
 
 
 def warn_unclosed(client: object, pid: int, named: str, step: str = "shutdown()") -> None:
-    """Called by `__del__`: warns of a client that still runs, but not at the end of the interpreter nor in a fork."""
+    """Warns of a client that is dropped but still runs. Called by `__del__`; silent in forks and when Python ends."""
     if os.getpid() == pid and not sys.is_finalizing() and _OWNED not in vars(client):
         text = f"{named} was dropped and runs on: call {step}, or use it as a context manager"
         warnings.warn(text, ResourceWarning, source=client, stacklevel=2)
 
 
 def leave_warning_to_owner(client: object) -> None:
-    """Suppresses the warning for a client that belongs to another one, which warns itself."""
+    """Suppresses the warning for a client that belongs to another client, since that one warns."""
     vars(client)[_OWNED] = True

@@ -22,7 +22,7 @@ __all__ = [
 
 
 class HasTopicAndBody(Protocol):
-    """A message to check."""
+    """A message, as far as it is checked."""
 
     @property
     def topic(self) -> str: ...

@@ -76,7 +76,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
 
     @property
     def auto_commit(self) -> bool:
-        """Whether `poll` commits the positions of earlier messages."""
+        """Whether `poll` commits the positions of messages that earlier calls returned."""
         return self._auto_commit
 
     @auto_commit.setter
@@ -84,7 +84,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self._auto_commit = is_on
 
     def subscribe(self, topic: str, expression: str | MessageSelector | None = "*") -> None:
-        """Subscribes to a topic, whose queues are distributed among the members of the group.
+        """Subscribes to a topic. Its queues are distributed among the group's consumers.
 
         Args:
             topic: The topic; a second call for it changes the expression.
@@ -102,11 +102,11 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             raise ClientError(f"subscribe exception: {error}") from error
 
     def unsubscribe(self, topic: str) -> None:
-        """Unsubscribes from a topic and discards its backlog."""
+        """Unsubscribes from a topic and drops its backlog."""
         self._member.unsubscribe(topic)
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Pulls exactly these queues, without a rebalance.
+        """Pulls exactly these queues. There is no rebalance.
 
         Raises:
             ArgumentError: `queues` is empty.
@@ -128,7 +128,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return self._member.queues.backlog
 
     def poll(self, timeout: Duration | None = None) -> list[MessageView]:
-        """Returns the messages of one pull of one queue; an empty list after the timeout.
+        """Returns the messages of one pull of one queue. An empty list after the timeout.
 
         Args:
             timeout: Seconds to wait. Default: that of the options.
@@ -145,7 +145,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return []
 
     def poll_arrow(self, timeout: Duration | None = None, columns: Sequence[str] | None = None) -> Any:
-        """Returns messages as one Arrow batch, without an object per message.
+        """Returns messages as one Arrow batch, without creating an object for each message.
 
         Args:
             timeout: Seconds to wait for the first message. Default: that of the options.
@@ -172,7 +172,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return None
 
     def __iter__(self) -> Iterator[MessageView]:
-        """Yields messages until shutdown; commits whole batches, as `poll` does."""
+        """Yields messages until shutdown. Commits the messages of a whole pull, as `poll` does."""
         while self.is_running:
             try:
                 messages = self.poll()
@@ -184,7 +184,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             yield from messages
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Moves to an offset of a queue, and discards its backlog.
+        """Moves to an offset of a queue and drops the queue's backlog.
 
         Raises:
             ClientError: The queue is not assigned, the offset is out of range, or the broker does not answer.
@@ -217,7 +217,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self.seek(queue, self.max_offset(queue))
 
     def seek_to_time(self, queue: MessageQueue, timestamp: Time) -> None:
-        """Moves to the message of a time, as `offset_for_timestamp` finds it.
+        """Moves to the offset that `offset_for_timestamp` returns for a time.
 
         Args:
             queue: The queue.
@@ -229,7 +229,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self.seek(queue, self.offset_for_timestamp(queue, timestamp))
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Pauses pulls of queues; `poll` still returns their backlog. Queues that are not assigned are ignored."""
+        """Pauses pulls of queues. `poll` still returns their backlog. Queues that are not assigned are ignored."""
         self._member.queues.pause(map(self._member.with_namespace, queues), is_paused=True)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
@@ -237,17 +237,17 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self._member.queues.pause(map(self._member.with_namespace, queues), is_paused=False)
 
     def is_paused(self, queue: MessageQueue) -> bool:
-        """Whether pulls of a queue are paused; True if the queue is not assigned."""
+        """Whether pulls of a queue are paused. True if the queue is not assigned."""
         pulled = self._member.queues.get(self._member.with_namespace(queue))
         return pulled is None or pulled.is_paused
 
     def commit_sync(self) -> None:
-        """Commits the positions of all queues in memory; they are stored every five seconds, and on shutdown."""
+        """Commits the positions of all queues in memory. They are stored every five seconds and at shutdown."""
         self._member.check_process()
         self._commit()
 
     def commit(self, queues: Iterable[MessageQueue] | None = None, *, persist: bool = False) -> None:
-        """Commits positions in memory; they are stored every five seconds, and on shutdown.
+        """Commits positions in memory. They are stored every five seconds and at shutdown.
 
         Args:
             queues: The queues. Default: all. Queues that are not assigned are ignored.
@@ -267,7 +267,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             self._member.persist_consumer_offset()
 
     def committed(self, queue: MessageQueue) -> int:
-        """Returns the offset of a queue that was committed in memory or else stored; -1 if there is none.
+        """Returns the committed offset of a queue, from memory or else from the store. -1 if there is none.
 
         Raises:
             ClientError: The consumer is not running, or the broker does not answer.
@@ -283,7 +283,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return offset
 
     def offset_for_timestamp(self, queue: MessageQueue, timestamp: Time) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or of the first one stored later (5.x).
+        """Returns the offset of the message stored nearest to a time (4.9), or the first one stored after it (5.x).
 
         Args:
             queue: The queue.
@@ -306,7 +306,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
     def register_topic_message_queue_change_listener(
         self, topic: str, listener: TopicMessageQueueChangeListener
     ) -> None:
-        """Registers a listener for changes of a topic's queues, which are checked every 30 seconds.
+        """Registers a listener for changes of a topic's queues. They are checked every 30 seconds.
 
         Args:
             topic: The topic.
@@ -322,7 +322,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             self._member.watch.fetch(topic)
 
     def on_arrival(self, callback: Callable[[], object]) -> None:
-        """Sets a callback for arriving messages and the shutdown, for event loops, which cannot block in `poll`.
+        """Sets a callback for new messages and for the shutdown. For event loops, which cannot block in `poll`.
 
         Args:
             callback: Called on any thread, sometimes without messages. It must not block or call the consumer.

@@ -1,4 +1,4 @@
-"""The running part of a lite pull consumer.
+"""The inner part of a lite pull consumer.
 
 Source: RocketMQ's `DefaultLitePullConsumerImpl`, `RebalanceLitePullImpl`.
 """
@@ -51,7 +51,7 @@ _PATIENCE = 1.0
 
 
 class SubscriptionType(Enum):
-    """Whether queues come from a rebalance or are assigned by the application."""
+    """Whether queues come from a rebalance or are chosen by the application."""
 
     NONE = "NONE"
     SUBSCRIBE = "SUBSCRIBE"
@@ -59,7 +59,7 @@ class SubscriptionType(Enum):
 
 
 class RebalanceLitePull(ActiveRebalance):
-    """The rebalance of a lite pull consumer: assigned queues are pulled in the background."""
+    """The rebalance of a lite pull consumer. Starts to pull the queues that were assigned."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ TopicMessageQueueChangeListener: TypeAlias = Callable[[str, frozenset[MessageQue
 
 
 class TopicWatch:
-    """Checks topics for changed queues, and calls listeners."""
+    """Checks whether the queues of topics have changed, and calls listeners if so."""
 
     def __init__(self, fetch: Callable[[str], frozenset[MessageQueue]]) -> None:
         self._fetch = fetch
@@ -158,7 +158,7 @@ def _tell(listener: TopicMessageQueueChangeListener, topic: str, queues: frozens
 
 
 class LitePullMember(ActiveMember):
-    """The running part of a lite pull consumer.
+    """The inner part of a lite pull consumer, which its client instance calls.
 
     Attributes:
         queues: The queues that are pulled; may be assigned before the start.
@@ -217,7 +217,7 @@ class LitePullMember(ActiveMember):
         return frozenset(map(self.without_namespace, queues))
 
     def subscriptions(self) -> Sequence[SubscriptionData]:
-        """Returns the subscriptions for heartbeats; empty if queues are assigned."""
+        """Returns the subscriptions for heartbeats. Empty if the application chooses the queues."""
         return list(self.wanted.values())
 
     def end_at_exit(self, deadline: float) -> None:

@@ -24,7 +24,7 @@ _DAY = 86_400.0
 @suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LitePullOptions(ActiveOptions):
-    """Options of a lite pull consumer; times are in seconds.
+    """Options of a lite pull consumer. Times are in seconds.
 
     When a buffer reaches a threshold, pulls stop until half of its messages are consumed. Pulls in flight count with
     the messages that they may return, so a queue exceeds its threshold by at most one answer.

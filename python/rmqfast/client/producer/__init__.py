@@ -50,7 +50,7 @@ _INNER_PRODUCER_GROUP = "CLIENT_INNER_PRODUCER"
 
 
 def _inner_producer(instance: ClientInstance) -> Producer:
-    """Creates the producer of an instance that resends messages which brokers did not take back."""
+    """Creates the producer of an instance, which resends messages that brokers did not take back."""
     producer = Producer(_INNER_PRODUCER_GROUP, config=instance.config)
     producer.start_inside(instance)
     return producer

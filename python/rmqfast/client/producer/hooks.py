@@ -1,4 +1,4 @@
-"""Hooks of producers: around each attempt to send, and at the end of each transaction.
+"""Hooks of producers. They are called around each attempt to send, and when a transaction ends.
 
 Source: `SendMessageHook`, `SendMessageContext`, `EndTransactionHook`, `EndTransactionContext`.
 """
@@ -27,7 +27,7 @@ _DELAYING = frozenset({"TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS", 
 
 
 class CommunicationMode(StrEnum):
-    """Whether the caller of a send waits, is called back, or gets no answer."""
+    """Whether the caller of a send waits for the answer, gets a callback, or gets no answer."""
 
     SYNC = "SYNC"
     ASYNC = "ASYNC"
@@ -36,7 +36,7 @@ class CommunicationMode(StrEnum):
 
 @dataclass(slots=True)
 class SendContext:
-    """One attempt to send, passed to hooks.
+    """One attempt to send, which hooks get.
 
     Attributes:
         producer_group: The producer's group.
@@ -67,7 +67,7 @@ class SendContext:
 
 
 class SendHook(Protocol):
-    """Called before and after each attempt to send, on the sending thread. Exceptions are logged.
+    """Called before and after each attempt to send, on the thread that sends. Exceptions are logged.
 
     Example:
         >>> from rmqfast import EmbeddedCluster, Message, Producer
@@ -87,18 +87,18 @@ class SendHook(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in logs."""
+        """The name of the hook in logs."""
 
     def before(self, context: SendContext) -> None:
         """Called before a message is sent."""
 
     def after(self, context: SendContext) -> None:
-        """Called after an attempt, successful or not."""
+        """Called after an attempt, even if it failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndTransactionContext:
-    """The end of a transaction, passed to hooks.
+    """The end of a transaction, which hooks get.
 
     Attributes:
         producer_group: The group, with its namespace.
@@ -120,14 +120,14 @@ class EndTransactionContext:
 
 
 class EndTransactionHook(Protocol):
-    """Called before the result of a transaction is sent to the broker. Exceptions are logged."""
+    """Called before the end of a transaction is reported to the broker. Exceptions are logged."""
 
     @property
     def name(self) -> str:
-        """The name in logs."""
+        """The name of the hook in logs."""
 
     def end_transaction(self, context: EndTransactionContext) -> None:
-        """Called when a transaction has ended; its state may be unknown."""
+        """Called when a transaction has ended. Its state may be unknown."""
 
 
 class _HasName(Protocol):
@@ -139,7 +139,7 @@ H = TypeVar("H", bound=_HasName)
 
 
 class Hooks(Generic[H]):
-    """The registered hooks of one kind. An exception of a hook is logged and does not affect the send."""
+    """The registered hooks of one kind. An exception in a hook is logged and does not affect the send."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -153,7 +153,7 @@ class Hooks(Generic[H]):
         _log.info("register %s Hook, %s", self._kind, hook.name)
 
     def tell(self, call: Callable[[H], None]) -> None:
-        """Calls a function with each hook, in the order of registration."""
+        """Calls a function with each hook, in the order in which they were registered."""
         for hook in self._hooks:
             try:
                 call(hook)
@@ -162,7 +162,7 @@ class Hooks(Generic[H]):
 
 
 class HookedSends:
-    """Calls hooks around a producer's attempts to send. Called from Rust, only if hooks are registered."""
+    """Calls hooks around each attempt to send. Rust calls it, but only if hooks are registered."""
 
     def __init__(self, hooks: Hooks[SendHook], encoder: MessageEncoder, group: str, most_bytes: int) -> None:
         self._hooks, self._encoder, self._group, self._most_bytes = hooks, encoder, group, most_bytes
@@ -170,7 +170,7 @@ class HookedSends:
     def before(
         self, messages: Sequence[Message], made: Outgoing, queue: MessageQueue, address: str, mode: str
     ) -> tuple[SendContext, Outgoing]:
-        """Calls the hooks before an attempt; returns the request to send, as the hooks changed it."""
+        """Calls the hooks before an attempt. Returns the request to send, which hooks may have changed."""
         if queue.topic != made.topic:
             queue = MessageQueue(made.topic, queue.broker_name, queue.queue_id)
         kind = _message_type(messages, made)
@@ -181,7 +181,7 @@ class HookedSends:
         return context, made if context.messages is messages else self._replace(context.messages, made)
 
     def after(self, context: SendContext, end: SendResult | RmqError | None) -> None:
-        """Calls the hooks with the result or error of an attempt; `end` is None for a oneway send."""
+        """Calls the hooks with the result or the error of an attempt. `end` is None for a oneway send."""
         if isinstance(end, SendResult):
             context.result = end
         else:
@@ -205,7 +205,7 @@ class HookedSends:
 
 
 def transaction_properties(group: str) -> list[tuple[str, str]]:
-    """Returns the properties that mark a half message."""
+    """Returns the properties by which a broker recognises a half message."""
     return [("TRAN_MSG", "true"), ("PGROUP", group)]
 
 

@@ -1,4 +1,4 @@
-"""Local transactions of a producer: calls its listener, and reports the results to brokers.
+"""Local transactions of a producer: calls its listener, and reports how they ended to brokers.
 
 Source: `DefaultMQProducerImpl.sendMessageInTransaction`, `checkTransactionState`, `endTransaction`.
 """
@@ -38,13 +38,13 @@ class LocalTransactions:
         self.hooks: Final[Hooks[EndTransactionHook]] = Hooks("endTransaction")
 
     def carry_out(self, message: Message, argument: Any, sent: SendResult) -> LocalTransactionState:
-        """Calls the listener to execute a transaction, and sends the resulting state to the broker."""
+        """Calls the listener to execute a transaction. Sends the resulting state to the broker."""
         state, remark = self._execute(message, argument, sent)
         self._end_own(message, sent, state, remark)
         return state
 
     def check_back(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
-        """Asks the listener for the state of a transaction, and sends the state to the broker that asked."""
+        """Asks the listener for the state of a transaction. Sends the state to the broker that asked for it."""
         header = Header(ext_fields)
         remark, namespace = None, self._member.config.namespace
         if namespace:
@@ -79,7 +79,7 @@ class LocalTransactions:
             return LocalTransactionState.UNKNOWN, f"executeLocalTransactionBranch exception: {error!r}"
 
     def _end_own(self, message: Message, sent: SendResult, state: LocalTransactionState, remark: str | None) -> None:
-        """Sends the state to the broker; a failure is only logged, because the broker will ask again."""
+        """Sends the state to the broker. A failure is only logged, since the broker will ask for the state."""
         try:
             topic = wrap(self._member.config.namespace, message.topic)
             address = self._member.sender.address_of(topic, sent.queue.broker_name)

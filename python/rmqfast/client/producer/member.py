@@ -1,4 +1,4 @@
-"""The running part of a producer, which its client instance calls.
+"""The inner part of a producer, which its client instance calls.
 
 Source: `DefaultMQProducerImpl`, `MQProducerInner`, `MQAdminImpl`, `MQClientInstance`.
 """
@@ -37,7 +37,7 @@ _READ_WRITE = 6
 
 
 class ProducerMember:
-    """The running part of a producer: a `ProducerInner` of its client instance."""
+    """The inner part of a producer, which its client instance knows as a `ProducerInner`."""
 
     instance: ClientInstance
     encoder: MessageEncoder
@@ -59,7 +59,7 @@ class ProducerMember:
         return wrap(self.config.namespace, self._bare_group)
 
     def answer_with(self, check_back: CheckBack) -> None:
-        """Sets the function that answers brokers' transaction checks, on a thread of its own."""
+        """Sets the function that answers transaction checks of brokers. It is called on a thread of its own."""
         self._check_back = check_back
 
     def start(self) -> None:
@@ -88,7 +88,7 @@ class ProducerMember:
         _log.info("the producer [%s] start OK", self.group)
 
     def run_on(self, instance: ClientInstance) -> None:
-        """Sends by an existing instance without registering there; the producer ends with the instance."""
+        """Sends over an existing instance without registering there. The producer ends with the instance."""
         self._send_by(instance, is_registered=False)
         self.state = ServiceState.RUNNING
 
@@ -117,7 +117,7 @@ class ProducerMember:
         )
 
     def shutdown(self) -> None:
-        """Waits briefly for sends in flight, unregisters and closes; a second call does nothing."""
+        """Waits a moment for sends in flight, unregisters and closes. A second call does nothing."""
         with self._lock:
             if self.state is not ServiceState.RUNNING:
                 return
@@ -158,7 +158,7 @@ class ProducerMember:
         return list(queues.queues)
 
     def create_topic(self, topic: str, queues: int, key: str | None, attributes: Mapping[str, str] | None) -> None:
-        """Creates a topic at all brokers that have the topic `key`, by default the default topic."""
+        """Creates a topic at all brokers of another topic `key`, which is the default topic unless given."""
         check_topic(topic)
         source = key or self.options.create_topic_key
         self.instance.update_route(source)
@@ -188,7 +188,7 @@ class ProducerMember:
             raise ClientError(f"no broker makes the topic: {error}") from error
 
     def check_transaction_state(self, address: str, message: Any, ext_fields: Mapping[str, str]) -> None:
-        """Answers a broker's transaction check on another thread."""
+        """Answers a transaction check of a broker, on another thread."""
         if self._check_back is None:
             _log.warning(
                 "broker %s asks for the transaction %s of group %s, which is no TransactionProducer",

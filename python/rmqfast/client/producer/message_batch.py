@@ -29,7 +29,7 @@ class Batches:
         self._encoder, self._namespace, self._options = encoder, namespace, options
 
     def one(self, messages: Sequence[Message] | Frame, topic: str | None) -> Outgoing:
-        """Encodes all messages or rows as one batch."""
+        """Encodes all messages or rows into one batch."""
         if not isinstance(messages, Sequence):
             return one_batch_of(self.of_rows(messages, topic, sys.maxsize))
         self._check(messages)
@@ -41,7 +41,7 @@ class Batches:
     def many(
         self, messages: Sequence[Message] | Frame, topic: str | None, batch_size: int
     ) -> list[tuple[Outgoing, Sequence[Message]]]:
-        """Encodes messages or rows as batches of up to `batch_size`; each comes with its messages, empty for rows."""
+        """Encodes messages or rows into batches of up to `batch_size`. Each comes with its messages; rows have none."""
         if not isinstance(messages, Sequence):
             return [(rows, ()) for rows in self.of_rows(messages, topic, batch_size)]
         self._check(messages)
@@ -49,7 +49,7 @@ class Batches:
         return [(self._encode(part), part) for part in parts]
 
     def of_rows(self, rows: Frame, topic: str | None, batch_size: int) -> list[Outgoing]:
-        """Encodes rows as batches of one topic and up to `batch_size` messages, within the maximum message size."""
+        """Encodes rows into batches of one topic, with up to `batch_size` messages and the maximum message size."""
         most = self._options.max_message_size
         batches = arrow_rows(rows)
         if batches is None:
@@ -81,7 +81,7 @@ class Batches:
 
 
 def check_batch(messages: Sequence[Message]) -> None:
-    """Raises unless all messages have the same topic and none is delayed."""
+    """Raises an error unless all messages have the same topic and no message is delayed."""
     if not messages:
         raise _batch_error("expected messages, got none")
     first = messages[0]
@@ -101,7 +101,7 @@ def check_batch(messages: Sequence[Message]) -> None:
 
 
 def check_batch_size(size: int, most: int) -> None:
-    """Raises if a batch is too large."""
+    """Raises an error if a batch is too large."""
     if size > most:
         raise ClientError(
             f"the message body size over max value, MAX: {most}",
@@ -111,14 +111,14 @@ def check_batch_size(size: int, most: int) -> None:
 
 
 def check_sendable_topic(topic: str) -> None:
-    """Raises if the topic does not accept batches."""
+    """Raises an error if the topic does not accept batches."""
     problem = name_problem("batch topic", topic)
     if problem is not None:
         raise ClientError(problem)
 
 
 def one_batch_of(batches: Sequence[Outgoing]) -> Outgoing:
-    """Returns the only batch; raises if there are none or several."""
+    """Returns the only batch. Raises an error if there is none, or more than one."""
     if not batches:
         raise _batch_error("expected messages, got none")
     if len({each.topic for each in batches}) > 1:
@@ -133,7 +133,7 @@ def one_batch_of(batches: Sequence[Outgoing]) -> Outgoing:
 
 
 def parts_of(messages: Sequence[Message], most_bytes: int, most_count: int) -> list[list[Message]]:
-    """Splits messages into lists, in order, of up to `most_count` messages and about `most_bytes` bytes."""
+    """Splits messages into lists of at most `most_count` messages and about `most_bytes` bytes, in order."""
     parts: list[list[Message]] = []
     # full, so that the first message starts a list
     size = most_bytes

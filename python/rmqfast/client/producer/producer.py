@@ -41,7 +41,7 @@ _RUNNING = ServiceState.RUNNING
 @suggests_names
 @not_picklable("make one in each process")
 class Producer:
-    """Sends messages; threads may share it.
+    """Sends messages. Threads may share a producer.
 
     Args:
         group: The producer group; brokers send transaction checks to any producer of the group.
@@ -90,7 +90,7 @@ class Producer:
 
     @property
     def in_flight(self) -> int:
-        """Number of asynchronous sends without an answer yet; at most `max_in_flight` of the options."""
+        """Number of asynchronous sends that have no answer yet. The option `max_in_flight` limits it."""
         return self.member.in_flight
 
     def start(self) -> None:
@@ -105,11 +105,11 @@ class Producer:
             self._trace.start(Producer, self.member.instance.config)
 
     def start_inside(self, instance: ClientInstance) -> None:
-        """Starts the producer as the inner producer of an instance, with which it ends."""
+        """Starts the producer as a part of an instance. It ends with the instance."""
         self.member.run_on(instance)
 
     def shutdown(self) -> None:
-        """Waits briefly for sends in flight, unregisters and closes; a second call does nothing."""
+        """Waits a moment for sends in flight, unregisters and closes. A second call does nothing."""
         self.member.shutdown()
         if self._trace is not None:
             self._trace.shutdown()
@@ -161,7 +161,7 @@ class Producer:
         return member.sender.send(message, queue, seconds("timeout", timeout), selector, argument)
 
     def send_ordered(self, message: Message, key: str | int, timeout: Duration = SEND_TIMEOUT) -> SendResult:
-        """Sends a message to the queue of its key, as `send` does with a selector.
+        """Sends a message to the queue of its key, like `send` with a selector.
 
         Args:
             message: The message.
@@ -241,7 +241,7 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> None:
-        """Sends a message once, without an answer: failures at the broker stay unknown.
+        """Sends a message once, without an answer. Failures at the broker stay unknown.
 
         Args:
             message: The message.
@@ -314,7 +314,7 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> None:
-        """Sends a request without waiting; `on_done` is called once with the reply or the error.
+        """Sends a request without waiting. `on_done` is called once, with the reply or the error.
 
         The callbacks of requests run on a thread of their own.
 
@@ -367,7 +367,7 @@ class Producer:
         batch_size: int = BATCH_SIZE,
         in_flight: int = 4,
     ) -> list[SendResult]:
-        """Sends many messages as batches, several in flight at once, to one queue after the other.
+        """Sends many messages as batches. Several are in flight at once, and each goes to the next queue.
 
         Args:
             messages: `Message` objects of one topic without delay, or anything that yields Arrow record batches, as for
@@ -450,7 +450,7 @@ class Producer:
     def _send_request(
         self, message: Message, queue: MessageQueue | None, selector: QueueSelector | None, argument: Any
     ) -> SendRequest:
-        """Checks a request; returns a function that sends it with the properties that identify the client."""
+        """Checks a request. Returns a function that sends it with properties that tell to whom a reply goes."""
         member = self.member
         member.check_running()
         topic = member.sender.queues_for(message).topic

@@ -1,4 +1,4 @@
-"""Requests that wait for a consumer's reply, and the replies.
+"""Requests that wait for the reply of a consumer, and these replies.
 
 Source: `DefaultMQProducerImpl.request`, `prepareSendRequest`, `waitResponse`, `MessageUtil`, `MixAll.getReplyTopic`.
 """
@@ -64,7 +64,7 @@ def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: s
 def request_async(  # noqa: PLR0917 - the parameters of `request`, and a callback
     send: SendRequest, futures: RequestFutures, client_id: str, topic: str, timeout: float, on_done: OnReply
 ) -> None:
-    """Sends a request; `on_done` is called with the reply or the error, but not if this function raises."""
+    """Sends a request. `on_done` is called with the reply or the error, unless this function raises."""
     correlation_id = futures.open(on_done, timeout=timeout)
     try:
         send(_request_properties(correlation_id, client_id, timeout), _on_sent(futures, correlation_id, topic), timeout)
@@ -74,7 +74,7 @@ def request_async(  # noqa: PLR0917 - the parameters of `request`, and a callbac
 
 
 def not_replied(topic: str, timeout: float) -> RequestTimeoutError:
-    """Returns the error of a request that got no reply within `timeout` seconds."""
+    """Returns the error for a request without a reply within `timeout` seconds."""
     return RequestTimeoutError(
         f"send request message to <{topic}> OK, but wait reply message timeout, {timeout * 1000:.0f} ms.",
         next_step="see that a consumer of the topic replies with create_reply_message, or wait for longer",
@@ -82,7 +82,7 @@ def not_replied(topic: str, timeout: float) -> RequestTimeoutError:
 
 
 def create_reply_message(request: _HasProperties, body: bytes) -> Message:
-    """Creates the reply to a message sent by `Producer.request`; send it like any other message.
+    """Creates the reply to a message that `Producer.request` sent. Send the reply like any other message.
 
     Args:
         request: The request as the consumer got it.

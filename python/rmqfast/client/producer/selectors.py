@@ -19,7 +19,7 @@ _SIGN = 1 << 31
 
 
 def select_by_hash(queues: Sequence[MessageQueue], _message: Message, key: str | int) -> MessageQueue:
-    """Returns the queue of all messages with this key, the same queue that a Java producer chooses.
+    """Returns the queue for a key. A Java producer chooses the same queue, and all messages of the key go there.
 
     Args:
         queues: The queues of the topic, in their order.

@@ -16,7 +16,7 @@ DEFAULT_REGION = "DefaultRegion"
 
 
 class SendStatus(StrEnum):
-    """The durability of a stored message: `SEND_OK` as requested, otherwise without the flush or the slave's copy."""
+    """The durability of a stored message. Except for `SEND_OK`, the flush or the slave's copy is not confirmed."""
 
     SEND_OK = "SEND_OK"
     # the message is stored, but the master's flush took too long
@@ -28,7 +28,7 @@ class SendStatus(StrEnum):
 
 
 class SendResult(NamedTuple):
-    """The location and status of a stored message.
+    """The location of a stored message, and its status.
 
     Attributes:
         status: How durably the message is stored.

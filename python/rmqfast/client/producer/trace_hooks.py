@@ -16,7 +16,7 @@ _NOTE = "trace"
 
 
 class SendTraceHook:
-    """A `SendHook` that traces stored messages."""
+    """A `SendHook` that sends traces of stored messages."""
 
     name = "SendMessageTraceHook"
 
@@ -45,7 +45,7 @@ class SendTraceHook:
         )
 
     def after(self, context: SendContext) -> None:
-        """Traces a send; a send without a result is not traced, as in Java."""
+        """Traces a send. As in Java, a send without a result is not traced."""
         trace, result = context.notes.get(_NOTE), context.result
         if trace is None or result is None or not result.is_traced:
             return
@@ -58,7 +58,7 @@ class SendTraceHook:
 
 
 class EndTransactionTraceHook:
-    """An `EndTransactionHook` that traces transactions."""
+    """An `EndTransactionHook` that sends traces of transactions."""
 
     name = "EndTransactionTraceHook"
 

@@ -1,4 +1,4 @@
-"""The producer of messages that consumers see only after a transaction was committed.
+"""The producer of messages that consumers only see after a transaction was committed.
 
 Source: `TransactionMQProducer`, `DefaultMQProducerImpl.sendMessageInTransaction`.
 """
@@ -28,7 +28,7 @@ _PREPARED = 4
 @suggests_names
 @not_picklable("make one in each process")
 class TransactionProducer(Producer):
-    """Sends messages that consumers see only after a transaction was committed.
+    """Sends messages that consumers only see after a transaction was committed.
 
     The message is stored, the listener executes the transaction, and its state is sent to the broker. If the state is
     UNKNOWN or gets lost, the broker asks any producer of the group again some seconds later. The constructor takes a
@@ -75,7 +75,7 @@ class TransactionProducer(Producer):
     def send_in_transaction(
         self, message: Message, argument: Any = None, timeout: Duration = SEND_TIMEOUT
     ) -> TransactionSendResult:
-        """Stores a message, executes the transaction on this thread, and sends its state to the broker.
+        """Stores a message, executes the transaction on this thread, and sends the transaction's state to the broker.
 
         A delay level is ignored, as in Java.
 
@@ -106,7 +106,7 @@ class TransactionProducer(Producer):
         return TransactionSendResult(sent, self._transactions.carry_out(message, argument, sent))
 
     def register_end_transaction_hook(self, hook: EndTransactionHook) -> None:
-        """Registers a hook that is called at the end of each transaction."""
+        """Registers a hook that is called when a transaction ends."""
         self._transactions.hooks.add(hook)
 
 

@@ -1,4 +1,4 @@
-"""Transactions: their states, their listener, and the thread that answers brokers' checks.
+"""Transactions: their states, their listener, and the thread that answers checks of brokers.
 
 Source: `TransactionListener`, `LocalTransactionState`, `TransactionMQProducer.checkThreadPoolMinSize`,
 `TransactionSendResult`.
@@ -32,7 +32,7 @@ class LocalTransactionState(StrEnum):
 
     @property
     def end(self) -> int:
-        """The bits of the system flag for this state."""
+        """The bits for this state in the system flag."""
         return _ENDS[self]
 
 
@@ -45,7 +45,7 @@ _ENDS = {
 
 
 class TransactionListener(Protocol):
-    """Executes transactions, and later answers checks of their state.
+    """Executes transactions, and later tells their state when a broker asks.
 
     Any return value but a `LocalTransactionState`, and any exception, counts as UNKNOWN: the broker asks again.
 
@@ -68,7 +68,7 @@ class TransactionListener(Protocol):
     """
 
     def execute_local_transaction(self, message: Message, argument: Any) -> LocalTransactionState | None:
-        """Executes the transaction; the message is stored, but not visible to consumers yet.
+        """Executes the transaction. The message is stored, but consumers do not see it yet.
 
         Args:
             message: The message passed to `send_in_transaction`, with a property `UNIQ_KEY`.
@@ -96,7 +96,7 @@ class TransactionSendResult(NamedTuple):
 
 
 class TransactionChecks:
-    """A daemon thread that runs tasks in order; it starts with the first task."""
+    """A daemon thread that runs tasks in order. The first task starts it."""
 
     def __init__(self, name: str, max_waiting: int = MAX_WAITING) -> None:
         self._name, self._most = name, max_waiting
@@ -106,7 +106,7 @@ class TransactionChecks:
         self._is_closed = False
 
     def submit(self, work: Callable[[], object]) -> bool:
-        """Queues a task; returns whether the queue had room."""
+        """Adds a task to the queue. Returns False if the queue is full."""
         with self._lock:
             if self._is_closed:
                 return False
@@ -120,7 +120,7 @@ class TransactionChecks:
         return True
 
     def close(self, timeout: float) -> None:
-        """Ends the thread; queued tasks are dropped."""
+        """Ends the thread. Tasks that have not begun are dropped."""
         with self._lock:
             self._is_closed = True
             thread = self._thread

@@ -1,4 +1,4 @@
-"""Pulling queue by queue: `PullConsumer`; Java's `DefaultMQPullConsumer`."""
+"""Pulling queue by queue: `PullConsumer`, Java's `DefaultMQPullConsumer`."""
 
 from rmqfast.client.consumer import MessageSelector
 from rmqfast.client.consumer.active_options import MessageQueueListener

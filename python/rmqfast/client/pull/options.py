@@ -14,7 +14,7 @@ from rmqfast.client.consumer.active_options import ActiveOptions, check_range
 @suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PullOptions(ActiveOptions):
-    """Options of a pull consumer; times are in seconds.
+    """Options of a pull consumer. Times are in seconds.
 
     Attributes:
         max_reconsume_times: Failed consumptions after which a message becomes a dead letter when it is sent back.

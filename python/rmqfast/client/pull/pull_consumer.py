@@ -37,7 +37,7 @@ _LEAST_QUEUE, _MOST = 0, (1 << 31) - 1
 
 
 class PullMember(ActiveMember):
-    """The running part of a pull consumer; `registered` holds the topics whose queues the rebalance distributes."""
+    """The inner part of a pull consumer. `registered` are the topics whose queues the rebalance distributes."""
 
     def __init__(self, group: str, config: ClientConfig, options: PullOptions) -> None:
         super().__init__(group, config, options)
@@ -55,7 +55,7 @@ class PullMember(ActiveMember):
 @suggests_names
 @not_picklable("make one in each process")
 class PullConsumer(ActiveConsumer[PullMember]):
-    """Pulls from queues and offsets that the application chooses; threads may share it.
+    """Pulls from queues and offsets that the application chooses. Threads may share a consumer.
 
     `update_consume_offset` sets an offset in memory. Every 5 s the offsets of queues that the rebalance assigned to
     this member are stored, and all others dropped. To store the offset of any other queue, call
@@ -88,12 +88,12 @@ class PullConsumer(ActiveConsumer[PullMember]):
 
     @property
     def register_topics(self) -> frozenset[str]:
-        """The topics whose queues are distributed among the members of the group."""
+        """The topics whose queues are distributed among the group's consumers."""
         return frozenset(self._member.registered)
 
     @register_topics.setter
     def register_topics(self, topics: Iterable[str]) -> None:
-        """Sets the topics; must be called before `start`.
+        """Sets the topics. Must be called before `start`.
 
         Raises:
             ClientError: The consumer is running, or the name of a topic is invalid.
@@ -116,7 +116,7 @@ class PullConsumer(ActiveConsumer[PullMember]):
         return [self._member.without_namespace(queue) for queue in queues]
 
     def fetch_message_queues_in_balance(self, topic: str) -> list[MessageQueue]:
-        """Returns the queues of a topic that the rebalance assigned to this member.
+        """Returns the queues of a topic that the rebalance has assigned to this consumer.
 
         Raises:
             ClientError: The consumer is not running.
@@ -140,7 +140,7 @@ class PullConsumer(ActiveConsumer[PullMember]):
         max_messages: int,
         timeout: Duration | None = None,
     ) -> PullResult:
-        """Pulls without long polling: the broker answers at once even if there are no messages.
+        """Pulls without long polling: the broker answers at once, even without messages.
 
         Args:
             queue: The queue to pull from.
@@ -159,7 +159,7 @@ class PullConsumer(ActiveConsumer[PullMember]):
     def pull_block_if_not_found(
         self, queue: MessageQueue, expression: str | MessageSelector | None, offset: int, max_messages: int
     ) -> PullResult:
-        """Pulls with long polling: the broker waits up to about `broker_suspend` seconds for messages.
+        """Pulls with long polling: the broker waits for messages, up to about `broker_suspend` seconds.
 
         Raises:
             ClientError: See `pull`.
@@ -177,7 +177,7 @@ class PullConsumer(ActiveConsumer[PullMember]):
         callback: PullCallback | None = None,
         timeout: Duration | None = None,
     ) -> Future[PullResult]:
-        """Starts `pull` and returns its `Future`; a callback gets the result or error on a thread of the client.
+        """Starts `pull` and returns its `Future`. A callback gets the result or error on a thread of the client.
 
         Raises:
             ClientError: See `pull`; the callback is not called.
@@ -194,7 +194,7 @@ class PullConsumer(ActiveConsumer[PullMember]):
         max_messages: int,
         callback: PullCallback | None = None,
     ) -> Future[PullResult]:
-        """Starts `pull_block_if_not_found` in the same way as `pull_async`.
+        """Starts `pull_block_if_not_found`, as `pull_async` starts `pull`.
 
         Raises:
             ClientError: See `pull_async`.
@@ -213,7 +213,7 @@ class PullConsumer(ActiveConsumer[PullMember]):
         self._member.offsets.update_offset(self._member.with_namespace(queue), offset)
 
     def fetch_consume_offset(self, queue: MessageQueue, from_store: bool) -> int:  # noqa: FBT001 - as Java has it
-        """Returns the group's offset of a queue; -1 if there is none, -2 if the broker does not answer.
+        """Returns the group's offset of a queue. -1 if there is none, -2 if the broker does not answer.
 
         Args:
             queue: The queue.
@@ -229,7 +229,7 @@ class PullConsumer(ActiveConsumer[PullMember]):
     def send_message_back(
         self, message: MessageView, delay_level: int, broker_name: str | None = None, group: str | None = None
     ) -> None:
-        """Sends a message back, to be redelivered later from the retry topic of the group.
+        """Sends a message back, so that it is redelivered later from the group's retry topic.
 
         Args:
             message: A message that was pulled.
@@ -247,11 +247,11 @@ class PullConsumer(ActiveConsumer[PullMember]):
         back.send(message, delay_level, broker_name)
 
     def register_filter_hook(self, hook: FilterHook) -> None:
-        """Registers a hook that filters messages as they arrive."""
+        """Registers a hook that filters messages when they arrive."""
         self._filters.add(hook)
 
     def is_ready(self, queue: MessageQueue) -> bool:
-        """Whether a pull would not block: the queue's broker is known and connected."""
+        """Whether a pull can be sent without a wait, since the queue's broker is known and connected."""
         if not self.is_running or queue is None:
             # a pull would raise at once
             return True

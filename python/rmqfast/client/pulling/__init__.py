@@ -1,1 +1,1 @@
-"""Pulling, shared by all consumers: assigned queues, the choice of the broker, single pulls."""
+"""Pulling, as all consumers do it: assigned queues, the choice of the broker, single pulls."""

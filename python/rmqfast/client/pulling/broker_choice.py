@@ -1,4 +1,4 @@
-"""Chooses the master or a slave to pull a queue from.
+"""Chooses whether a queue is pulled from the master or a slave.
 
 Source: RocketMQ's `PullAPIWrapper`.
 """
@@ -19,7 +19,7 @@ VERSION_WITH_SQL92 = 232
 
 
 class BrokerChoice:
-    """Chooses the master, or the slave that the last answer suggested."""
+    """Chooses the master, or the slave that the last answer has suggested."""
 
     def __init__(self, find: Callable[[str, int], FoundBroker | None], update_route: Callable[[str], object]) -> None:
         self._find = find
@@ -33,7 +33,7 @@ class BrokerChoice:
         return self._find(queue.broker_name, self._suggested.get(queue, MASTER_ID))
 
     def broker_of(self, queue: MessageQueue, subscription: SubscriptionData) -> FoundBroker:
-        """Returns the broker to ask; updates the route if its address is unknown."""
+        """Returns the broker to ask. Updates the route if the broker's address is unknown."""
         broker = self.current(queue)
         if broker is None:
             self.update_route(queue.topic)

@@ -1,4 +1,4 @@
-"""Decides where a queue continues after a pull at an offset that the queue does not have.
+"""Decides at which offset a queue continues after a pull at an offset that it does not have.
 
 Source: RocketMQ's `DefaultMQPushConsumerImpl`, `DefaultLitePullConsumerImpl`.
 """
@@ -19,7 +19,7 @@ _log = logger_of(__name__)
 
 
 def offset_to_go_on_at(api: ClientApi, pulled: PulledQueue[Any], fetched: Fetched) -> int:
-    """Returns the offset at which to continue after OFFSET_ILLEGAL, and logs the reason.
+    """Returns the offset at which to continue after OFFSET_ILLEGAL. Logs the reason.
 
     The broker suggests an offset, which is the queue's end if the offset was too high. If the queue's first message is
     newer than the last message received, the topic was deleted and created again: then it is the first message.

@@ -1,4 +1,4 @@
-"""Assigns queues, with offset and broker, to the native puller, which decides about pulls and flow control.
+"""Assigns queues, with offset and broker, to the native puller, which does the pulls and flow control.
 
 Source: RocketMQ's `PullMessageService`, `AssignedMessageQueue`, `DefaultLitePullConsumerImpl`, `MQClientInstance`.
 """
@@ -35,7 +35,7 @@ RunLater: TypeAlias = Callable[[float, Callable[[], None]], object]
 
 @dataclass(eq=False, slots=True)
 class PulledQueue(Generic[P]):
-    """The position of a queue that is pulled. A seek creates a new object, so that uses of the old one have no effect.
+    """A pulled queue with its position. A seek replaces the object, so that work with the old one has no effect.
 
     Attributes:
         queue: The queue, with the namespace in its topic.
@@ -63,7 +63,7 @@ class PulledQueue(Generic[P]):
 
 
 class PulledQueues(Generic[P]):
-    """The queues of a consumer that the native puller pulls; threads may share it.
+    """The queues of a consumer that the native puller pulls. Threads may share this object.
 
     Attributes:
         is_closed: Whether pulling has ended.
@@ -139,7 +139,7 @@ class PulledQueues(Generic[P]):
         return True
 
     def go_on_at(self, pulled: PulledQueue[P], offset: int) -> None:
-        """Moves to another offset after OFFSET_ILLEGAL, unless the application has sought meanwhile."""
+        """Moves to another offset after OFFSET_ILLEGAL, unless the application has moved the queue meanwhile."""
         with self._lock:
             epoch = self._puller.seek(pulled.queue, offset) if self._puller and self._is_current(pulled) else None
             if epoch is not None:
@@ -177,7 +177,7 @@ class PulledQueues(Generic[P]):
             self._puller.give_back(fetched)
 
     def take(self, timeout: float, *, max_items: int = 1) -> list[tuple[PulledQueue[P], Fetched]] | None:
-        """Takes answers in order. Returns an empty list if all were outdated, None after the timeout or at the end."""
+        """Takes answers in order. An empty list if all were outdated, None after the timeout or at the end."""
         try:
             items = self._puller.take(timeout, max_items=max_items) if self._puller else []
         except ChannelClosedError:
@@ -320,5 +320,5 @@ def _filter_of(subscription: SubscriptionData) -> dict[str, Any]:
 
 
 def messages_of(fetched: Fetched, namespace: str) -> list[MessageView]:
-    """Returns the messages of an answer, without the namespace in their topic."""
+    """Returns the messages of an answer. Their topics are without the namespace."""
     return fetched.messages_as(unwrap(namespace, fetched.queue.topic)) if namespace else fetched.messages

@@ -1,4 +1,4 @@
-"""Single pulls, for applications that choose queues and offsets.
+"""Single pulls of applications that choose queues and offsets themselves.
 
 Source: RocketMQ's `PullAPIWrapper`, `MQClientAPIImpl`, `PullSysFlag`, `PullStatus`, `PullResult`.
 """
@@ -22,7 +22,7 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
 class PullStatus(StrEnum):
-    """The result of a pull."""
+    """The status of the answer to a pull."""
 
     FOUND = "FOUND"
     NO_NEW_MSG = "NO_NEW_MSG"
@@ -112,7 +112,7 @@ class SinglePulls:
         return self._result(pull, address, answer)
 
     def submit(self, pull: Pull, on_done: OnPulled, timeout: float) -> None:
-        """Starts a pull; `on_done` is called on a thread of the client, but not if this method raises."""
+        """Starts a pull. `on_done` is called on a thread of the client, unless this method raises."""
         address, fields = self._request(pull)
 
         def finish(end: Response | RmqError) -> None:
@@ -127,7 +127,7 @@ class SinglePulls:
         self._instance.connections.submit(address, RequestCode.PULL_MESSAGE, fields, b"", finish, timeout=timeout)
 
     def is_ready(self, queue: MessageQueue) -> bool:
-        """Whether `submit` would not block: the queue's broker is known and connected."""
+        """Whether `submit` would not wait, since the queue's broker is known and connected."""
         broker = self._brokers.current(queue)
         return broker is not None and self._instance.connections.is_open(broker.address)
 

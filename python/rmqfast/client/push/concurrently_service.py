@@ -32,7 +32,7 @@ _LEVEL_OF_EXPIRED = 3
 
 
 class ConsumeRequest:
-    """The messages of one call of the listener."""
+    """The messages of one call to the listener."""
 
     __slots__ = ("indexes", "messages", "process_queue", "queue", "run", "started")
 
@@ -56,7 +56,7 @@ class ConsumeRequest:
 
 
 class ConsumeMessageConcurrentlyService(ConsumeService):
-    """Calls the listener on several threads."""
+    """Calls the listener on several threads, with messages in any order."""
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -141,7 +141,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         self._on_done(process_queue)
 
     def clean_expired(self, process_queue: ProcessQueue, queue: MessageQueue) -> None:
-        """Sends back messages whose listener takes too long, if they block the queue's offset."""
+        """Sends back messages whose listener runs too long, if the queue's offset cannot advance because of them."""
         timeout = self._options.consume_timeout * 60
         for _ in range(min(process_queue.count, _MOST_EXPIRED)):
             first = process_queue.first()
@@ -163,7 +163,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
                 self._on_done(process_queue)
 
     def clean_all(self, process_queues: Mapping[MessageQueue, ProcessQueue]) -> None:
-        """Runs `clean_expired` for all queues on another thread if any listener takes too long."""
+        """Calls `clean_expired` for all queues on another thread, if any listener runs too long."""
         before = self._clock() - self._options.consume_timeout * 60
         if not any((request.started or before) < before for request in list(self._running.values())):
             return
@@ -180,7 +180,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         return {"order": False, **result}
 
     def _give_back(self, request: ConsumeRequest, first: int, delay_level: object) -> list[int]:
-        """Sends messages back from index `first` on; returns the indexes of all messages that are now consumed."""
+        """Sends back the messages from index `first` on. Returns the indexes of all messages that are now consumed."""
         indexes = list(request.indexes)
         # broadcasting consumers have no retry topic
         if not self._options.is_clustering:

@@ -1,4 +1,4 @@
-"""Base of both consume services: calls the listener and checks its status.
+"""Base class of both consume services: calls the listener and checks the status that it returns.
 
 Source: RocketMQ's `ConsumeMessageService`, `DefaultMQPushConsumerImpl`, `ConsumeMessageConcurrentlyService`.
 """
@@ -81,7 +81,7 @@ class ConsumeService(ABC):
         return message if topic is None else message.seen_as(topic=unwrap(self._namespace, topic))
 
     def _call(self, messages: tuple[MessageView, ...], context: Any, queue: MessageQueue, kind: type[StrEnum]) -> Any:
-        """Returns the listener's status; if it raises or returns anything else, logs that and returns None."""
+        """Returns the listener's status. If it raises or returns another value, logs this and returns None."""
         if self._hooks:
             return self._call_with_hooks(messages, context, queue, kind)
         try:

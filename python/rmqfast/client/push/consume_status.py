@@ -1,4 +1,4 @@
-"""The statuses that listeners return, and the contexts that they get.
+"""The statuses that listeners return, and the contexts that listeners get.
 
 Source: RocketMQ's `ConsumeConcurrentlyStatus`, `ConsumeOrderlyStatus`, `ConsumeConcurrentlyContext`,
 `ConsumeOrderlyContext`.
@@ -18,7 +18,7 @@ ALL_ACKNOWLEDGED = 2**31 - 1
 
 
 class ConsumeConcurrentlyStatus(StrEnum):
-    """The status that a listener returns for messages in any order.
+    """The status that a listener returns if messages are consumed in any order.
 
     Attributes:
         CONSUME_SUCCESS: The messages up to the context's `ack_index` are consumed.
@@ -37,7 +37,7 @@ class ConsumeConcurrentlyStatus(StrEnum):
 
 
 class ConsumeOrderlyStatus(StrEnum):
-    """The status that a listener returns for messages in order.
+    """The status that a listener returns if messages are consumed in order.
 
     Attributes:
         SUCCESS: The messages are consumed.
@@ -108,7 +108,7 @@ OrderlyListener: TypeAlias = Callable[[tuple[MessageView, ...], ConsumeOrderlyCo
 
 
 def in_order(listener: OrderlyListener) -> OrderlyListener:
-    """Marks a listener that consumes each queue in order, like Java's `MessageListenerOrderly`.
+    """Marks a listener that consumes each queue in order, as Java's `MessageListenerOrderly` does.
 
     Example:
         >>> @in_order

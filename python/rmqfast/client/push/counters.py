@@ -1,4 +1,4 @@
-"""Rates of pulls and consumption, for administrators.
+"""Rates of pulling and consuming, for administrators.
 
 Source: RocketMQ's `ConsumerStatsManager`, `StatsItem`.
 """
@@ -17,7 +17,7 @@ _MINUTE, _HOUR = 60, 3600
 
 
 class _Step:
-    """Counts of ten seconds."""
+    """The counts of ten seconds."""
 
     __slots__ = ("call_millis", "calls", "failed", "number", "ok", "pull_millis", "pulled", "pulls")
 
@@ -48,7 +48,7 @@ class ConsumeCounters:
             step.pull_millis += seconds * 1000
 
     def status(self, topic: str) -> dict[str, Any]:
-        """Returns the members of `ConsumeStatus`: rates of the last minute, failures of the last hour."""
+        """Returns the fields of `ConsumeStatus`: rates of the last minute, and failures of the last hour."""
         minute, hour = self._last(topic, _MINUTE), self._last(topic, _HOUR)
         spent = minute if any(step.calls for step in minute) else hour
         return {

@@ -22,7 +22,7 @@ _NOT_SHOWN = frozenset({"allocate_strategy", "offset_store"})
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PushTimings:
-    """Intervals and timeouts of a push consumer, in seconds. The defaults are Java's; tests use shorter times.
+    """Intervals and timeouts of a push consumer, in seconds. The defaults are Java's; tests shorten them.
 
     Attributes:
         illegal_offset: Delay after a pull at an illegal offset until the queue is released and assigned again.
@@ -53,7 +53,7 @@ class PushTimings:
 @suggests_names
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PushOptions:
-    """Options of a push consumer: Java's parameters; `start` checks the values.
+    """Options of a push consumer, which are those of Java. `start` checks the values.
 
     Attributes:
         message_model: `CLUSTERING`: members share the messages; `BROADCASTING`: each gets all.
@@ -123,11 +123,11 @@ class PushOptions:
 
     @property
     def is_clustering(self) -> bool:
-        """Whether members share the messages."""
+        """Whether the consumers of a group share the messages."""
         return self.message_model == "CLUSTERING"
 
     def check(self) -> None:
-        """Raises for values that are out of range.
+        """Raises an error for values that are out of range.
 
         Raises:
             ClientError: A value is out of range; the message is Java's.
@@ -149,7 +149,7 @@ class PushOptions:
             raise ClientError("consumeTimeout Out of range", next_step=f"consume_timeout is {self.consume_timeout}")
 
     def as_properties(self) -> dict[str, str]:
-        """Returns the options as strings by Java's names, for administrators."""
+        """Returns the options as strings under Java's names, for administrators."""
         named = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in _NOT_SHOWN}
         return {_camel(name): _text(value) for name, value in named.items()}
 
@@ -166,7 +166,7 @@ class PushOptions:
 
 
 class PushArguments(TracedClientArguments, total=False):
-    """Keyword arguments of `PushConsumer`: those of clients, and the options of `PushOptions`."""
+    """Keyword arguments of `PushConsumer`: those of all clients, and the options of `PushOptions`."""
 
     message_model: MessageModel
     consume_from_where: str
@@ -194,7 +194,7 @@ class PushArguments(TracedClientArguments, total=False):
 
 
 def split_options(arguments: PushArguments) -> tuple[TracedClientArguments, dict[str, Any]]:
-    """Splits the arguments of a consumer into client arguments and options."""
+    """Separates the arguments of a consumer into those of a client and its options."""
     names = PushOptions.__dataclass_fields__.keys()
     own = {name: value for name, value in arguments.items() if name in names}
     others = {name: value for name, value in arguments.items() if name not in names}

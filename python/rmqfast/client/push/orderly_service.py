@@ -1,4 +1,4 @@
-"""Consumes the messages of each queue in order, one call at a time.
+"""Consumes each queue in order, with one call of the listener at a time.
 
 Source: RocketMQ's `ConsumeMessageOrderlyService`, `MessageQueueLock`.
 """
@@ -37,7 +37,7 @@ _SHORTEST, _LONGEST = 0.01, 30.0
 
 
 class OrderlyRequest:
-    """The turn of one queue."""
+    """The task that consumes one queue for a while."""
 
     __slots__ = ("process_queue", "queue")
 
@@ -87,7 +87,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
             self._workers.submit([OrderlyRequest(process_queue, queue)])
 
     def run(self, request: OrderlyRequest) -> None:
-        """Consumes a queue until it is empty, belongs to another client, or its turn is over."""
+        """Consumes a queue until it is empty, belongs to another client, or was consumed for long enough."""
         process_queue = request.process_queue
         if process_queue.is_dropped:
             return
@@ -134,7 +134,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         return goes_on
 
     def _consume(self, request: OrderlyRequest, began: float) -> bool:
-        """Consumes the next messages; returns whether to continue at once."""
+        """Consumes the next messages. Returns whether to continue at once."""
         process_queue, queue = request.process_queue, request.queue
         if process_queue.is_dropped or self._is_stopped:
             return False
@@ -168,7 +168,7 @@ class ConsumeMessageOrderlyService(ConsumeService):
         return not self._options.is_clustering or (process_queue.is_locked and not process_queue.is_lock_expired)
 
     def _dead_or_again(self, process_queue: OrderlyProcessQueue, messages: tuple[MessageView, ...]) -> bool:
-        """Makes messages that failed too often dead letters; returns False if any must be redelivered instead."""
+        """Makes dead letters of messages that failed too often. Returns False if any message must be redelivered."""
         limit = self._options.max_reconsume_times
         most, again, is_any = sys.maxsize if limit == -1 else limit, [], False
         for message in messages:

@@ -1,4 +1,4 @@
-"""The messages of a queue that were pulled but not consumed yet.
+"""The messages of a queue that were pulled and are not consumed yet.
 
 Source: RocketMQ's `ProcessQueue`, `ProcessQueueInfo`.
 """
@@ -22,7 +22,7 @@ LOCK_MAX_LIVE_TIME = 30.0
 
 
 class ProcessQueue:
-    """The buffered messages of one queue, consumed in any order, and the state of its pulls and its lock.
+    """The buffered messages of one queue, for any order of consumption, and the state of its pulls and its lock.
 
     Each call is atomic.
 
@@ -59,31 +59,31 @@ class ProcessQueue:
 
     @property
     def count(self) -> int:
-        """Number of messages that are not consumed, including those in progress."""
+        """Number of messages that are not consumed yet, including those that a listener has."""
         return self._count
 
     @property
     def size(self) -> int:
-        """Bytes of the pull answers that still have unconsumed messages."""
+        """Bytes of the pull answers in which a message is not consumed yet."""
         return self._size
 
     @property
     def span(self) -> int:
-        """Difference between the first and the last offset that is not consumed."""
+        """The last offset minus the first offset that is not consumed yet."""
         first, last = self.offsets()
         return last - first
 
     def is_pull_expired(self) -> bool:
-        """Whether pulls have ended. Java's also checks the time, because its pulls may get lost."""
+        """Whether pulls have ended. Java also checks the time, since its pulls may get lost."""
         return self.is_leaving
 
     @property
     def is_lock_expired(self) -> bool:
-        """Whether the broker has not confirmed the lock for half a minute."""
+        """Whether the last confirmation of the lock by the broker is older than 30 seconds."""
         return self._clock() - self.last_lock > LOCK_MAX_LIVE_TIME
 
     def put(self, messages: Sequence[MessageView], size: int = 0) -> list[MessageRun]:
-        """Adds messages, by ascending offset, without duplicates; returns the new messages in one or more runs."""
+        """Adds messages by ascending offset, without duplicates. Returns the new messages in one or more runs."""
         if not messages:
             self.free(0, size)
             return []
@@ -106,7 +106,7 @@ class ProcessQueue:
         return new
 
     def remove(self, run: MessageRun, indexes: Sequence[int]) -> int:
-        """Removes consumed messages by their indexes in a run of `put`.
+        """Removes consumed messages, given by their indexes in a run of `put`.
 
         Returns the offset to commit: the first unconsumed one, the one after the last if all are consumed, -1 if it was
         empty.
@@ -132,13 +132,13 @@ class ProcessQueue:
             return self._position()
 
     def free(self, count: int, size: int) -> None:
-        """Counts filtered and duplicate messages as consumed."""
+        """Counts messages as consumed that were filtered out or are duplicates."""
         with self._lock:
             self._freed_count += count
             self._freed_size += size
 
     def take_freed(self) -> tuple[int, int, int] | None:
-        """Returns messages and bytes consumed since the last call, and the offset to commit; None if there are few."""
+        """Returns messages and bytes consumed since the last call, and the offset to commit. None if they are few."""
         # read without the lock: a stale value only delays the report
         if self._freed_count < _FEW and self._count:
             return None
@@ -152,12 +152,12 @@ class ProcessQueue:
         return self._runs[0].first_offset if self._runs else self.queue_offset_max + 1
 
     def offsets(self) -> tuple[int, int]:
-        """Returns the first and the last unconsumed offset; 0 and 0 if there are none."""
+        """Returns the first and the last offset that is not consumed yet. 0 and 0 if there is none."""
         with self._lock:
             return (self._runs[0].first_offset, self._runs[-1].last_offset) if self._runs else (0, 0)
 
     def first(self) -> tuple[MessageRun, int] | None:
-        """Returns the run and the index of the first unconsumed message."""
+        """Returns the first message that is not consumed yet, as its run and its index there."""
         with self._lock:
             return (self._runs[0], self._runs[0].first) if self._runs else None
 
@@ -181,7 +181,7 @@ class ProcessQueue:
         }
 
     def info(self, commit_offset: int) -> dict[str, Any]:
-        """Returns the members of `ProcessQueueInfo`, with times in milliseconds since 1970."""
+        """Returns the fields of `ProcessQueueInfo`. Times are in milliseconds since 1970."""
         # monotonic times are shown as times of day
         to_wall = self._wall_clock() - self._clock()
         info: dict[str, Any] = {
@@ -198,7 +198,7 @@ class ProcessQueue:
         return info
 
     def _insert(self, messages: Sequence[MessageView], size: int) -> list[MessageRun]:
-        """Inserts messages between others, after the queue was truncated and its offsets were written again."""
+        """Inserts messages between others. Needed if the queue was truncated and its offsets were used again."""
         there = {
             message.queue_offset
             for run in self._runs
@@ -217,7 +217,7 @@ _offset = attrgetter("queue_offset")
 
 
 class OrderlyProcessQueue(ProcessQueue):
-    """The buffered messages of one queue, consumed in order.
+    """The buffered messages of one queue, for consumption in order.
 
     Attributes:
         is_consuming: Whether a consumer takes messages, or was asked to.
@@ -263,7 +263,7 @@ class OrderlyProcessQueue(ProcessQueue):
             return True
 
     def take(self, count: int) -> tuple[MessageView, ...]:
-        """Takes the next messages; if there are none, consumption ends."""
+        """Takes the next messages. If there are none, consumption of the queue ends."""
         self.last_consume_timestamp: float = self._wall_clock()
         with self._lock:
             waiting = self._waiting
@@ -275,7 +275,7 @@ class OrderlyProcessQueue(ProcessQueue):
         return taken
 
     def commit(self) -> int:
-        """Removes all messages taken; returns the offset to commit, -1 if there were none."""
+        """Removes all messages taken. Returns the offset to commit, or -1 if there were none."""
         with self._lock:
             if not self._taken:
                 return -1
@@ -313,7 +313,7 @@ class OrderlyProcessQueue(ProcessQueue):
             self.queue_offset_max: int = -1
 
     def fill(self, info: dict[str, Any]) -> None:
-        """Adds the fields of `ProcessQueueInfo` about messages; taken messages are its transaction."""
+        """Adds the fields of `ProcessQueueInfo` about messages. Messages that were taken count as its "transaction"."""
         super().fill(info)
         with self._lock:
             taken = sorted(self._taken)
@@ -331,7 +331,7 @@ class OrderlyProcessQueue(ProcessQueue):
 
 
 class MessageRun:
-    """Messages of a queue by ascending offset. Consumed messages are marked, and all are freed together at the end.
+    """Messages of a queue by ascending offset. Consumed messages are marked; all are freed together when the last is.
 
     It has no lock: its `ProcessQueue` serializes access.
 

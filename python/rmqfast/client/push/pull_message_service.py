@@ -1,4 +1,4 @@
-"""Passes the answers of pulls to the process queues of a push consumer.
+"""Passes the answers to pulls on to the process queues of a push consumer.
 
 Source: RocketMQ's `PullMessageService`, `DefaultMQPushConsumerImpl`, `PullCallback`.
 """
@@ -31,7 +31,7 @@ _NO_LIMIT = (1 << 63) - 1
 
 
 class Receiver(Protocol):
-    """The consumer that receives pulled messages."""
+    """The consumer that gets the pulled messages."""
 
     def messages(self, queue: MessageQueue, fetched: Fetched) -> list[MessageView]: ...
 
@@ -45,7 +45,7 @@ class Receiver(Protocol):
 
 
 class PullMessageService:
-    """Takes answers on a thread, and reports consumed messages to the native puller."""
+    """Takes answers on a thread, and tells the native puller which messages were consumed."""
 
     def __init__(
         self,

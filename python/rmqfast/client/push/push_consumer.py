@@ -130,7 +130,7 @@ class PushConsumer:
             self._member.subscribe(subscription)
 
     def unsubscribe(self, topic: str) -> None:
-        """Unsubscribes from a topic; the next rebalance releases its queues."""
+        """Unsubscribes from a topic. The next rebalance releases its queues."""
         wrapped = wrap(self._config.namespace, topic)
         self._subscriptions.pop(wrapped, None)
         if self._member is not None:
@@ -139,7 +139,7 @@ class PushConsumer:
     def register_message_listener(
         self, listener: ConcurrentListener | OrderlyListener, *, orderly: bool | None = None
     ) -> None:
-        """Sets the listener; must be called before `start`.
+        """Sets the listener. Must be called before `start`.
 
         Args:
             listener: Called with a tuple of messages and a context. A concurrent listener returns a
@@ -159,11 +159,11 @@ class PushConsumer:
         self.hooks.add(hook)
 
     def register_filter_hook(self, hook: FilterHook) -> None:
-        """Registers a hook that filters messages as they arrive."""
+        """Registers a hook that filters messages when they arrive."""
         self._filters.add(hook)
 
     def start(self) -> None:
-        """Registers the consumer at brokers, and starts pulling and calling the listener.
+        """Registers the consumer at brokers. Starts to pull and to call the listener.
 
         Raises:
             ClientError: The consumer was started before, an option is out of range, there is no listener, the group
@@ -202,7 +202,7 @@ class PushConsumer:
         _log.info("the consumer [%s] start OK, %s", self.group, self.options.message_model)
 
     def shutdown(self) -> None:
-        """Stores offsets, releases queues to other members, and closes the consumer; a second call does nothing.
+        """Stores offsets, releases queues to other consumers, and closes the consumer. A second call does nothing.
 
         Running listeners are waited for as long as the options say; later, other members get their messages again.
         """
@@ -217,7 +217,7 @@ class PushConsumer:
         _log.info("the consumer [%s] shutdown OK", self.group)
 
     def suspend(self) -> None:
-        """Stops pulling until `resume`; buffered messages are still consumed.
+        """Stops pulling until `resume`. Buffered messages are still consumed.
 
         Raises:
             ClientError: The consumer is not running.
@@ -233,7 +233,7 @@ class PushConsumer:
         self._running().resume()
 
     def update_consume_offset(self, queue: MessageQueue, offset: int) -> None:
-        """Sets the group's offset of a queue, which is stored with the next offsets, every five seconds.
+        """Sets the group's offset of a queue. It is stored with the next offsets, every five seconds.
 
         Buffered messages are still consumed, and then set their own offsets.
 
@@ -247,7 +247,7 @@ class PushConsumer:
         self._running().offsets.update_offset(queue, offset)
 
     def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
-        """Returns all readable queues of a subscribed topic, including those of other members.
+        """Returns all readable queues of a subscribed topic, including those of other consumers.
 
         Args:
             topic: A subscribed topic.
@@ -303,7 +303,7 @@ class PushConsumer:
         return ClientError(f"The consumer is not in running status, {self._state}", next_step="start it first")
 
     def _check_config(self) -> Callable[..., Any]:
-        """Checks the configuration; returns the listener."""
+        """Checks the configuration. Returns the listener."""
         check_consumer_group(self._bare_group)
         if self._listener is None:
             raise ClientError("messageListener is null", next_step="call register_message_listener first")

@@ -1,4 +1,4 @@
-"""The running part of a push consumer, which its client instance calls.
+"""The inner part of a push consumer, which its client instance calls.
 
 Source: RocketMQ's `DefaultMQPushConsumerImpl`, `PullAPIWrapper`, `MQClientInstance`.
 """
@@ -57,7 +57,7 @@ _THREADS = 4
 
 
 class PushMember:
-    """The running part of a push consumer: a `ConsumerInner` of its client instance."""
+    """The inner part of a push consumer, which its client instance knows as a `ConsumerInner`."""
 
     def __init__(
         self,
@@ -211,7 +211,7 @@ class PushMember:
         return self.rebalance.subscriptions.get(topic)
 
     def do_rebalance(self) -> None:
-        """Rebalances unless suspended; if another thread is rebalancing, that thread rebalances once more."""
+        """Rebalances unless suspended. If another thread is rebalancing, that thread does it once more."""
         self._is_rebalance_due = True
         # no thread waits for another's rebalance: an application's strategy may itself request one
         while self._is_rebalance_due and self._rebalancing.acquire(blocking=False):
@@ -245,7 +245,7 @@ class PushMember:
             self.offsets.update_offset(queue, offset, increase_only=True)
 
     def give_up(self, pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None:
-        """Releases a queue whose pull offset is illegal; the next rebalance assigns it at another offset."""
+        """Releases a queue whose pull offset is illegal. The next rebalance assigns it with another offset."""
         queue, process_queue = pulled.queue, pulled.process_queue
         offset = offset_to_go_on_at(self.instance.api, pulled, fetched)
         # running listeners of the queue have no effect from now on
@@ -336,7 +336,7 @@ class PushMember:
         instance.rebalance_immediately()
 
     def _unlock_queues(self) -> None:
-        """Unlocks the queues for other members, except those whose listener is running."""
+        """Unlocks the queues for other consumers, except for queues whose listener is running."""
         if isinstance(self.service, ConsumeMessageOrderlyService) and self.is_in_order:
             # a lock that is left would block other members for a minute
             self.rebalance.locks.unlock_given_up()

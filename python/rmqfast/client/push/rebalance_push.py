@@ -1,4 +1,4 @@
-"""The rebalance of push consumers: starts pulling assigned queues.
+"""The rebalance of push consumers. Starts to pull assigned queues.
 
 Source: RocketMQ's `RebalancePushImpl`.
 """
@@ -60,7 +60,7 @@ class RebalancePush(Rebalance[ProcessQueue]):
         return process_queue
 
     def dispatch(self, requests: Sequence[PullRequest[ProcessQueue]]) -> None:
-        """Queues new pulls until `message_queue_changed` has sent the subscription's new version to brokers.
+        """Keeps new pulls until `message_queue_changed` has sent the subscription's new version to brokers.
 
         Brokers refuse earlier pulls with that version, and the retry would come a second later.
         """

@@ -28,7 +28,7 @@ _LAST_LOOKS = 50
 
 
 class Workers(Generic[Task]):
-    """Daemon threads that run tasks in order of submission.
+    """Daemon threads that run tasks in the order of submission.
 
     While tasks take microseconds, one thread runs all of them, because more threads would compete for the GIL. While
     tasks take longer and others wait, each check doubles the active threads. Without tasks all threads sleep, and half

@@ -1,4 +1,4 @@
-"""Message traces: the steps of each message, stored in a trace topic. Corresponds to Java's package `trace`."""
+"""Message traces: the steps of each message, which clients store in a trace topic. Java's package `trace`."""
 
 from rmqfast.client.trace.dispatcher import AsyncTraceDispatcher
 from rmqfast.client.trace.trace_data import (

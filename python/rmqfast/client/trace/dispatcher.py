@@ -43,7 +43,7 @@ _NUMBERS = itertools.count(1)
 
 
 class TraceSegment:
-    """Traces that are sent in one message. `since` is the time of the first trace; None if empty."""
+    """Traces to be sent in one message. `since` is the time of the first trace; None without traces."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -88,7 +88,7 @@ def _key_size(key: str) -> int:
 
 
 class TraceProducer(Protocol):
-    """The methods of `Producer` that traces need."""
+    """The methods of `Producer` that sending traces needs."""
 
     def start(self) -> None: ...
 
@@ -98,7 +98,7 @@ class TraceProducer(Protocol):
 
 
 class MakesProducer(Protocol):
-    """The class `Producer`, as a parameter because it imports this module."""
+    """The class `Producer`. It is passed as a parameter, since its module imports this one."""
 
     def __call__(self, group: str, *, config: ClientConfig) -> TraceProducer: ...
 
@@ -156,7 +156,7 @@ class AsyncTraceDispatcher:
         return True
 
     def shutdown(self, timeout: float = _PATIENCE) -> None:
-        """Sends the queued traces and ends; a second call does nothing.
+        """Sends the queued traces and ends. A second call does nothing.
 
         Args:
             timeout: Seconds to wait for the thread; the producer then waits for sends in flight.

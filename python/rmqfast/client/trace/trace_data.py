@@ -1,4 +1,4 @@
-"""Encodes and decodes traces, the bodies of the trace topic's messages.
+"""Encodes and decodes traces, which are the bodies of messages in the trace topic.
 
 A body is contexts one after the other, each ended by 0x02; the fields of a context are separated by 0x01:
 
@@ -30,7 +30,7 @@ TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 
 
 class TraceType(StrEnum):
-    """The kind of a step.
+    """The kind of a step of a message.
 
     Attributes:
         PUB: A message was sent.
@@ -46,7 +46,7 @@ class TraceType(StrEnum):
 
 
 class MessageType(StrEnum):
-    """The kind of a sent message; traces contain its index."""
+    """The kind of a sent message. Traces contain its index."""
 
     NORMAL = "Normal_Msg"
     TRANSACTION_HALF = "Trans_Msg_Half"
@@ -56,7 +56,7 @@ class MessageType(StrEnum):
 
 
 class ConsumeReturnType(StrEnum):
-    """The result of a listener's call; traces contain its index.
+    """The result of a call to the listener. Traces contain its index.
 
     Attributes:
         SUCCESS: It returned success; for orderly consumption also COMMIT and ROLLBACK.
@@ -75,7 +75,7 @@ class ConsumeReturnType(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class TraceBean:
-    """A message in a step; each kind of step uses some of these fields.
+    """A message in a step. Each kind of step uses some of these fields.
 
     Attributes:
         topic: The topic, without its namespace.
@@ -110,7 +110,7 @@ class TraceBean:
 
 @dataclass(slots=True, kw_only=True)
 class TraceContext:
-    """One step of messages: a send, the start or end of a consumption, or the end of a transaction.
+    """A step of one or more messages: a send, the start or end of a consumption, or the end of a transaction.
 
     Attributes:
         trace_type: The kind of the step.
@@ -142,7 +142,7 @@ _BOOLS = {False: "false", True: "true"}
 
 
 class TraceData(NamedTuple):
-    """An encoded context.
+    """The encoded form of a `TraceContext`.
 
     Attributes:
         text: Part of the trace message's body.
@@ -154,7 +154,7 @@ class TraceData(NamedTuple):
 
 
 def encode_trace(context: TraceContext) -> TraceData:
-    r"""Encodes a context.
+    r"""Encodes a `TraceContext`.
 
     Raises:
         ValueError: The context has no message, or a send or transaction has no message type.
@@ -172,7 +172,7 @@ def encode_trace(context: TraceContext) -> TraceData:
 
 
 def decode_trace(text: str) -> list[TraceContext]:
-    """Decodes the contexts of a body, each with one message; skips unknown kinds.
+    """Decodes the contexts of a body, each with one message. Skips kinds that are unknown.
 
     A context that lacks fields is skipped and logged; Java's decoder fails for the whole body.
     """

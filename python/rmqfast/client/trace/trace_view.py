@@ -1,4 +1,4 @@
-"""Reads the traces of one message from messages of the trace topic.
+"""Finds the traces of one message in messages of the trace topic.
 
 Source: RocketMQ's `TraceView`, `TraceContext`, `TraceBean`.
 """
@@ -29,7 +29,7 @@ class TraceMessage(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TraceView:
-    """One step of a message. Fields that a kind of step does not have are None.
+    """One step of a message. A field that this kind of step does not have is None.
 
     Attributes:
         trace_type: The kind of the step.
@@ -79,7 +79,7 @@ class TraceView:
 
     @property
     def status(self) -> str | None:
-        """`success` or `failed`, as in mqadmin; None before the end."""
+        """`success` or `failed`, as in mqadmin. None for a step that has not ended."""
         return None if self.is_success is None else "success" if self.is_success else "failed"
 
 
