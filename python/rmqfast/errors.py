@@ -48,7 +48,7 @@ _REQUEST_TIMEOUT = 10006
 
 
 def plain_remark(remark: str) -> str:
-    r"""Removes Java class names, line numbers and dead links from a peer's remark."""
+    r"""Removes Java class names, line numbers and dead links from the remark of a broker or a name server."""
     # the extension imports this module
     from rmqfast import _native
 
@@ -56,7 +56,7 @@ def plain_remark(remark: str) -> str:
 
 
 def step_after(remark: str) -> str | None:
-    """Returns a suggestion for a peer's remark; None if there is none."""
+    """Returns advice for the remark of a broker or a name server. None if there is none."""
     from rmqfast import _native
 
     return _native.step_after(remark)
@@ -81,7 +81,7 @@ class RmqError(Exception):
 
 
 class StoreError(RmqError):
-    """A store directory cannot be used as asked.
+    """A store directory cannot be used as requested.
 
     Example:
         >>> import rmqfast
@@ -106,11 +106,11 @@ class StoreNotWritableError(StoreIOError):
 
 
 class FlushTimeoutError(StoreIOError):
-    """Messages are stored, but were not flushed in time. Appending them again would store them twice."""
+    """Messages are stored but were not flushed in time. Appending them again would store them twice."""
 
 
 class CorruptError(StoreError):
-    """Bytes of a store contradict the format. The message names file, offset, expected and actual value."""
+    """Bytes of a store violate the format. The message names file, offset, expected value and actual value."""
 
 
 class UnsupportedStoreError(StoreError):
@@ -118,11 +118,11 @@ class UnsupportedStoreError(StoreError):
 
 
 class StoreBusyError(StoreError):
-    """Another process owns the store, or another append holds its log for too long."""
+    """Another process owns the store, or another append holds the log for too long."""
 
 
 class RemotingError(RmqError):
-    """A connection cannot be made, or failed."""
+    """A connection failed, or could not be made."""
 
 
 class RemotingConnectError(RemotingError, ConnectionError):
@@ -134,15 +134,15 @@ class ChannelClosedError(RemotingError, ConnectionError):
 
 
 class RemotingTimeoutError(RemotingError, TimeoutError):
-    """The peer did not answer in time; it may have processed the request."""
+    """The peer did not answer in time. It may have processed the request."""
 
 
 class TooManyRequestsError(RemotingTimeoutError):
-    """Too many requests were in flight or queued for the whole timeout; this request was not sent."""
+    """Too many requests were in flight or queued until the timeout. This request was not sent."""
 
 
 class RemotingProtocolError(RemotingError):
-    """The peer sent an invalid frame, or a frame that exceeds a limit."""
+    """The peer sent an invalid frame, or one that exceeds a limit."""
 
 
 class TlsError(RemotingError, ConnectionError):
@@ -192,7 +192,7 @@ class ClientError(RmqError):
 
 
 class RequestTimeoutError(ClientError, TimeoutError):
-    """A request was sent, but there was no reply in time; it may have been processed."""
+    """A request was sent, but no reply came in time. The request may have been processed."""
 
     def __init__(self, message: str, *, next_step: str | None = None) -> None:
         super().__init__(message, response_code=_REQUEST_TIMEOUT, next_step=next_step)
@@ -242,7 +242,7 @@ class ArgumentTypeError(ArgumentError, TypeError):
 
 
 class ForkError(RmqError, RuntimeError):
-    """An object is used in a fork of the process that made it."""
+    """An object is used in a forked process that did not create it."""
 
 
 class MissingExtraError(RmqError, ImportError):
@@ -250,7 +250,7 @@ class MissingExtraError(RmqError, ImportError):
 
 
 class DamageWarning(UserWarning):
-    """A read skipped damaged bytes; for a scan, `Scan.damage` lists them.
+    """A read has skipped damaged bytes. For a scan, `Scan.damage` lists them.
 
     Example:
         >>> import rmqfast, warnings
@@ -267,4 +267,4 @@ class DamageWarning(UserWarning):
 
 
 class ExpressionWarning(UserWarning):
-    """An SQL92 expression names a column, but only sees the properties of messages."""
+    """An SQL92 expression names a column, but expressions only see the properties of messages."""

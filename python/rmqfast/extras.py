@@ -1,4 +1,4 @@
-"""Imports of optional libraries: a missing one raises with the command that installs it."""
+"""Imports optional libraries. If one is missing, the error shows the command that installs it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["import_extra", "is_missing"]
 
 
 def import_extra(module: str, extra: str, *, library: str | None = None) -> Any:
-    """Imports a library of an optional extra; raises `MissingExtraError` if it is not installed."""
+    """Imports a library that an optional extra installs. Raises `MissingExtraError` if it is not installed."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -23,6 +23,6 @@ def import_extra(module: str, extra: str, *, library: str | None = None) -> Any:
 
 
 def is_missing(error: ImportError, *modules: str) -> bool:
-    """Whether one of these libraries is not installed; False if it is installed but broken."""
+    """Whether one of these libraries is not installed. False if it is installed but broken."""
     names = {name for module in modules for name in (module, module.partition(".")[0])}
     return isinstance(error, ModuleNotFoundError) and error.name in names

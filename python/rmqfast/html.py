@@ -1,4 +1,4 @@
-"""HTML tables for `_repr_html_`: escaped, without external resources."""
+"""HTML tables for `_repr_html_`. Values are escaped, and nothing is loaded from other places."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, caption: 
 
 
 def facts(title: str, values: Mapping[str, object]) -> str:
-    """Returns an HTML table with a row of name and value for each value."""
+    """Returns an HTML table with one row for each name and its value."""
     rows = "".join(
         f"<tr><th>{_text(name.replace('_', ' '))}</th><td>{_text(table_cell(name, value))}</td></tr>"
         for name, value in values.items()

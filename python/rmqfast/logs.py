@@ -1,4 +1,4 @@
-"""Loggers whose handlers may use an rmqfast client, such as one that sends log records to a topic.
+"""Loggers whose handlers may use an rmqfast client, for example to send log records to a topic.
 
 So handlers never run while the thread holds a lock of rmqfast, nor inside another handler.
 """
@@ -17,7 +17,7 @@ _DEEPEST = 2
 
 
 class _Lines(threading.local):
-    """The log records of a thread whose handling is delayed.
+    """The log records of a thread that wait for their handlers.
 
     Attributes:
         locks: Number of quiet locks that the thread holds.
@@ -32,14 +32,14 @@ class _Lines(threading.local):
         self.waiting: list[tuple[int, logging.LogRecord]] = []
 
     def add(self, record: logging.LogRecord) -> None:
-        """Queues a record, and handles it as soon as possible."""
+        """Adds a record. It is handled as soon as no lock is held."""
         # otherwise a handler that logs would never end
         if self.depth < _DEEPEST:
             self.waiting.append((self.depth + 1, record))
         self.handle_all()
 
     def handle_all(self) -> None:
-        """Handles the delayed records, unless a lock is held or a handler is running."""
+        """Handles the waiting records. Does nothing if a lock is held or a handler is running."""
         while self.waiting and not self.locks and not self.depth:
             self.depth, self.handled = self.waiting.pop(0)
             try:
@@ -65,7 +65,7 @@ _FILTER = _Filter()
 
 
 def logger_of(name: str) -> logging.Logger:
-    """Returns the logger of a module, whose handlers only run while the thread holds no `QuietLock`."""
+    """Returns the logger of a module. Its handlers only run while the thread holds no `QuietLock`."""
     logger = logging.getLogger(name)
     # as the first filter: the other filters run when the record is handled
     if _FILTER not in logger.filters:
@@ -74,7 +74,7 @@ def logger_of(name: str) -> logging.Logger:
 
 
 class QuietLock:
-    """A lock for work that logs: handlers run after the thread has released all its quiet locks."""
+    """A lock for code that logs. Log handlers run only after the thread has released all its quiet locks."""
 
     def __init__(self, *, reentrant: bool = False) -> None:
         self._lock = new_rlock() if reentrant else new_lock()
@@ -86,7 +86,7 @@ class QuietLock:
         return True
 
     def release(self) -> None:
-        """Releases the lock, and then handles the delayed records."""
+        """Releases the lock. If it was the thread's last quiet lock, handles the waiting records."""
         _lines.locks -= 1
         self._lock.release()
         # after the release, so that a handler may acquire the lock

@@ -1,4 +1,4 @@
-"""Messages, queues and results of reads as values, without I/O.
+"""Messages, queues and results of reads, as values that do no I/O.
 
 Source: RocketMQ's `MessageExt`, `MessageDecoder`, `GetMessageStatus`, `GetMessageResult`, `Message`,
 `MessageExtBrokerInner`.
@@ -51,7 +51,7 @@ class Damage(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MessageExt:
-    """A stored message: the row of a scan as an object, with an attribute per column.
+    """A stored message, as an object. Each column of a scan's row is an attribute.
 
     Timestamps are milliseconds since 1970, hosts `ip:port` or `[ip6]:port`. The body is decompressed; None if that
     fails.
@@ -97,7 +97,7 @@ class MessageExt:
 
 
 class GetMessageStatus(StrEnum):
-    """The result of a pull, which explains `GetMessageResult.next_begin_offset`."""
+    """The result of a pull. It explains `GetMessageResult.next_begin_offset`."""
 
     FOUND = "FOUND"
     NO_MATCHED_MESSAGE = "NO_MATCHED_MESSAGE"
@@ -246,7 +246,7 @@ class Message:
 
 
 def _timer(delay: Duration | None, deliver_at: Time | None, delay_level: Any) -> dict[str, str]:
-    """Returns the property that delays a message; empty without a delay."""
+    """Returns the property that delays a message. Empty if it is not delayed."""
     if delay_level or (delay is not None and deliver_at is not None):
         got = f"{delay_level}, {delay!r} and {deliver_at!r}"
         raise ArgumentError(f"delay_level, delay, deliver_at: expected one of them, got {got}")
@@ -280,7 +280,7 @@ def _tag(tag: object) -> str:
 
 
 def _texts(properties: object) -> Mapping[str, str]:
-    """Returns properties as a mapping of strings."""
+    """Converts properties to a mapping from string to string."""
     if not isinstance(properties, Mapping):
         properties = _of_pairs(properties)
     for name, value in properties.items():
@@ -317,7 +317,7 @@ class _Draft:
 
 
 def _state(message: Message | MessageExt) -> _State:
-    """Returns the state that a pickle or a copy holds."""
+    """Returns the state that `pickle` and `copy` need."""
     values = {field.name: getattr(message, field.name) for field in fields(message)}
     # a copy, because read-only mappings cannot be pickled
     values["properties"] = dict(message.properties)
@@ -340,7 +340,7 @@ def _join_keys(keys: object) -> str | None:
 
 @dataclass(frozen=True, slots=True, order=True)
 class MessageQueue:
-    """A queue of a topic at a broker. Queues sort as consumers divide them.
+    """A queue of a topic at a broker. Queues sort in the order in which consumers divide them.
 
     Attributes:
         topic: The topic.

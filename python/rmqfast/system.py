@@ -1,4 +1,4 @@
-"""Differences between operating systems; no other module checks which system it runs on.
+"""Differences between operating systems. No other module checks on which system it runs.
 
 Tests run on Linux. The code for macOS and Windows is type-checked, but has never run there.
 """
@@ -43,7 +43,7 @@ _INTERFACES = Path("/sys/class/net")
 
 
 def milliseconds_since_boot() -> int:
-    """Returns the milliseconds since the machine started, including sleep; no user can set this clock."""
+    """Returns the milliseconds since the machine was started, including sleep. No user can set this clock."""
     if sys.platform == "linux":
         nanoseconds = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
     elif sys.platform == "win32":
@@ -63,12 +63,12 @@ if sys.platform == "win32":
 else:
 
     def monotonic() -> float:
-        """Returns the seconds of `time.monotonic`'s clock, but not patched by freezegun and time-machine."""
+        """Returns the seconds of `time.monotonic`, even if freezegun or time-machine has patched that function."""
         return time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 def physical_memory() -> int:
-    """Returns the bytes of the machine's memory; 4 GiB on Windows, where Python has no function for it."""
+    """Returns the bytes of the machine's memory. 4 GiB on Windows, where Python has no function for it."""
     if sys.platform == "win32":
         size = 4 << 30
     else:
@@ -77,7 +77,7 @@ def physical_memory() -> int:
 
 
 def usable_cores() -> int:
-    """Returns the number of cores that this process may use, such as in a container."""
+    """Returns the number of cores that this process may use, which a container can limit."""
     if sys.platform == "linux":
         # respects the CPU set of a container
         cores = len(os.sched_getaffinity(0))
@@ -87,14 +87,14 @@ def usable_cores() -> int:
 
 
 def after_fork(callback: Callable[[], None]) -> None:
-    """Registers a callback that is called in each forked child process."""
+    """Registers a callback that runs in each forked process."""
     if sys.platform != "win32":
         # Windows has no fork
         os.register_at_fork(after_in_child=callback)
 
 
 def home_directory() -> Path | None:
-    """Returns the home directory of the account; None if it has none, such as in a container."""
+    """Returns the home directory of the account. None if it has none, for example in a container."""
     try:
         return Path.home()
     except RuntimeError:
@@ -102,13 +102,13 @@ def home_directory() -> Path | None:
 
 
 def set_mode(descriptor: int, mode: int) -> None:
-    """Sets the mode of an open file, regardless of the umask."""
+    """Sets the mode of an open file, whatever the umask is."""
     if sys.platform != "win32":
         os.fchmod(descriptor, mode)
 
 
 def sync_file(descriptor: int) -> None:
-    """Flushes an open file to the disk, including the drive's cache."""
+    """Flushes an open file to the disk, and also the cache of the drive."""
     if sys.platform == "darwin":
         # macOS's fsync leaves data in the drive's cache
         fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
@@ -128,7 +128,7 @@ def sync_directory(directory: Path) -> None:
 
 
 def lock_file(file: IO[str]) -> None:
-    """Locks an open file against other processes until it is closed."""
+    """Locks an open file, so that other processes cannot, until it is closed."""
     if sys.platform == "win32":
         _lock_first_byte(file.fileno())
     else:
@@ -137,7 +137,7 @@ def lock_file(file: IO[str]) -> None:
 
 @contextmanager
 def owned_directory(directory: Path) -> Iterator[None]:
-    """Locks a directory against other processes until the block ends."""
+    """Locks a directory, so that other processes cannot, until the block ends."""
     if sys.platform == "win32":
         # Windows cannot lock directories
         beside = directory.with_name(f"{directory.name}.lock")
@@ -174,7 +174,7 @@ if sys.platform == "win32":
 if sys.platform == "linux":
 
     def local_addresses() -> list[str]:
-        """Returns the addresses of this machine, IPv4 first, in the order in which Java lists interfaces."""
+        """Returns the addresses of this machine, IPv4 first, in the order in which Java lists network interfaces."""
         # Java lists interfaces in reverse order, and skips bridges
         names = [name for _, name in reversed(socket.if_nameindex()) if not (_INTERFACES / name / "bridge").exists()]
         ipv4 = [address for name in names if (address := _ipv4_address(name)) is not None]

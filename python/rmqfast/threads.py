@@ -1,4 +1,4 @@
-"""Threads and locks of the operating system, even if gevent or eventlet patched the standard library.
+"""Threads and locks of the operating system, even if gevent or eventlet has patched the standard library.
 
 rmqfast's threads wait in native code, where a greenlet would block the whole process. If `_thread` is patched, a
 second, unpatched copy of the module is used; otherwise these are the classes of `threading`.
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def are_green() -> bool:
-    """Whether gevent, eventlet or a similar library replaced threads by greenlets."""
+    """Whether gevent, eventlet or a similar library has replaced threads by greenlets."""
     # patching replaces the built-in function by one of Python
     return not isinstance(_thread.start_new_thread, BuiltinFunctionType)
 
@@ -78,7 +78,7 @@ def new_semaphore(value: int) -> Semaphore:
 
 
 def new_thread(work: Callable[..., object], *args: Any, name: str | None = None) -> Thread:
-    """Returns a daemon thread that is not started yet."""
+    """Returns a daemon thread that has not been started yet."""
     if are_green():
         return cast("Thread", _Thread(work, args, name or "rmqfast"))
     return threading.Thread(target=work, args=args, name=name, daemon=True)
@@ -128,7 +128,7 @@ def _native() -> Any:
 
 
 class _Condition:
-    """A `threading.Condition` with native locks; the standard class creates patched ones."""
+    """A `threading.Condition` with native locks. The standard class would create patched locks."""
 
     def __init__(self) -> None:
         # each waiter blocks on a lock of its own, which `notify` releases

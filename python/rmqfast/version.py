@@ -1,4 +1,4 @@
-"""The version of the package: that of the workspace in Cargo.toml, compiled into the extension."""
+"""The version of the package. The extension has it compiled in, from Cargo.toml of the workspace."""
 
 from rmqfast._native import __version__
 

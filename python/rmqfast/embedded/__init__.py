@@ -1,4 +1,4 @@
-"""A name server and brokers in this process, without a JVM or any further installation."""
+"""A name server and brokers that run in this process, without a JVM or any other installation."""
 
 from rmqfast.embedded.cluster import EmbeddedCluster
 

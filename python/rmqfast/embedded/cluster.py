@@ -1,4 +1,4 @@
-"""Runs a whole cluster in this process.
+"""Runs a whole cluster in one process.
 
 Source: RocketMQ's `NamesrvStartup`, `BrokerStartup`.
 """
@@ -45,7 +45,7 @@ _SMALL = {
 @suggests_names
 @not_picklable("hand on its name_server")
 class EmbeddedCluster:
-    """A name server and one or more brokers on loopback, for any client of RocketMQ 4.9 or 5.x.
+    """A name server and one or more brokers on loopback. Any client of RocketMQ 4.9 or 5.x can use them.
 
     Args:
         store_dir: Directory of the brokers' stores: for one broker its store, for several brokers one store per broker
@@ -117,7 +117,7 @@ class EmbeddedCluster:
         return facts("EmbeddedCluster", {"name_server": self.name_server or None, "brokers": brokers})
 
     def start(self) -> Self:
-        """Starts the name servers, then the brokers; stops all of them if one fails.
+        """Starts the name servers and then the brokers. If one fails, all are stopped.
 
         Raises:
             StoreError: A store cannot be opened for appending.
@@ -146,7 +146,7 @@ class EmbeddedCluster:
         return self
 
     def stop(self) -> None:
-        """Stops the brokers, then the name servers. Idempotent.
+        """Stops the brokers and then the name servers. May be called twice.
 
         Raises:
             StoreIOError: A store could not be closed; everything else is stopped.
@@ -198,7 +198,7 @@ class EmbeddedCluster:
         self.name_server = ";".join(self._client_address(name_server.address) for name_server in self._name_servers)
 
     def _client_address(self, address: str) -> str:
-        """Returns the address of a name server for clients: the broker's, if it listens on all interfaces."""
+        """Returns a name server's address for clients. If it listens on all interfaces, its host is the broker's."""
         host, _, port = address.rpartition(":")
         config = BrokerConfig(self._config)
         return f"{config.text('brokerIP1')}:{port}" if host in {"0.0.0.0", "[::]"} else address  # noqa: S104
@@ -237,7 +237,7 @@ class EmbeddedCluster:
         slave.start()
 
     def _administrator(self, config: BrokerConfig) -> Administrator | None:
-        """Returns the signer of requests to this cluster's name servers, and of a slave's to its master."""
+        """Returns the signer of requests to this cluster's name servers, and of a slave's requests to its master."""
         access = self._name_servers[0].access
         if access is None or config.text("nameServerAclFile"):
             return None
@@ -261,7 +261,7 @@ class EmbeddedCluster:
 
 
 class Scratch:
-    """A temporary directory, removed by `remove` or when the creating process ends, but not by its forks."""
+    """A temporary directory. It is removed by `remove`, or when its process ends, but not by forks of this process."""
 
     def __init__(self) -> None:
         self.path: Final = Path(tempfile.mkdtemp(prefix="rmqfast-"))

@@ -1,4 +1,4 @@
-"""Live copies of a cluster's brokers: their logs over the HA port, with queues, index and configuration.
+"""Live copies of a cluster's brokers: their logs, which come over the HA port, with queues, index, configuration.
 
 Source: `HAClient`, `SlaveSynchronize`.
 """

@@ -1,4 +1,4 @@
-"""Mirrors one broker: finds its log, follows it, and resumes after each interruption."""
+"""Mirrors one broker: finds its log, follows it, and continues after each interruption."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class _Attempt:
 
 
 class BrokerMirror:
-    """A thread that keeps a directory a copy of a broker's store.
+    """A thread that keeps the copy of a broker's store up to date.
 
     Args:
         once: Stop when the copy has everything the log had when the mirror caught up.
@@ -108,7 +108,7 @@ class BrokerMirror:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stops following, writes all received bytes, closes the store."""
+        """Stops following, writes all received bytes, and closes the store."""
         self._stopping.set()
         with self._lock:
             following = self._following
@@ -117,7 +117,7 @@ class BrokerMirror:
         self._thread.join()
 
     def join(self, timeout: float) -> bool:
-        """Waits up to `timeout` seconds for the thread; returns whether the thread ended."""
+        """Waits up to `timeout` seconds for the thread to end. Returns whether it has ended."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
 
@@ -165,7 +165,7 @@ class BrokerMirror:
         self._show(MirrorState.FAILED, note=str(error).replace("\n", "; "))
 
     def _round_or_wait(self) -> bool:
-        """Runs a round, then waits if the failure may be temporary; returns whether the mirror is done."""
+        """Runs a round, and waits if its failure may be temporary. Returns whether the mirror has ended."""
         try:
             return self._round()
         except (RemotingError, ClientError) as error:
@@ -175,7 +175,7 @@ class BrokerMirror:
             return self._wait(RETRY_FULL, str(error))
 
     def _round(self) -> bool:
-        """Follows the log over one connection; returns whether the mirror is done."""
+        """Follows the log until the connection ends. Returns whether the mirror has ended."""
         source = self._find_source()
         if source is None:
             return self._wait(RETRY, f"nobody has a log of {self.broker_name} that may be followed")
@@ -224,7 +224,7 @@ class BrokerMirror:
             )
 
     def _start(self, source: Source, bounds: LogBounds, replica: Replica) -> int | None:
-        """Returns the offset to resume at; `None` if the copy was changed and the next round must look again."""
+        """Returns the offset at which to continue. `None` if the copy was changed and the next round must try again."""
         begin, end = replica.bounds
         self._show(position=end, master_position=bounds.end)
         if bounds.begin > end == begin and replica.is_empty:
@@ -302,7 +302,7 @@ class BrokerMirror:
         )
 
     def _follow_until_end(self, following: Following, attempt: _Attempt, replica: Replica) -> FollowEnd:
-        """Waits until following ends; meanwhile polls the master's log, topics and configuration."""
+        """Waits until following ends. Meanwhile asks for the end of the master's log, its topics and configuration."""
         bounds, next_poll = attempt.bounds, monotonic() + POLL
         while True:
             progress = following.progress()
@@ -337,7 +337,7 @@ class BrokerMirror:
                     self._pruning.look(attempt.source.master_address, replica, progress.listed_to)
 
     def _act_on_end(self, end: FollowEnd, attempt: _Attempt, replica: Replica) -> bool:
-        """Retries, cuts or restarts the copy, depending on the end; returns whether the mirror is done."""
+        """Reacts to the end of following: retries, cuts or restarts the copy. Returns whether the mirror has ended."""
         if end.kind == "stopped":
             return True
         _log.warning("the log of %s: %s", self.broker_name, end.text or end.kind)
@@ -364,13 +364,13 @@ class BrokerMirror:
         return False
 
     def _begins_to_differ_before(self, end: FollowEnd, attempt: _Attempt, begin: int) -> bool:
-        """Whether the first compared record already differs, so that the difference may begin earlier."""
+        """Whether the copy already differs in the first record that was compared, and possibly before."""
         if end.kind != "diverged" or end.offset is None or self._options.topics:
             return False
         return end.offset < attempt.start + HEAD and attempt.start > max(begin, attempt.bounds.begin)
 
     def _lost_tail(self, source: Source, at: int, begin: int, position: int) -> None:
-        """Handles a master that lost the end of its log: cuts the copy, begins a new one, or fails."""
+        """Called if the master has lost the end of its log. Cuts the copy, begins a new copy, or fails."""
         lost = f"{self.broker_name} lost the end of its log, and goes on with other messages"
         if self._options.topics:
             # The copy has a log of its own, whose positions do not tell how much the master lost.
@@ -390,7 +390,7 @@ class BrokerMirror:
             self._progress.position = end
 
     def _begin_anew(self, reason: str, step: str = "") -> None:
-        """Begins a new directory if `if_broken` is "anew"; otherwise raises `MirrorError`."""
+        """Begins a new copy in another directory if `if_broken` is "anew". Otherwise raises `MirrorError`."""
         if self._options.if_broken != "anew":
             anew = f"--if-broken anew begins a new directory beside {self._copy.path}"
             raise MirrorError(reason, next_step=f"{step}; {anew}" if step else anew)

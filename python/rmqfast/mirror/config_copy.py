@@ -1,4 +1,4 @@
-"""Copies a broker's configuration to its mirror: topics, groups, offsets, as slaves do.
+"""Copies a broker's configuration to its mirror: topics, groups and offsets, the same as slaves copy.
 
 Source: `SlaveSynchronize.syncAll`.
 """
@@ -34,7 +34,7 @@ OFFSETS = (ConsumerOffsetTable, DelayOffsetTable)
 
 
 class ConfigCopy:
-    """Passes on the master's configuration tables that changed; offsets wait until the copy has their messages."""
+    """Passes on the master's tables that have changed. Offsets wait until the copy has the messages before them."""
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client
@@ -46,7 +46,7 @@ class ConfigCopy:
     def update(
         self, address: str, take: Callable[[ConfigFile], object], end: Callable[[], int]
     ) -> frozenset[str] | None:
-        """Requests all tables and passes on changed ones; logs a failed request and repeats it next time.
+        """Requests all tables and passes on changed tables. A failed request is logged, and repeated next time.
 
         `take` stores a table, `end` returns the end of the master's log. Returns the master's topics if they changed.
         """
@@ -75,7 +75,7 @@ class ConfigCopy:
         return topics
 
     def _hold(self, end: Callable[[], int]) -> None:
-        """Reads the log's end after the offsets, so that the offsets refer to messages before this end."""
+        """Requests the log's end after the offsets. So all messages before the offsets are before this end."""
         try:
             self._held_to = end()
         except RmqError:
@@ -86,7 +86,7 @@ class ConfigCopy:
             raise
 
     def give_held(self, listed_to: int, take: Callable[[ConfigFile], object]) -> None:
-        """Passes on the waiting offsets when the copy has listed the log far enough."""
+        """Passes on the offsets that wait, as soon as the copy has listed the log up to the end that was requested."""
         if self._held and listed_to >= self._held_to:
             held, self._held = self._held, []
             for table in held:

@@ -1,4 +1,4 @@
-"""The directory of a broker's copy: opens it with the master's file sizes, cuts it, or begins a new one beside it."""
+"""The directory of a broker's copy: opens it with the master's file sizes, cuts it, or begins another beside it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FIELDS = {
 
 
 class CopyUser(Protocol):
-    """Serves a copy while it is open, as a slave's broker does. Called on the thread that opens and closes the copy.
+    """Serves a copy while it is open, such as a slave's broker. Called on the thread that opens and closes the copy.
 
     `sizes` are the file sizes of the copy, which must equal the master's.
     """
@@ -50,16 +50,16 @@ class CopyUser(Protocol):
     sizes: AppendOptions
 
     def on_open(self, replica: Replica) -> None:
-        """Called after the copy is opened. If it raises, the copy is closed again."""
+        """Called when the copy was opened. If it raises, the copy is closed again."""
 
     def on_close(self) -> None:
-        """Called before the copy is closed, which happens even if it raises."""
+        """Called before the copy is closed. The copy is closed even if it raises."""
 
     def take(self, table: ConfigFile) -> None: ...
 
 
 class CopyDirectory:
-    """The directory of a broker's copy, and the copy while it is open.
+    """The directory of a broker's copy, and the copy itself while it is open.
 
     With a `user`, the user serves the copy and stores the configuration. Without a user, the newest copy beside `path`
     counts, and configuration goes to files below `config/`.
@@ -71,11 +71,11 @@ class CopyDirectory:
         self._replica: Replica | None = None
 
     def open_alone(self, sizes: AppendOptions) -> None:
-        """Opens the copy without a master, with the given file sizes."""
+        """Opens the copy with the given file sizes, without asking the master."""
         self._hand_over(Replica(self.path, sizes, retention=self._options.retention))
 
     def take(self, table: ConfigFile) -> None:
-        """Stores a configuration table of the master, or the part of it about the mirror's topics."""
+        """Stores a configuration table of the master, or only the part about the mirror's topics."""
         kept = of_topics(table, frozenset(self._options.topics)) if self._options.topics else table
         if kept is None:
             return
@@ -85,7 +85,7 @@ class CopyDirectory:
             self._user.take(kept)
 
     def open(self, client: AdminClient, source: Source, bounds: LogBounds) -> Replica:
-        """Opens or creates the copy; if it is open already, returns it.
+        """Opens the copy, or creates it. If it is open already, returns it.
 
         Raises:
             MirrorError: The directory holds the copy of another broker or of other topics, or files of another size.
@@ -123,7 +123,7 @@ class CopyDirectory:
                 _log.warning("%s: %s", self.path, error)
 
     def close_failed(self) -> None:
-        """Closes a copy after a failed write; the next opening recovers it."""
+        """Closes a copy in which a write has failed. Opening it again will recover it."""
         if self._replica is not None and self._options.retention is not None:
             # Retention may free space on a full disk.
             with suppress(StoreError):
@@ -131,12 +131,12 @@ class CopyDirectory:
         self.close()
 
     def cut(self, source: Source, at: int) -> int:
-        """Closes the copy and cuts it after the last record that ends at or before `at`; returns the new end."""
+        """Closes the copy and cuts its log after the last record that ends at or before `at`. Returns the new end."""
         self.close()
         return Replica.cut(self.path, at, self._sizes(source))
 
     def begin_anew(self) -> None:
-        """Closes the copy and prepares a new directory beside it, which will copy the log from its start."""
+        """Closes the copy and prepares another directory beside it, to copy the log from its start."""
         self.close()
         # Has its name file from the first moment, so that another broker of this name does not use it.
         new = self._first.parent / f".{self._first.name}.new"
@@ -175,7 +175,7 @@ class CopyDirectory:
         return _sizes_of(source) if self._user is None else self._user.sizes
 
     def _check_sizes(self, source: Source) -> None:
-        """Refuses a user with other file sizes, whose queues and index would differ from the master's."""
+        """Refuses a `CopyUser` with other file sizes: its queues and index would differ from the master's."""
         if self._user is None:
             return
         own, theirs = self._user.sizes, _sizes_of(source)
@@ -215,7 +215,7 @@ class CopyDirectory:
 
 
 def _rename_unless_taken(directory: Path, name: Path) -> bool:
-    """Renames a directory; returns False if the new name is taken."""
+    """Renames a directory. Returns False if the new name exists already."""
     if os.path.lexists(name):
         return False
     try:
@@ -229,7 +229,7 @@ def _rename_unless_taken(directory: Path, name: Path) -> bool:
 
 
 def copy_options(config: BrokerConfig) -> AppendOptions:
-    """Returns the options of a copy with the file sizes of a configuration."""
+    """Returns the options of a copy, with the file sizes in a broker's configuration."""
     return replace(append_options(config), flush="async", busy_after=None)
 
 

@@ -1,4 +1,4 @@
-"""`Mirror`: live copies of a cluster's brokers, one store directory each.
+"""`Mirror`: live copies of a cluster's brokers, each in a store directory of its own.
 
 Source: `HAClient`, `SlaveSynchronize`.
 """
@@ -31,7 +31,7 @@ __all__ = ["Mirror"]
 @suggests_names
 @not_picklable("make one in each process")
 class Mirror:
-    """Copies the logs of a cluster's masters into store directories, and follows them as they grow.
+    """Copies the logs of a cluster's masters into store directories, and continues while the logs grow.
 
     Each broker gets a directory of its name below `directory`: a byte-for-byte copy of its store, with consume queues,
     index and configuration. With `topics` in the options, it is a store of these topics only. Any reader of stores can
@@ -85,7 +85,7 @@ class Mirror:
         self._mirrors: list[BrokerMirror] = []
 
     def start(self) -> None:
-        """Starts the mirrors; `with` does the same.
+        """Starts the mirrors, as `with` does.
 
         Raises:
             ClientError: The mirror was started before, or no name server is configured or answers.
@@ -113,7 +113,7 @@ class Mirror:
             mirror.start()
 
     def stop(self) -> None:
-        """Writes all received bytes and closes the stores. Idempotent."""
+        """Writes all received bytes and closes the stores. May be called twice."""
         for mirror in self._mirrors:
             mirror.stop()
         self._client.shutdown()
@@ -123,7 +123,7 @@ class Mirror:
         return [mirror.status for mirror in self._mirrors]
 
     def wait(self, timeout: float) -> bool:
-        """Waits up to `timeout` seconds until all mirrors have ended, as with `once`; returns whether they have.
+        """Waits up to `timeout` seconds until all mirrors have ended, as with `once`. Returns whether they have.
 
         Raises:
             RmqError: All mirrors ended, and one failed. While others still run, `status` reports a failure instead.
@@ -137,7 +137,7 @@ class Mirror:
         return all(ended)
 
     def is_caught_up(self) -> bool:
-        """Whether the copies have everything that the masters had at the last poll."""
+        """Whether the copies have all messages that the masters had when they were last asked."""
         caught_up = (MirrorState.FOLLOWING, MirrorState.STOPPED)
         return all(status.state in caught_up for status in self.status())
 

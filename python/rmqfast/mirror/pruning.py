@@ -1,4 +1,4 @@
-"""Removes queues of topics that the master has deleted, whose messages are still in its log.
+"""Removes queues of topics that the master has deleted. The messages of these topics may still be in its log.
 
 Slaves of RocketMQ keep such queues. If the topic is created again, they skip its first messages.
 
@@ -33,7 +33,7 @@ PRUNE_AFTER = 10.0
 
 @dataclass(frozen=True)
 class _TopicChange:
-    """A change of the master's topics, when the master's log ended at `known_to`.
+    """A change of the master's topics, at the time when the master's log ended at `known_to`.
 
     `queues` are the queues of the copy when it had listed the log up to `listed_to`, at least to `known_to`. `after` is
     the time for asking the master.
@@ -46,18 +46,18 @@ class _TopicChange:
 
 
 class Pruning:
-    """Decides when to look for queues that the master no longer has."""
+    """Decides when to look for queues that the master does not have any more."""
 
     def __init__(self, client: AdminClient) -> None:
         self._client = client
         self._change: _TopicChange | None = None
 
     def topics_changed(self, known_to: int) -> None:
-        """Records a change of the master's topics, with the end of its log at that time."""
+        """Records that the master's topics have changed, with the end of its log at that time."""
         self._change = _TopicChange(known_to)
 
     def was_cut(self) -> None:
-        """Forgets the noted queues, which may be shorter after a cut."""
+        """Forgets the noted queues, because a cut may have made them shorter."""
         if self._change is not None:
             self._change = _TopicChange(self._change.known_to)
 
@@ -75,7 +75,7 @@ class Pruning:
 
 
 def _prune(client: AdminClient, address: str, replica: Replica, queues: Iterable[CopiedQueue]) -> None:
-    """Removes the noted queues that the master no longer has."""
+    """Removes those of the noted queues that the master does not have any more."""
     topics = TopicConfigTable.of_members(decode(client.ask(address, RequestCode.GET_ALL_TOPIC_CONFIG).body)).keys()
     by_topic: dict[str, list[CopiedQueue]] = defaultdict(list)
     for queue in queues:
@@ -96,7 +96,7 @@ def _ends(client: AdminClient, address: str, topic: str) -> dict[int, int]:
 
 
 def _end(client: AdminClient, address: str, queue: CopiedQueue, ends: dict[int, int]) -> int:
-    """Returns the master's end of a queue; asks separately for a queue that producers no longer write to."""
+    """Returns the end of a queue at the master. Asks for it separately if producers no longer write to the queue."""
     if queue.queue_id in ends:
         return ends[queue.queue_id]
     return client.api.max_offset(address, MessageQueue(queue.topic, "", queue.queue_id), timeout=client.timeout)

@@ -1,4 +1,4 @@
-"""Finds start offsets at which a follower does not complete sends that wait for a slave.
+"""Finds positions at which a follower can start without being taken for a slave that has confirmed new messages.
 
 The first report of a connection is its start offset, which a SYNC_MASTER takes for a slave's position: it completes
 sends that wait for a lower position. A waiting send is younger than `slaveTimeout`, so the log's end of long ago is a
@@ -22,7 +22,7 @@ KEPT = 32
 
 
 class SettledEnds:
-    """Ends of the log with the times of their observation.
+    """The ends of the log that were observed, with the times of observation.
 
     Example:
         >>> ends = SettledEnds()
@@ -46,7 +46,7 @@ class SettledEnds:
             self._ends.append(bounds)
 
     def safe_from(self, offset: int, slave_timeout: float = 3.0) -> float:
-        """Returns the time, by `time.monotonic`, from which on `offset` is a safe start.
+        """Returns the time from which on it is safe to start at `offset`, as a value of `time.monotonic`.
 
         `slave_timeout` is the longest wait of a send, in seconds.
         """

@@ -1,4 +1,4 @@
-"""Chooses the log to follow: a master's, or a slave's if a SYNC_MASTER would wait for the mirror.
+"""Chooses the log to follow: a master's log, or a slave's if sends to the master would wait for the mirror.
 
 A SYNC_MASTER of RocketMQ 4.x counts each connection to its HA port as a slave, and lets sends wait for a slave that
 never catches up. A slave serves its log on its own port, and no send waits for its readers.
@@ -26,7 +26,7 @@ ASKED_AGAIN = 50
 
 @dataclass(frozen=True)
 class LogBounds:
-    """Begin and end of a broker's log.
+    """The begin and the end of a broker's log.
 
     Attributes:
         boot: Start time of the broker.
@@ -43,7 +43,7 @@ class LogBounds:
 
 @dataclass(frozen=True)
 class Source:
-    """A log to follow.
+    """A log that can be followed.
 
     Attributes:
         address: Address of the broker for requests, `host:port`.
@@ -62,14 +62,14 @@ class Source:
 
     @property
     def waits_for_slaves(self) -> bool:
-        """Whether sends wait for followers of this log."""
+        """Whether sends to this broker wait for followers of its log."""
         return not self.is_slave and self.log.waited_for != "nobody"
 
 
 def find_source(
     client: AdminClient, broker_name: str, *, let_sends_time_out: bool = False, as_slave: bool = False
 ) -> Source | None:
-    """Returns the log to follow; `None` while the name server knows no master of that name.
+    """Returns the log to follow. `None` as long as the name server knows no master of this name.
 
     A real slave always follows its master, since sends shall wait for the slave.
 

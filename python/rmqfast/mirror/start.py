@@ -1,4 +1,4 @@
-"""Start offset of a new mirror: the start of a master's log file, since files of the copy have the same names."""
+"""The start of a new mirror. It is the start of a log file, since the files of the copy have the same names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["first_offset"]
 
 
 def first_offset(client: AdminClient, source: Source, bounds: LogBounds, options: MirrorOptions) -> int:
-    """Returns the start offset of a new mirror; `ArgumentError` if the log does not have it."""
+    """Returns the offset at which a new mirror starts. Raises `ArgumentError` if the log does not have it."""
     size, start = source.log.file_size, options.start
     last = max(bounds.end - 1, bounds.begin) // size * size
     if isinstance(start, datetime):
@@ -27,7 +27,7 @@ def first_offset(client: AdminClient, source: Source, bounds: LogBounds, options
 
 
 def _before(client: AdminClient, source: Source, files: range, when: datetime) -> int:
-    """Returns the last file whose first message was stored before `when`, or else the first file."""
+    """Returns the last log file whose first message was stored before `when`, or else the first log file."""
     aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
     wanted = round(aware.timestamp() * 1000)
     low, high = 0, len(files) - 1

@@ -1,4 +1,4 @@
-"""Status of a mirror."""
+"""The status of a mirror, as users get it."""
 
 from __future__ import annotations
 

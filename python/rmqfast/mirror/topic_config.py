@@ -1,4 +1,4 @@
-"""Selects the configuration of some topics: their settings and offsets."""
+"""Selects the settings and offsets of some topics from a broker's configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["of_topics"]
 
 
 def of_topics(table: ConfigFile, topics: AbstractSet[str]) -> ConfigFile | None:
-    """Returns the part of a table about these topics; `None` if the table is not kept."""
+    """Returns the part of a table about these topics. `None` for a table that a mirror of some topics does not have."""
     match table:
         case TopicConfigTable():
             entries = (entry for name, entry in table.items() if name in topics)

@@ -1,4 +1,4 @@
-"""A name server: keeps track of brokers and their topics, and answers routes."""
+"""A name server: knows the brokers and their topics, and answers requests for routes."""
 
 from rmqfast.nameserver.config import NamesrvConfig
 from rmqfast.nameserver.kv_config import KVConfigManager

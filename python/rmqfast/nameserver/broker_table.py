@@ -1,4 +1,4 @@
-"""Stores the brokers by name, with addresses, clusters and liveness.
+"""Stores the brokers by name: their addresses, their clusters, and when they were last heard of.
 
 Source: RocketMQ's `RouteInfoManager`, `BrokerData`, `ClusterInfo`, `clusterAddrTable`, `BrokerLiveInfo`.
 """
@@ -22,7 +22,7 @@ class BrokerTable:
         self._clusters: dict[str, dict[str, None]] = {}
 
     def put(self, cluster: str, broker_name: str, broker_id: int, address: str) -> bool:
-        """Registers an address and removes its other ids under this name; returns whether name or id is new."""
+        """Registers an address, and removes its other ids under this name. Returns whether name or id is new."""
         broker = self._brokers.get(broker_name)
         self._check_room(cluster, broker, broker_id)
         self._clusters.setdefault(cluster, {})[broker_name] = None
@@ -39,7 +39,7 @@ class BrokerTable:
         return is_new
 
     def remove(self, broker_name: str, broker_id: int) -> bool:
-        """Removes an id, and then empty brokers and clusters; returns whether the broker is gone."""
+        """Removes a broker id, and then brokers and clusters without ids. Returns whether the broker is gone."""
         broker = self._brokers.get(broker_name)
         if broker is None:
             return False
@@ -56,14 +56,14 @@ class BrokerTable:
         return self._brokers.get(broker_name)
 
     def names_of(self, cluster: str) -> list[str]:
-        """Returns the brokers of a cluster, sorted; empty for an unknown cluster."""
+        """Returns the brokers of a cluster, sorted. Empty for an unknown cluster."""
         return sorted(self._clusters.get(cluster, ()))
 
     def clusters(self) -> list[str]:
         return sorted(self._clusters)
 
     def ids_of(self, address: str) -> list[tuple[str, int]]:
-        """Returns the names and ids of an address."""
+        """Returns the broker names and ids that have an address."""
         return [
             (b.broker_name, broker_id)
             for b in self
@@ -72,7 +72,7 @@ class BrokerTable:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Returns all brokers and clusters, as requested by `mqadmin clusterList`."""
+        """Returns all brokers and clusters as JSON, as `mqadmin clusterList` requests them."""
         brokers = {broker.broker_name: broker.to_json() for broker in self}
         clusters = {cluster: self.names_of(cluster) for cluster in self._clusters}
         return {"brokerAddrTable": brokers, "clusterAddrTable": clusters}
@@ -105,7 +105,7 @@ BROKER_CHANNEL_EXPIRED_TIME = 120_000
 
 @dataclass(frozen=True, slots=True)
 class BrokerLiveInfo:
-    """Last sign of life of a broker.
+    """The last time at which a broker was heard of.
 
     Attributes:
         last_update: Time in milliseconds since 1970.
@@ -148,7 +148,7 @@ class LiveTable:
         self._brokers.pop(address, None)
 
     def is_changed(self, address: str, data_version: DataVersion) -> bool:
-        """Whether a broker's topics differ from its registered topics, or no topics are registered."""
+        """Whether the topics of a broker differ from its registered topics. True if it has not registered any."""
         info = self._brokers.get(address)
         return info is None or not _equal(info.data_version, data_version)
 
@@ -156,7 +156,7 @@ class LiveTable:
         return [(address, info) for address, info in self._brokers.items() if info.is_expired(now)]
 
     def on_channel(self, channel: Channel) -> list[str]:
-        """Returns the addresses of the brokers that last used a connection."""
+        """Returns the addresses of the brokers whose last request came over a connection."""
         return [address for address, info in self._brokers.items() if info.channel == channel]
 
     def __len__(self) -> int:
@@ -164,5 +164,5 @@ class LiveTable:
 
 
 def _equal(version: DataVersion, other: DataVersion) -> bool:
-    """Compares like `DataVersion.equals`, which knows only these two fields."""
+    """Compares time and counter of two versions, as `DataVersion.equals` does."""
     return (version.timestamp, version.counter) == (other.timestamp, other.counter)

@@ -1,4 +1,4 @@
-"""Parses `namesrv.conf`, and answers the requests that show and change it.
+"""Parses `namesrv.conf`. Answers the requests that show and change it.
 
 Source: RocketMQ's `NamesrvConfig`, `NettyServerConfig`, `NamesrvStartup`, `MixAll`, `Configuration`,
 `DefaultRequestProcessor`.
@@ -35,7 +35,7 @@ def _below_home(name: str) -> str:
 
 @dataclass(kw_only=True)
 class NamesrvConfig:
-    r"""The properties of `namesrv.conf`, with their names in `snake_case`.
+    r"""The properties of `namesrv.conf`. Their names are in `snake_case`.
 
     Attributes:
         kv_config_path: File of `KVConfigManager`.
@@ -87,7 +87,7 @@ class NamesrvConfig:
 
     @classmethod
     def from_file(cls, path: Path) -> NamesrvConfig:
-        """Reads a file, into which changes will be written.
+        """Reads a file. Changes will be written to the same file.
 
         Raises:
             ArgumentError: The file does not exist, or a value has another type than its property.
@@ -102,7 +102,7 @@ class NamesrvConfig:
 
     @classmethod
     def from_text(cls, text: str) -> NamesrvConfig:
-        """Parses properties; warns about unknown ones.
+        """Parses properties. Warns about unknown properties.
 
         Raises:
             ArgumentError: A value has another type than its property.
@@ -125,20 +125,20 @@ class NamesrvConfig:
         return local_path(getattr(self, name), _java_name(name))
 
     def properties(self) -> dict[str, str]:
-        """Returns the properties as strings under RocketMQ's names, in the order of the documentation."""
+        """Returns the properties as strings under RocketMQ's names, in the order of their documentation."""
         names = [name for name in _NAMES if name not in _OWN or getattr(self, name)]
         return {_java_name(name): _text(getattr(self, name)) for name in names} | dict(self.tls)
 
     def to_text(self) -> str:
-        """Returns all properties in the form of answers to requests."""
+        """Returns all properties in the form in which requests get them."""
         return properties.dumps(self.properties())
 
     def printed(self) -> str:
-        """Returns all properties in the form printed by `-p`."""
+        """Returns all properties in the form that the option `-p` prints."""
         return "".join(f"{name}={value}\n" for name, value in self.properties().items())
 
     def update(self, values: Mapping[str, str]) -> None:
-        """Changes properties and writes all properties to `config_store_path`; ignores unknown ones.
+        """Changes properties, and writes all properties to `config_store_path`. Ignores unknown properties.
 
         Raises:
             ArgumentError: A value has another type than its property; nothing is changed.
@@ -148,7 +148,7 @@ class NamesrvConfig:
         write_text(self.path("config_store_path"), self.to_text())
 
     def changes_of(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Returns the known properties whose values differ."""
+        """Returns the properties that are known and whose values differ."""
         current = self.properties()
         return {name: value for name, value in values.items() if name in current and value != current[name]}
 

@@ -1,4 +1,4 @@
-"""Stores strings by namespace and key in a file, mainly the brokers of ordered topics, and answers requests for them.
+"""Stores strings by namespace and key in a file, mostly brokers of ordered topics. Answers requests for them.
 
 Source: RocketMQ's `KVConfigManager`, `KVTable`, `KVConfigSerializeWrapper`, `DefaultRequestProcessor`.
 """
@@ -22,7 +22,7 @@ NAMESPACE_ORDER_TOPIC_CONFIG = "ORDER_TOPIC_CONFIG"
 
 
 class KVConfigManager:
-    """Strings by namespace and key; each change is written to the file at once. Thread-safe.
+    """Strings by namespace and key. Each change is written to the file at once. Thread-safe.
 
     Example:
         >>> configs = KVConfigManager(getfixture("tmp_path") / "kvConfig.json")
@@ -39,7 +39,7 @@ class KVConfigManager:
 
     @classmethod
     def load(cls, path: Path) -> KVConfigManager:
-        """Reads the file or its backup; empty if neither exists.
+        """Reads the file or its backup. Empty if neither exists.
 
         RocketMQ starts empty if the file cannot be read, and then overwrites it. This raises `CorruptError` instead.
         """
@@ -53,7 +53,7 @@ class KVConfigManager:
         return manager
 
     def put(self, namespace: str, key: str, value: str | None) -> None:
-        """Sets a value; `None` only creates a new namespace."""
+        """Sets a value. With `None`, only creates the namespace if it is new."""
         for text in (namespace, key):
             if not text.isprintable() or len(text) > MAX_NAME:
                 raise ResponseError(ResponseCode.SYSTEM_ERROR, f"a namespace or key that is no name: {text[:40]!r}")
@@ -83,13 +83,13 @@ class KVConfigManager:
                 self._persist()
 
     def table(self, namespace: str | None) -> bytes | None:
-        """Returns a body with all entries of a namespace; `None` if it never existed."""
+        """Returns the body with all entries of a namespace. `None` if the namespace never existed."""
         with self._lock:
             keys = self._table.get(namespace or "")
             return None if keys is None else fastjson.encode({"table": keys})
 
     def _persist(self) -> None:
-        """Writes the file under the lock, so that it contains the last change."""
+        """Writes the file. Holds the lock meanwhile, so that the file contains the last change."""
         write_text(self.path, fastjson.encode({"configTable": self._table}).decode())
 
     def _take(self, members: object) -> None:

@@ -1,4 +1,4 @@
-"""Limits of a name server for names and their numbers.
+"""The limits of a name server for names, and for how many there are.
 
 RocketMQ has no such limits, so that any client can fill the memory of its name server. Names are never used as paths
 here, but are sent to clients, which may use them as paths.
@@ -30,7 +30,7 @@ MAX_REGISTRATION = 16 << 20
 
 
 def is_name(text: str, *, most: int = MAX_NAME) -> bool:
-    r"""Whether a string is a name: printable characters, at least one, no path separator.
+    r"""Whether a string can be a name: at least one character, all printable, no path separator.
 
     Example:
         >>> [is_name(text) for text in ("%RETRY%group", "broker.a", "../x", "", "a\nb")]
@@ -40,7 +40,7 @@ def is_name(text: str, *, most: int = MAX_NAME) -> bool:
 
 
 def checked_name(field: str, text: str) -> str:
-    """Returns a name; `ResponseError` for an illegal one."""
+    """Returns a name unchanged. Raises `ResponseError` if it is illegal."""
     if not is_name(text):
         raise ResponseError(ResponseCode.SYSTEM_ERROR, f"the header field {field} is no name: {text[:40]!r}")
     return text

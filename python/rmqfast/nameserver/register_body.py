@@ -1,4 +1,4 @@
-"""Parses the body of a registration: a broker's topics, their version, its filter servers.
+"""Parses the body of a registration: the broker's topics, their version, and its filter servers.
 
 Source: RocketMQ's `RegisterBrokerBody`, `TopicConfigSerializeWrapper`, `DefaultRequestProcessor`.
 """
@@ -21,7 +21,7 @@ _COMPRESSED_TOPIC_FIELDS = 5
 
 @dataclass(frozen=True, slots=True)
 class RegisterBody:
-    """Body of a registration.
+    """The body of a registration.
 
     `topics` are all topics of the broker, or only the changed ones. `filter_servers` is `None` if the body does not
     mention them.
@@ -85,7 +85,7 @@ def _topic(name: Any, fields: Any) -> TopicConfig:
 
 
 def _parse_compressed(body: bytes) -> RegisterBody:
-    """Parses the compressed form, whose topics have no `topicSysFlag` and no `order`."""
+    """Parses the compressed form of the body. It contains no `topicSysFlag` and no `order`."""
     cursor = _Cursor(_inflate(body))
     version = data_version(fastjson.decode(cursor.block()), 0)
     topics = [_topic_line(cursor.block()) for _ in range(cursor.count())]
@@ -118,7 +118,7 @@ def _inflate(body: bytes) -> bytes:
 
 
 class _Cursor:
-    """Reads blocks that follow their lengths."""
+    """Reads blocks of bytes, each of which follows its length."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

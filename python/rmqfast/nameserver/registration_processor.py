@@ -67,7 +67,7 @@ class RegistrationProcessor:
 
 
 def _is_sum_right(header: Header, body: bytes) -> bool:
-    """Whether the body matches the checksum of the header, if there is one."""
+    """Whether the body matches the checksum in the header. True if there is no checksum."""
     expected = header.number("bodyCrc32", 0)
     # 0 means that the broker sent no checksum; `UtilAll.crc32` drops the sign bit.
     return expected in {0, zlib.crc32(body) & 0x7FFFFFFF}

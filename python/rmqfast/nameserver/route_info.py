@@ -1,4 +1,4 @@
-"""Combines brokers, topics and liveness, and finds the route of a topic.
+"""Combines brokers, topics and times of life signs. Finds the route of a topic.
 
 Source: RocketMQ's `RouteInfoManager`, `DefaultRequestProcessor`.
 """
@@ -25,7 +25,7 @@ _LOG = logger_of("rmqfast.nameserver")
 
 @dataclass(frozen=True, slots=True)
 class BrokerIdentity:
-    """Name, id and addresses of a broker; a master shares its `broker_name` with its slaves and has id 0.
+    """Name, id and addresses of a broker. A master has id 0 and shares its `broker_name` with its slaves.
 
     `ha_server_address` is the address for its slaves.
     """
@@ -39,14 +39,14 @@ class BrokerIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """Addresses of a slave's master."""
+    """The addresses of a slave's master."""
 
     address: str
     ha_server_address: str | None
 
 
 class RouteInfoManager:
-    """Brokers, topics and liveness together; thread-safe."""
+    """Brokers, topics and times of life signs together. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = QuietLock()
@@ -56,7 +56,7 @@ class RouteInfoManager:
         self._filter_servers: dict[str, tuple[str, ...]] = {}
 
     def register(self, broker: BrokerIdentity, body: RegisterBody, channel: Channel, now: int) -> Master | None:
-        """Registers a broker and, from a master, its changed topics; returns a slave's master, if known."""
+        """Registers a broker and, from a master, its changed topics. Returns a slave's master, if it is known."""
         with self._lock:
             self._live.check_room(broker.address)
             is_new = self._brokers.put(broker.cluster, broker.broker_name, broker.broker_id, broker.address)
@@ -77,7 +77,7 @@ class RouteInfoManager:
                 self._topics.remove_broker(broker.broker_name)
 
     def channel_closed(self, channel: Channel) -> list[str]:
-        """Removes the brokers of a closed connection; returns their addresses."""
+        """Removes the brokers of a connection that was closed. Returns their addresses."""
         with self._lock:
             addresses = self._live.on_channel(channel)
             for address in addresses:
@@ -85,7 +85,7 @@ class RouteInfoManager:
         return addresses
 
     def scan(self, now: int) -> list[Channel]:
-        """Removes brokers silent for over 120 seconds; returns their connections, which can be closed."""
+        """Removes brokers that were silent for over 120 seconds. Returns their connections, which can be closed."""
         with self._lock:
             silent = self._live.find_expired(now)
             for address, _ in silent:
@@ -95,7 +95,7 @@ class RouteInfoManager:
             return [info.channel for _, info in silent if not self._live.on_channel(info.channel)]
 
     def query_data_version(self, address: str, version: DataVersion, now: int) -> tuple[bool, DataVersion | None]:
-        """Returns whether a broker's topics changed, and the registered version; unchanged means a sign of life."""
+        """Returns whether a broker's topics changed, and the registered version. "No" counts as a sign of life."""
         with self._lock:
             is_changed = self._live.is_changed(address, version)
             if not is_changed:
@@ -104,7 +104,7 @@ class RouteInfoManager:
             return is_changed, None if info is None else info.data_version
 
     def pickup(self, topic: str) -> TopicRouteData | None:
-        """Returns the route of a topic; `None` if no broker has it."""
+        """Returns the route of a topic. `None` if no broker has the topic."""
         with self._lock:
             queues = self._topics.get(topic)
             entries = [self._brokers.get(queue.broker_name) for queue in queues or ()]
@@ -129,7 +129,7 @@ class RouteInfoManager:
             return self._topics.names_of(self._brokers.names_of(cluster))
 
     def system_topics(self) -> tuple[list[str], str | None]:
-        """Returns the names of clusters and brokers, which are topics, too, and the address of one broker."""
+        """Returns the names of clusters and brokers, since each is a topic as well, and the address of one broker."""
         with self._lock:
             clusters = self._brokers.clusters()
             names = {name for cluster in clusters for name in (cluster, *self._brokers.names_of(cluster))}
@@ -138,7 +138,7 @@ class RouteInfoManager:
             return sorted(names), address
 
     def unit_topics(self, *, unit: bool | None, subscribed: bool | None) -> list[str]:
-        """Returns the topics with these flags on their first broker; `None` matches any."""
+        """Returns the topics that have these flags at their first broker. `None` accepts any flag."""
 
         def has_flags(first: QueueData) -> bool:
             return unit in {None, first.is_unit} and subscribed in {None, first.has_unit_sub}
@@ -147,17 +147,17 @@ class RouteInfoManager:
             return self._topics.names_by_first(has_flags)
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Forbids sends to a broker; returns the number of its topics."""
+        """Forbids sends to a broker. Returns how many topics it has."""
         with self._lock:
             return self._topics.wipe_write_perm(broker_name)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Allows sends to a broker again; returns the number of its topics."""
+        """Allows sends to a broker again. Returns how many topics it has."""
         with self._lock:
             return self._topics.add_write_perm(broker_name)
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Removes a topic of one cluster or of all; a broker that still has it registers it again."""
+        """Removes a topic from one cluster or from all. A broker that still has the topic registers it again."""
         with self._lock:
             if cluster:
                 self._topics.remove_brokers(topic, self._brokers.names_of(cluster))

@@ -20,7 +20,7 @@ _FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
 
 
 class RouteProcessor:
-    """Requests 105, 106, 205, 206, 216, 224, 304, 311 to 313 and 327."""
+    """Answers requests 105, 106, 205, 206, 216, 224, 304, 311 to 313 and 327."""
 
     def __init__(self, routes: RouteInfoManager, kv_configs: KVConfigManager, config: NamesrvConfig) -> None:
         self._routes = routes

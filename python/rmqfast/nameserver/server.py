@@ -44,7 +44,7 @@ def _milliseconds() -> int:
 
 @not_picklable("make one in each process")
 class NameServer:
-    """Answers requests of clients and brokers, and removes brokers that are gone.
+    """Answers requests of clients and brokers. Removes brokers that are silent for too long.
 
     Args:
         config: The configuration, with the properties of `namesrv.conf`.
@@ -99,7 +99,7 @@ class NameServer:
         }
 
     def start(self) -> str:
-        """Listens at `bindAddress` and `listenPort`; port 0 chooses a free port.
+        """Listens at `bindAddress` and `listenPort`. With port 0, the system chooses a free port.
 
         Returns:
             The address, `ip:port`.
@@ -135,7 +135,7 @@ class NameServer:
         return self._address
 
     def stop(self) -> None:
-        """Stops listening, closes all connections, and ends `serve_forever`."""
+        """Stops listening, closes all connections, and makes `serve_forever` return."""
         self._stopped.set()
         if self._server is not None:
             self._server.close()
@@ -153,7 +153,7 @@ class NameServer:
 
     @property
     def address(self) -> str:
-        """Address of the listener, `ip:port`; empty before `start`."""
+        """The address at which the server listens, `ip:port`. Empty before `start`."""
         return self._address
 
     def __enter__(self) -> Self:
@@ -164,24 +164,24 @@ class NameServer:
         self.stop()
 
     def process(self, request: Request) -> Response:
-        """Answers a request by its processor, without access control."""
+        """Answers a request with its processor. Does not check access."""
         answer = process(self.processors, request)
         assert isinstance(answer, Response)  # noqa: S101  # processors of a name server never answer later
         return answer
 
     def scan(self, now: int) -> int:
-        """Removes brokers silent for over 120 seconds, closes their connections, and returns the number of these."""
+        """Removes brokers that were silent for over 120 seconds. Closes their connections and returns their number."""
         channels = self.routes.scan(now)
         for channel in channels:
             channel.close()
         return len(channels)
 
     def channel_closed(self, channel: Channel) -> None:
-        """Removes the brokers of a closed connection."""
+        """Removes the brokers of a connection that was closed."""
         self.routes.channel_closed(channel)
 
     def _now_and_then(self, name: str, work: Callable[[], object], first: float, interval: float) -> None:
-        """Starts a thread that calls `work` repeatedly until `stop`."""
+        """Starts a thread that calls `work` at intervals until `stop`."""
 
         def run() -> None:
             wait = first

@@ -1,4 +1,4 @@
-"""Stores the queues and permissions of each topic, by broker.
+"""Stores the queues and permissions of each topic, for each broker.
 
 Source: RocketMQ's `RouteInfoManager`, `QueueData`, `TopicSysFlag`.
 """
@@ -25,7 +25,7 @@ class TopicQueueTable:
         self._entries = 0
 
     def put(self, topic: str, queue_data: QueueData) -> bool:
-        """Replaces a broker's queues of a topic; returns whether there was room."""
+        """Replaces a broker's queues of a topic. Returns whether there was room."""
         brokers = self._topics.get(topic, {})
         if queue_data.broker_name not in brokers:
             if self._entries >= MAX_QUEUE_DATA:
@@ -36,7 +36,7 @@ class TopicQueueTable:
         return True
 
     def get(self, topic: str) -> list[QueueData] | None:
-        """Returns the queues of a topic, sorted by broker name; `None` for an unknown topic."""
+        """Returns the queues of a topic, sorted by broker name. `None` for an unknown topic."""
         brokers = self._topics.get(topic)
         return None if brokers is None else [brokers[name] for name in sorted(brokers)]
 
@@ -44,7 +44,7 @@ class TopicQueueTable:
         self._entries -= len(self._topics.pop(topic, ()))
 
     def remove_brokers(self, topic: str, broker_names: Iterable[str]) -> None:
-        """Removes some brokers' queues of a topic, and the topic if no broker is left."""
+        """Removes the queues of some brokers from a topic. Removes the topic if it has no broker left."""
         brokers = self._topics.get(topic, {})
         for name in broker_names:
             self._entries -= brokers.pop(name, None) is not None
@@ -56,12 +56,12 @@ class TopicQueueTable:
             self.remove_brokers(topic, [broker_name])
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Forbids sends to a broker's topics; returns their number."""
+        """Forbids sends to a broker's topics. Returns how many there are."""
         # Holds until the broker registers a new data version, with its own permissions.
         return self._set_perm(broker_name, lambda perm: perm & ~PERM_WRITE)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Allows reads and sends to a broker's topics; returns their number."""
+        """Allows reads and sends for a broker's topics. Returns how many there are."""
         # Exactly 6, as in 4.9.4, regardless of the previous permission.
         return self._set_perm(broker_name, lambda _: PERM_READ | PERM_WRITE)
 
@@ -74,7 +74,7 @@ class TopicQueueTable:
         return sorted(topic for topic, brokers in self._topics.items() if not wanted.isdisjoint(brokers))
 
     def names_by_first(self, predicate: Callable[[QueueData], bool]) -> list[str]:
-        """Returns the topics for whose first broker the predicate holds, sorted."""
+        """Returns the topics whose first broker the predicate accepts, sorted."""
         # RocketMQ looks at the first broker of a HashMap.
         first = {topic: brokers[hash_order(brokers)[0]] for topic, brokers in self._topics.items()}
         return sorted(topic for topic, queues in first.items() if predicate(queues))

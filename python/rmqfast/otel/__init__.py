@@ -1,4 +1,4 @@
-"""OpenTelemetry spans for messages sent and consumed; needs the extra `otel`."""
+"""OpenTelemetry spans for messages that are sent and consumed. Needs the extra `otel`."""
 
 from rmqfast.extras import import_extra
 

@@ -1,4 +1,4 @@
-"""Span attributes of messages, and the trace context in a message's properties.
+"""The attributes of messages in spans, and the trace context in a message's properties.
 
 Source: the semantic conventions of OpenTelemetry for messaging and for RocketMQ.
 """

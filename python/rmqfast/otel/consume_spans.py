@@ -46,7 +46,7 @@ class _OpenSpan(NamedTuple):
 
 
 class ConsumeSpans:
-    """A `ConsumeHook` that creates one span for messages consumed together."""
+    """A `ConsumeHook` that creates one span for all messages that are consumed together."""
 
     name = "OpenTelemetry"
 
@@ -57,7 +57,7 @@ class ConsumeSpans:
         self._operation = operation
 
     def before(self, context: ConsumeContext) -> None:
-        """Starts the span; spans created on this thread become its children."""
+        """Starts the span. Spans that this thread creates become its children."""
         topic = without_namespace(context.messages[0].topic)
         parent, links = self._origin(context.messages)
         span = self._tracer.start_span(
@@ -86,7 +86,7 @@ class ConsumeSpans:
         span.end()
 
     def _origin(self, messages: Sequence[MessageView]) -> tuple[Context, list[Link]]:
-        """Returns the parent and the links of a span."""
+        """Returns the parent of a span, and the links of the span to other spans."""
         contexts = [context_of(message, self._propagator) for message in messages]
         span_contexts = [get_current_span(each).get_span_context() for each in contexts]
         # A span has only one parent, so several messages can only be links.

@@ -27,7 +27,7 @@ _OPERATIONS = {
 
 
 class EndTransactionSpans:
-    """A span for each end of a transaction, child of its half message's span; an `EndTransactionHook` and a `SendHook`.
+    """Creates a span for each end of a transaction, as a child of its half message's span.
 
     The span has no duration, since the broker does not answer END_TRANSACTION.
     """
@@ -42,12 +42,12 @@ class EndTransactionSpans:
         """Does nothing, since `PublishSpans` creates the spans of sends."""
 
     def after(self, context: SendContext) -> None:
-        """Records the half message sent by this thread, since the same thread ends the transaction."""
+        """Records the half message that this thread has sent. The same thread ends the transaction."""
         if context.message_type is MessageType.TRANSACTION_HALF:
             self._half.unique_id, self._half.span = context.unique_id, span_of(context)
 
     def end_transaction(self, context: EndTransactionContext) -> None:
-        """Creates the span of a commit, a rollback or an unknown state."""
+        """Creates the span of a commit, of a rollback, or of a state that is unknown."""
         topic, operation = without_namespace(context.message.topic), _OPERATIONS[context.state]
         span = self._tracer.start_span(
             f"{topic} {operation}",

@@ -39,7 +39,7 @@ def instrument(
     *,
     propagator: TextMapPropagator | None = None,
 ) -> None:
-    """Makes a client report its messages to OpenTelemetry. Idempotent.
+    """Makes a client report its messages to OpenTelemetry. A second call does nothing.
 
     A producer creates a span `<topic> publish` for each attempt to send, and passes its context on in message
     properties (`traceparent`). A transaction producer adds a child span `<topic> commit`, `<topic> rollback` or

@@ -26,7 +26,7 @@ _TYPES = {
 
 
 class PublishSpans:
-    """A `SendHook` with a span per attempt to send; the messages carry its context."""
+    """A `SendHook` that creates a span for each attempt to send. The messages carry the span's context."""
 
     name = "OpenTelemetry"
 
@@ -34,7 +34,7 @@ class PublishSpans:
         self._tracer, self._propagator, self._producer = tracer, propagator, producer
 
     def before(self, context: SendContext) -> None:
-        """Starts the span and adds its context to the messages."""
+        """Starts the span, and adds its context to the messages."""
         topic = without_namespace(context.queue.topic)
         span = self._tracer.start_span(
             f"{topic} publish", kind=SpanKind.PRODUCER, attributes=self._attributes(context, topic)

@@ -1,4 +1,4 @@
-"""The client named in spans; it may be garbage-collected before its spans end."""
+"""The client that spans name. It may be garbage-collected before its spans end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Client: TypeAlias = Producer | PushConsumer | ActiveConsumer[Any]
 
 
 class TracedClient:
-    """A weak reference to a client whose hooks create spans.
+    """A weak reference to the client whose hooks create spans.
 
     `consumption_model` is `clustering` or `broadcasting`, as in the semantic conventions.
     """
@@ -26,7 +26,7 @@ class TracedClient:
 
     @property
     def client_id(self) -> str:
-        """Id of the client; for a collected client, the last known id."""
+        """Id of the client. If the client was collected, the last known id."""
         client = self._client()
         if client is not None:
             self._client_id = client.client_id

@@ -1,4 +1,4 @@
-"""RocketMQ's remoting protocol: codes, headers, requests and answers, clients and servers."""
+"""RocketMQ's remoting protocol: codes, headers, requests and answers, and both sides of a connection."""
 
 from rmqfast.remoting.callbacks import OnDone
 from rmqfast.remoting.channel import Channel

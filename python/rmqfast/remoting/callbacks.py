@@ -1,4 +1,4 @@
-"""Calls `on_done` of asynchronous requests, on threads of its own.
+"""Runs the callbacks of asynchronous requests, on threads of its own.
 
 Source: `NettyRemotingAbstract.executeInvokeCallback`, `ResponseFuture`.
 """
@@ -28,7 +28,7 @@ _WAIT = 60.0
 
 
 class Callbacks:
-    """Threads that call the callbacks."""
+    """The threads that run callbacks."""
 
     def __init__(self, native: NativeConnections, threads: int) -> None:
         self._native = native
@@ -42,11 +42,11 @@ class Callbacks:
 
     @property
     def is_own_thread(self) -> bool:
-        """Whether this thread calls callbacks; if so, it must not wait for another callback."""
+        """Whether the calling thread runs callbacks. It then must not wait for another callback."""
         return thread_ident() in self._own
 
     def join(self, patience: float) -> None:
-        """Waits for queued callbacks, at most `patience` seconds."""
+        """Waits until queued callbacks have run, at most `patience` seconds."""
         deadline = monotonic() + patience
         for thread in self._threads:
             if not is_current(thread):

@@ -1,4 +1,4 @@
-"""The connection of a request, for processors that answer or send requests to the client."""
+"""The connection of a request. Processors answer over it, or send requests to the client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rmqfast.remoting.response import Response
 
 
 class Channel:
-    """An open connection to a peer, with both addresses as `ip:port`; two objects for one connection are equal."""
+    """An open connection, with both addresses as `ip:port`. Two objects for the same connection are equal."""
 
     __slots__ = ("_native", "local_address", "remote_address")
 
@@ -20,7 +20,7 @@ class Channel:
 
     @property
     def address(self) -> str:
-        """Name and port under which the connection was opened, `host:port`."""
+        """The name and port with which the connection was opened, as `host:port`."""
         return self._native.address
 
     @property
@@ -38,7 +38,7 @@ class Channel:
         return response_of(self._native.request(code, dict(ext_fields), body, timeout))
 
     def send_oneway(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"") -> None:
-        """Sends a request that is not answered; does nothing if the connection is closed."""
+        """Sends a request that gets no answer. Does nothing if the connection is closed."""
         self._native.send_oneway(code, dict(ext_fields), body)
 
     def close(self) -> None:

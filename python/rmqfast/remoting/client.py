@@ -17,7 +17,7 @@ from rmqfast.remoting.tls_options import TlsOptions
 
 
 class RemotingClient:
-    """A client of one server. Threads may share it; one request is in flight at a time.
+    """A client of one server. Threads may share it, but only one request is in flight at a time.
 
     After an error, the next request opens a new connection. Timeouts are in seconds. Without `tls`, the connection is
     plain; `ArgumentError` if the TLS options name no trusted authorities.
@@ -42,7 +42,7 @@ class RemotingClient:
     def request(
         self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"", *, timeout: float | None = None
     ) -> Response:
-        """Sends a request and returns the answer, whatever its code.
+        """Sends a request and returns the answer, with any response code.
 
         Raises:
             RemotingConnectError: No server listens at the address.
@@ -61,14 +61,14 @@ class RemotingClient:
         return answer
 
     def ask(self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"") -> Response:
-        """Sends a request and returns the answer; raises `ResponseError` unless its code is SUCCESS."""
+        """Sends a request and returns the answer. Raises `ResponseError` unless the response code is SUCCESS."""
         answer = self.request(code, ext_fields, body)
         if answer.code != ResponseCode.SUCCESS:
             raise ResponseError(answer.code, answer.remark or "")
         return answer
 
     def send_oneway(self, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b"") -> None:
-        """Sends a request that is not answered; raises the same errors as `request`, except for missing answers."""
+        """Sends a request that gets no answer. Raises the same errors as `request`, but none for a missing answer."""
         native, self._native = self._native or self._connect(self._timeout), None
         native.send_oneway(code, dict(ext_fields or {}), body, self._timeout)
         self._native = native

@@ -1,4 +1,4 @@
-"""All connections of a client, by address: requests, one-way requests, callbacks.
+"""All connections of a client, by address: requests, oneway requests and callbacks.
 
 Source: `NettyRemotingClient`.
 """
@@ -38,7 +38,7 @@ _NONE: Mapping[int, Processor] = MappingProxyType({})
 
 
 class Connections:
-    """All connections of a client, by address `host:port`; opened on first use, and again after an error.
+    """All connections of a client, by `host:port`. They open at their first use, and again after an error.
 
     `request` uses a connection of its own, which later calls reuse. All other methods share one connection per address,
     over which the peer also sends its requests. Only one attempt at a time opens a connection. After a failure, further
@@ -94,7 +94,7 @@ class Connections:
         *,
         timeout: float = 3.0,
     ) -> Response:
-        """Sends a request and returns the answer, whatever its code.
+        """Sends a request and returns the answer, with any response code.
 
         Raises:
             RemotingConnectError: No server listens at the address.
@@ -115,7 +115,7 @@ class Connections:
         *,
         timeout: float = 3.0,
     ) -> Response:
-        """Sends a request over the shared connection, as heartbeats must be, and returns the answer, like `request`."""
+        """Sends a request over the shared connection and returns the answer. Heartbeats must be sent this way."""
         self._start_dispatcher()
         fields = self._with_signature(code, ext_fields, body)
         answer = response_of(self._native.control(address, code, fields, body, timeout))
@@ -133,7 +133,7 @@ class Connections:
         timeout: float = 3.0,
         waits: bool = True,
     ) -> None:
-        """Sends a request and calls `on_done` with the answer or the error, exactly once, on another thread.
+        """Sends a request. Calls `on_done` exactly once with the answer or the error, on another thread.
 
         With 65,535 requests in flight or 32 MiB of queued output, this waits up to `timeout`, except in a callback.
         With `waits=False`, requests in flight are not limited, but this still waits for a connection. If it raises,
@@ -153,19 +153,19 @@ class Connections:
         self._open.add(address)
 
     def is_open(self, address: str) -> bool:
-        """Whether the shared connection of an address is open, as far as known."""
+        """Whether the shared connection of an address is open, as far as this client knows."""
         return address in self._open
 
     def send_oneway(
         self, address: str, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b""
     ) -> None:
-        """Sends a request that is not answered; waits up to three seconds for room, and raises, like `submit`."""
+        """Sends a request that gets no answer. Waits up to three seconds for room. Raises the errors of `submit`."""
         self._start_dispatcher()
         waits = self._callbacks is None or not self._callbacks.is_own_thread
         self._native.send_oneway(address, code, self._with_signature(code, ext_fields, body), body, waits)
 
     def sender(self, **named: Any) -> MessageSender:
-        """Returns a sender of messages over these connections; `named` are arguments of `MessageSender`."""
+        """Returns a sender of messages over these connections. `named` are arguments of `MessageSender`."""
         return MessageSender(self._native, self, self._sign, **named)
 
     def note_open(self, address: str) -> None:
@@ -173,11 +173,11 @@ class Connections:
         self._open.add(address)
 
     def may_wait(self) -> bool:
-        """Whether this thread may wait for room; callback threads may not."""
+        """Whether this thread may wait for room. Threads that run callbacks must not wait."""
         return not self._start_callbacks().is_own_thread
 
     def close(self) -> None:
-        """Closes all connections; waiting callers get an error.
+        """Closes all connections. Callers that wait get an error.
 
         Waits until queued output is written, at most three seconds after peers stop reading. A warning counts the lost
         one-way requests. Callbacks and processors get three seconds, too.
@@ -199,7 +199,7 @@ class Connections:
         return fields if self._sign is None else {**fields, **self._sign(code, fields, body)}
 
     def _start_dispatcher(self) -> Dispatcher:
-        """Starts the dispatcher of the peers' requests, with the first connection that may carry such a request."""
+        """Starts the dispatcher for requests of brokers. Called with the first connection that may carry one."""
         if os.getpid() != self._pid:
             message = "the connections are those of a parent process: make others in this one"
             raise ForkError(message)
@@ -222,7 +222,7 @@ class Connections:
 
 
 class _ClosedListener:
-    """Reports the addresses of ended connections, except those ended by `close`."""
+    """Reports the addresses of connections that have ended, except if `close` ended them."""
 
     def __init__(self, on_closed: Callable[[str], None] | None, is_open: set[str], mailbox: Mailbox) -> None:
         self._on_closed, self._open, self._mailbox = on_closed, is_open, mailbox

@@ -1,4 +1,4 @@
-"""Signs requests with an account: ACL 1.0.
+"""Signs requests with an account, as ACL 1.0 requires.
 
 The signature covers the body and the values of the header fields, concatenated without their names. It covers neither
 code nor time, so anyone who reads the connection can replay a request; TLS prevents that.
@@ -25,7 +25,7 @@ STREAM_FIELDS: Mapping[str, str] = {"ReqT": "0"}
 
 class Signer(Protocol):
     def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
-        """Returns the fields to send: the request's fields, the account, and the signature."""
+        """Returns the fields to send: those of the request, the account, and the signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,11 @@ class Credentials:
     security_token: str | None = field(default=None, repr=False)
 
     def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
-        """Returns the fields to send: the request's fields, the account, and the signature over all of them."""
+        """Returns the fields to send: those of the request, the account, and the signature over all of them."""
         return {**ext_fields, **self.sign(0, ext_fields, body)}
 
     def sign(self, code: int, ext_fields: Mapping[str, str], body: bytes) -> dict[str, str]:  # noqa: ARG002
-        """Returns the fields to add to a request, in the form of `Connections.sign`."""
+        """Returns the fields to add to a request. `Connections.sign` has this form."""
         return _native.sign_fields(self.access_key, self.secret_key, self.security_token, ext_fields, body)
 
 

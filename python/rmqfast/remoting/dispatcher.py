@@ -1,4 +1,4 @@
-"""Takes requests out of a mailbox and answers them by processors, on threads.
+"""Takes requests from a mailbox and answers them with processors, on threads.
 
 Source: `NettyRemotingAbstract.processRequestCommand`.
 """
@@ -30,7 +30,7 @@ _OVERLOAD = "[OVERLOAD]system busy, start flow control for a while"
 
 
 class Dispatcher:
-    """Threads that answer a mailbox's requests until it is closed; the arguments are those of `RemotingServer`."""
+    """Threads that answer the requests in a mailbox until it is closed. The arguments are those of `RemotingServer`."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Dispatcher:
             worker.start()
 
     def join(self, patience: float) -> None:
-        """Waits for running processors after the mailbox is closed."""
+        """Waits for processors that are running. Called after the mailbox is closed."""
         deadline = monotonic() + patience
         for worker in self._workers:
             if not is_current(worker):
@@ -99,7 +99,7 @@ class Dispatcher:
                 pass
 
     def _refuse(self, call: Call, request: Request, answer: Response) -> None:
-        """Answers "system busy"; counts refused one-way requests in a warning, since their clients get no answer."""
+        """Answers "system busy". Refused oneway requests are counted in a warning, since nobody gets their answer."""
         if request.is_oneway:
             self._mailbox.dropped()
         else:

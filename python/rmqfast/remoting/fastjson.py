@@ -1,4 +1,4 @@
-"""Writes and reads JSON as RocketMQ does: keys may be numbers or queues, which JSON forbids.
+"""Writes and reads JSON as RocketMQ does: keys may be numbers or queues, which JSON does not allow.
 
 Source: `RemotingSerializable`; fastjson 1.2.69 below it; `TopicRouteData`,
 `DefaultRequestProcessor.getRouteInfoByTopic`, `Double.toString`, `Double.null`.
@@ -28,7 +28,7 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': 
 
 
 def encode(value: Any, *, standard: bool = False) -> bytes:
-    r"""Returns a value as the JSON that RocketMQ writes; `ArgumentError` for other types or nesting deeper than 64.
+    r"""Returns a value as RocketMQ's JSON. Raises `ArgumentError` for other types, or nesting deeper than 64.
 
     Members of objects are sorted by name, queues keep their order. Members that are `None` are omitted. NaN and
     infinity become `null`. With `standard`, number keys are quoted, maps are sorted, and the output is ASCII.
@@ -43,7 +43,7 @@ def encode(value: Any, *, standard: bool = False) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """Parses a body; `None` for an empty body, `RemotingProtocolError` for a malformed one.
+    """Parses a body. `None` for an empty body; raises `RemotingProtocolError` for a malformed one.
 
     A number key stays a number, an object key becomes a `MessageQueue`. `{"$ref": ...}` stays unresolved. Invalid UTF-8
     becomes U+FFFD. More than two million values are refused, since Python objects take far more memory than the body.
@@ -57,7 +57,7 @@ _PLAIN_SCALARS = {str, int, bool}
 
 
 def _plain_text(members: Mapping[Any, Any]) -> str | None:
-    """Returns the JSON of Python's own encoder, ten times as fast; `None` if fastjson's output would differ."""
+    """Returns the JSON of Python's own encoder, which is ten times as fast. `None` if fastjson's would differ."""
     if type(members) is not dict or not _PLAIN_SCALARS.issuperset(map(type, members.values())):
         return None
     if set(map(type, members)) != {str}:
@@ -68,7 +68,7 @@ def _plain_text(members: Mapping[Any, Any]) -> str | None:
 
 
 def _plain_table(items: Sequence[tuple[Any, Any]]) -> str | None:
-    """Encodes a table of plain objects, such as all topics, in one call; `None` if fastjson's output would differ."""
+    """Encodes a table of simple objects, such as all topics, in one call. `None` if fastjson's JSON would differ."""
     for key, value in items:
         if type(key) is not str or type(value) is not dict or not _PLAIN_SCALARS.issuperset(map(type, value.values())):
             return None
@@ -86,7 +86,7 @@ class _Writer:
         self._standard = standard
 
     def write(self, value: Any, depth: int) -> None:
-        """Writes a value at a nesting depth."""
+        """Writes a value. `depth` is how deeply it is nested."""
         if isinstance(value, str):
             self._put(self._quote(value))
         elif isinstance(value, bool | int | float | Enum) or value is None:
@@ -162,12 +162,12 @@ class _Writer:
 
 
 def java_text(text: str | None) -> str:
-    """Returns a string as Java concatenates it: `None` becomes "null"."""
+    """Returns a string as Java concatenates it. `None` becomes "null"."""
     return "null" if text is None else text
 
 
 def java_double(number: float) -> str:
-    """Formats a number as Java prints it; NaN and infinity become `null`, as in fastjson."""
+    """Formats a number as Java prints it. NaN and infinity become `null`, as in fastjson."""
     if not math.isfinite(number):
         return "null"
     if number == 0 or 1e-3 <= abs(number) < 1e7:
@@ -177,7 +177,7 @@ def java_double(number: float) -> str:
 
 
 def _decimal(number: float) -> tuple[str, str, int]:
-    """Returns sign, shortest digits, and the exponent of the first digit."""
+    """Returns the sign of a number, its shortest digits, and the exponent of its first digit."""
     mantissa, _, power = repr(abs(number)).partition("e")
     integer, _, fraction = mantissa.partition(".")
     digits = (integer + fraction).lstrip("0")

@@ -1,4 +1,4 @@
-"""Computes Java's hash codes, and the order of its hash map, in which RocketMQ writes a message's properties.
+"""Computes hash codes as Java does, and the order of Java's hash map, in which RocketMQ writes properties.
 
 Source: `java.util.HashMap`.
 """
@@ -13,7 +13,7 @@ _KEPT_LENGTH = 255
 
 
 def hash_order(keys: Iterable[str]) -> list[str]:
-    """Returns keys in the order of a `java.util.HashMap` into which they were put one by one.
+    """Returns keys in the order in which a `java.util.HashMap` would return them.
 
     Keys in the same bucket keep the given order.
     """
@@ -25,7 +25,7 @@ def hash_order(keys: Iterable[str]) -> list[str]:
 
 
 def java_hash(key: str | int) -> int:
-    """Returns `hashCode` of a string or a `Long`, as unsigned 32 bits."""
+    """Returns the `hashCode` of a string or a `Long`, as an unsigned number of 32 bits."""
     if isinstance(key, int):
         return (key ^ (key >> 32)) & 0xFFFFFFFF
     text = str(key)

@@ -39,7 +39,7 @@ class Header:
         return self._fields.get(name)
 
     def number(self, name: str, default: int | None = None) -> int:
-        """Returns a whole number of 64 bits; required unless there is a default."""
+        """Returns an integer of 64 bits. The field is required unless there is a default."""
         value = self._fields.get(name)
         if value is None:
             if default is None:
@@ -51,14 +51,14 @@ class Header:
             raise _wrong(f"the header field {name} is no number: {value[:40]!r}") from None
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """Returns a whole number of 32 bits; required unless there is a default."""
+        """Returns an integer of 32 bits. The field is required unless there is a default."""
         value = self.number(name, default)
         if not -_INT <= value < _INT:
             raise _wrong(f"the header field {name} is no number of 32 bits: {value}")
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Returns True for `true` in any case, and False for any other value."""
+        """Returns True for the text `true` in any case, otherwise False."""
         value = self._fields.get(name)
         # Like Java's `Boolean.parseBoolean`.
         return default if value is None else value.lower() == "true"

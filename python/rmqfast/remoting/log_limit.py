@@ -1,4 +1,4 @@
-"""Limits the log lines that clients can cause, and counts suppressed lines."""
+"""Limits log lines that clients can cause. Counts the lines that are left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BURST, _INTERVAL = 20, 1.0
 
 
 def limited(logger: logging.Logger) -> logging.Logger:
-    """Limits a logger to 20 lines per message text, and then one per second."""
+    """Limits a logger to 20 lines per message text, and then to one line per second."""
     if not any(isinstance(each, LogLimit) for each in logger.filters):
         logger.addFilter(LogLimit())
     return logger
@@ -26,14 +26,14 @@ def limited(logger: logging.Logger) -> logging.Logger:
 
 @dataclass(slots=True)
 class _Text:
-    """State of one message text, before its arguments are filled in."""
+    """The lines of one message text, before its arguments are filled in."""
 
     budget: TokenBucket
     left_out: int = 0
 
 
 class LogLimit(logging.Filter):
-    """A log filter that suppresses frequent lines; the next line that passes reports their number.
+    """A log filter that drops frequent lines. The next line that passes contains their number.
 
     If no further line passes, a separate line reports the number some seconds later.
     """

@@ -1,4 +1,4 @@
-"""Host addresses: loopback check, and brackets for IPv6."""
+"""Host addresses: checks for loopback, and writes IPv6 addresses in brackets."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def is_loopback(host: str) -> bool:
 
 
 def with_brackets(host: str) -> str:
-    """Returns a host as written before a port, with brackets around an IPv6 address."""
+    """Returns a host as it is written before a port: an IPv6 address gets brackets."""
     return f"[{host}]" if ":" in host and not host.startswith("[") else host

@@ -1,4 +1,4 @@
-"""Finds the processor of a request, and turns its errors into answers.
+"""Finds the processor of a request, and turns the errors of processors into answers.
 
 Source: `NettyRemotingAbstract.processRequestCommand`, `AdminBrokerProcessor.getUnknownCmdResponse`.
 """
@@ -21,14 +21,14 @@ _log = limited(logger_of(__name__))
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """An answer that `work` computes later, for instance after a request to a client."""
+    """An answer that `work` computes later, for example after a request to a client."""
 
     work: Callable[[], Response]
 
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """Returned when an obstacle was removed, so that the data plane processes the request again.
+    """Returned if the data plane can now process the request, because an obstacle was removed.
 
     `target` is the topic and queue that replace the message's; `None` keeps these.
     """
@@ -41,7 +41,7 @@ Processor: TypeAlias = Callable[[Request], Response | Later | Again | None]
 
 
 def process(processors: Mapping[int, Processor], request: Request) -> Response | Later | Again | None:
-    """Returns the answer of the request's processor; code 3 with RocketMQ's remark for an unknown code."""
+    """Returns the answer of the request's processor. An unknown code gets code 3, with RocketMQ's remark."""
     processor = processors.get(request.code)
     if processor is None:
         # The leading blank is RocketMQ's.
@@ -66,7 +66,7 @@ Check = Callable[[Request], None]
 
 
 def all_of(*checks: Check | None) -> Check | None:
-    """Combines checks, called in order; `None` if there are none."""
+    """Combines checks, which are called in order. `None` if there are no checks."""
     present = [check for check in checks if check is not None]
 
     def check(request: Request) -> None:

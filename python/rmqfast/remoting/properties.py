@@ -1,4 +1,4 @@
-"""Reads and writes Java's properties: `key=value` lines, in configuration files and requests.
+"""Reads and writes Java's properties, which are lines `key=value` in configuration files and requests.
 
 Source: `java.util.Properties`, `MixAll.string2Properties`, `MixAll.properties2String`, `Properties.load`.
 """
@@ -19,7 +19,7 @@ _CONTROL = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 
 def loads(text: str) -> dict[str, str]:
-    r"""Parses lines `key=value`, `key:value` or `key value`; of a repeated key, the last value counts.
+    r"""Parses lines `key=value`, `key:value` or `key value`. If a key is repeated, the last value counts.
 
     `#` or `!` starts a comment, a final backslash continues a line. Unlike in Java's `Properties.load`, text is UTF-8.
     `ArgumentError` for an incomplete `\u` escape.
@@ -33,7 +33,7 @@ def loads(text: str) -> dict[str, str]:
 
 
 def loads_body(body: bytes) -> dict[str, str]:
-    """Parses the properties in a request's body; `ResponseError` 1 with RocketMQ's remark if they are malformed."""
+    """Parses the properties in a request's body. Raises `ResponseError` 1 if they are malformed."""
     try:
         return loads(body.decode("utf-8", "replace"))
     except ArgumentError:
@@ -41,7 +41,7 @@ def loads_body(body: bytes) -> dict[str, str]:
 
 
 def dumps(properties: Mapping[str, str]) -> str:
-    r"""Writes properties as `key=value` lines, unescaped; `ArgumentError` for a line break in a key or value."""
+    r"""Writes properties as lines `key=value`, without escapes. Raises `ArgumentError` for a line break in them."""
     for key, value in properties.items():
         if any(end in key or end in value for end in "\r\n"):
             raise ArgumentError(f"a property is one line: {key[:40]!r} = {value[:40]!r}")
@@ -49,7 +49,7 @@ def dumps(properties: Mapping[str, str]) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Yields the lines without comments and blank lines, joined with their continuations."""
+    """Yields the lines, joined with their continuation lines, without comments and blank lines."""
     line, continued = "", False
     for natural in (each.lstrip(_BLANKS) for each in _natural_lines(text)):
         if not line and (not natural or natural[0] in "#!"):

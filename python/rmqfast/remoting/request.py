@@ -1,4 +1,4 @@
-"""A request, as processors receive it.
+"""A request, in the form in which processors get it.
 
 Source: `RemotingCommand`.
 """

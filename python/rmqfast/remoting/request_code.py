@@ -1,4 +1,4 @@
-"""Request codes of RocketMQ 4.9.4, and 361, which pull consumers of 5.x send.
+"""Request codes of RocketMQ 4.9.4. 361 is an exception: pull consumers of 5.x send it.
 
 Source: `RequestCode`.
 """

@@ -1,4 +1,4 @@
-"""A response, as processors return it and clients receive it.
+"""A response, in the form in which processors return it and clients get it.
 
 Source: `RemotingCommand`.
 """

@@ -1,4 +1,4 @@
-"""A server: sockets in Rust, processors in Python.
+"""A server. Rust handles its sockets, and Python's processors answer.
 
 Source: `NettyRemotingServer`, `NettyRemotingAbstract.processRequestCommand`.
 """
@@ -23,7 +23,7 @@ _PATIENCE = 3.0
 
 
 class RemotingServer:
-    """Answers requests by processors, on threads of its own.
+    """Answers requests with processors, on threads of its own.
 
     Args:
         processors: Processors by request code.
@@ -72,7 +72,7 @@ class RemotingServer:
         )
 
     def listen(self, address: str) -> str:
-        """Listens at `host:port` and returns the address; port 0 chooses a free port.
+        """Listens at `host:port` and returns the address. With port 0, the system chooses a free port.
 
         Raises:
             RemotingError: The address cannot be used.
@@ -91,7 +91,7 @@ class RemotingServer:
         return sum(listener.connections for listener in self._listeners)
 
     def close(self) -> None:
-        """Stops listening, closes all connections, waits up to three seconds for running processors."""
+        """Stops listening and closes all connections. Waits up to three seconds for processors that are running."""
         for listener in self._listeners:
             listener.close()
         # After the listeners, so that received requests are still answered.

@@ -12,7 +12,7 @@ from rmqfast.remoting.tls_options import TlsOptions
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """Limits of a server; times in seconds, sizes in bytes.
+    """Limits of a server. Times are in seconds, sizes in bytes.
 
     Attributes:
         max_frame_size: Limit of a frame including its length (`com.rocketmq.remoting.frameMaxLength`).

@@ -1,4 +1,4 @@
-"""Reads a small configuration file or its backup, and replaces it atomically.
+"""Reads a small configuration file or its backup. Replaces it atomically.
 
 Source: `MixAll.string2File`, `MixAll.file2String`, `ConfigManager.load`.
 """
@@ -17,7 +17,7 @@ MAX_SIZE = 64 << 20
 
 
 def read_text(path: Path) -> str | None:
-    """Returns the content of a file, or of its `.bak` if the file is missing or blank; `None` if both are.
+    """Returns the content of a file, or of its `.bak` if it is missing or blank. `None` if both are.
 
     `CorruptError` if the file is larger than 64 MiB or not UTF-8, `StoreIOError` if the operating system refuses.
     """
@@ -39,7 +39,7 @@ def read_text(path: Path) -> str | None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Replaces a file and keeps its mode; the old content goes to `.bak`. Returns when the new file is on disk.
+    """Replaces a file and keeps its mode. The old content becomes `.bak`. Returns when the new file is on disk.
 
     Raises `StoreIOError` if the operating system refuses; the file is then unchanged.
     """

@@ -1,4 +1,4 @@
-"""TLS of a server or a client: certificates and trust.
+"""TLS of a server or a client: its certificate, and which certificates it trusts.
 
 Source: `TlsMode`, `tls.server.need.client.auth`, `TlsSystemConfig`, `TlsHelper`.
 """
@@ -14,7 +14,7 @@ from rmqfast.paths import local_path
 
 
 class TlsMode(StrEnum):
-    """Connections that a server accepts: only plain ones, both kinds, or only TLS."""
+    """The connections that a server accepts: only plain ones, plain ones and TLS, or only TLS."""
 
     DISABLED = "disabled"
     PERMISSIVE = "permissive"
@@ -22,7 +22,7 @@ class TlsMode(StrEnum):
 
 
 class ClientAuth(StrEnum):
-    """Whether a server asks clients for certificates, and accepts clients without a certificate."""
+    """Whether a server asks clients for certificates, and whether it accepts clients without one."""
 
     NONE = "none"
     OPTIONAL = "optional"
@@ -81,7 +81,7 @@ class TlsOptions:
             self.check_trust()
 
     def check_trust(self) -> None:
-        """Raises `ArgumentError` if the options name no trusted authorities, which a client needs."""
+        """Raises `ArgumentError` if the options name no authority to trust, which a client needs."""
         if self.verify and self.trust is None:
             raise ArgumentError("trust: expected a file of authorities, or verify=False, got None")
 

@@ -1,4 +1,4 @@
-"""Maps RocketMQ's TLS properties to `TlsOptions`, for `broker.conf` and `namesrv.conf`.
+"""Converts RocketMQ's TLS properties to `TlsOptions`, for `broker.conf` and `namesrv.conf`.
 
 RocketMQ reads them from JVM properties and `/etc/rocketmq/tls.properties`; here, only explicitly named files count.
 
@@ -38,7 +38,7 @@ TLS_KEYS = frozenset(
 
 
 def server_tls(values: Mapping[str, str]) -> TlsOptions:
-    """Returns the TLS options of a server; `ArgumentError` for illegal or contradicting values.
+    """Returns the TLS options of a server. Raises `ArgumentError` for illegal or contradictory values.
 
     As in RocketMQ, a server without settings accepts TLS with a self-signed certificate. Two defaults differ: with a
     configured certificate, the mode is `enforcing`, and clients' certificates are verified unless
@@ -70,7 +70,7 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
 
 
 def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOptions | None:
-    """Returns the TLS options of connections to other servers; `None` for plain connections.
+    """Returns the TLS options of connections to other servers. `None` for connections without TLS.
 
     A server that refuses plain connections uses TLS itself unless `tls.enable` is `false`; `use_tls` is another default
     of this key. Servers are verified unless `tls.client.authServer` is `false` or `tls.test.mode.enable` is `true`;
@@ -92,7 +92,7 @@ def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOption
 
 
 def _merge_file(values: Mapping[str, str]) -> dict[str, str]:
-    """Returns the non-empty TLS properties; those of the named file win."""
+    """Returns the TLS properties that are not empty. Properties in the named file win."""
     file = values.get("tls.config.file", "").strip()
     settings = {**values, **(_read(Path(file)) if file else {})}
     values = {name: settings[name].strip() for name in TLS_KEYS if settings.get(name, "").strip()}

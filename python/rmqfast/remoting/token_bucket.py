@@ -1,4 +1,4 @@
-"""A rate limit: a budget of tokens that refills over time."""
+"""A rate limit by a budget of tokens, which refills over time."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["TokenBucket"]
 
 
 class TokenBucket:
-    """A budget of `burst` tokens that refills at a rate per second; not thread-safe."""
+    """A budget of `burst` tokens, which refills at a rate per second. Not thread-safe."""
 
     __slots__ = ("_burst", "_per_second", "_tokens", "_updated")
 
@@ -23,7 +23,7 @@ class TokenBucket:
         return self._tokens >= count
 
     def take(self, count: float, *, now: float) -> bool:
-        """Takes `count` tokens if available; returns whether it took them."""
+        """Takes `count` tokens if there are as many. Returns whether it took them."""
         is_there = self.has(count, now=now)
         if is_there:
             self._tokens -= count

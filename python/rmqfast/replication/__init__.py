@@ -1,4 +1,4 @@
-"""Replication of the log: the HA port of a broker, and copies that follow it.
+"""Copies of a broker's log: the HA port that serves the log, and followers that copy it.
 
 Source: `HAService`, `HAClient`.
 """

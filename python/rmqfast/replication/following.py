@@ -20,7 +20,7 @@ EndKind = Literal["stopped", "connect", "closed", "silent", "stalled", "frame", 
 
 
 class FollowProgress(NamedTuple):
-    """Progress of a copy.
+    """Progress of following a log.
 
     Attributes:
         position: Offset in the log after the last received record.
@@ -38,7 +38,7 @@ class FollowProgress(NamedTuple):
 
 
 class FollowEnd(NamedTuple):
-    """Reason why following ended.
+    """The reason why following a log has ended.
 
     Attributes:
         kind: Kind of end.
@@ -52,7 +52,7 @@ class FollowEnd(NamedTuple):
 
 
 class Following:
-    """Native threads that follow a log until it ends or `stop` is called.
+    """Native threads that follow a log, until it ends or `stop` is called.
 
     Args:
         copy: The copy.
@@ -97,10 +97,10 @@ class Following:
         return FollowProgress(*self._follower.progress())
 
     def wait(self, timeout: float) -> FollowEnd | None:
-        """Waits up to `timeout` seconds for the end; returns `None` while following goes on."""
+        """Waits up to `timeout` seconds for the end. Returns `None` if following has not ended."""
         end = self._follower.wait(timeout)
         return None if end is None else FollowEnd(*end)
 
     def stop(self) -> None:
-        """Stops after writing the complete records received."""
+        """Stops after all complete records that were received are written."""
         self._follower.stop()

@@ -11,7 +11,7 @@ __all__ = ["ServedLog"]
 
 
 class ServedLog(NamedTuple):
-    """The HA port of a broker, from its configuration.
+    """The HA port of a broker, as its configuration describes it.
 
     Attributes:
         addresses: Addresses of this port, `host:port`, to try in turn.

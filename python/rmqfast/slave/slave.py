@@ -1,4 +1,4 @@
-"""Runs a slave: an up-to-date copy of the master's store, and a broker that serves the copy.
+"""Runs a slave: keeps a copy of the master's store up to date, and runs a broker that serves the copy.
 
 Source: RocketMQ's `BrokerController`, `SlaveSynchronize`, `HAClient`, `brokerRole=SLAVE`.
 """
@@ -37,7 +37,7 @@ __all__ = ["ServedCopy", "Slave"]
 @suggests_names
 @not_picklable("make one in each process")
 class Slave:
-    """A broker with `brokerRole=SLAVE`: follows a master of RocketMQ or rmqfast, and serves its messages.
+    """A broker with `brokerRole=SLAVE`. It follows a master of RocketMQ or rmqfast, and serves its messages.
 
     It accepts no sends. While its master is down, it serves its copy, and resumes following afterwards. If the master
     lost the end of its log, the slave removes its copy of that end; a slave of RocketMQ keeps it and then differs from
@@ -116,7 +116,7 @@ class Slave:
         return self.address
 
     def stop(self) -> None:
-        """Unregisters from the name servers and closes the copy. Idempotent."""
+        """Unregisters from the name servers and closes the copy. May be called twice."""
         with self._lock:
             if not self._is_begun:
                 return
@@ -128,22 +128,22 @@ class Slave:
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration; while the slave runs, with its actual port."""
+        """The configuration. While the slave runs, it has the actual port."""
         return self._served.config
 
     @property
     def address(self) -> str:
-        """Address of the broker, `ip:port`."""
+        """Address of the broker in the form `ip:port`."""
         return self.config.broker_address
 
     @property
     def status(self) -> MirrorStatus:
-        """Progress of the copy."""
+        """The progress of the copy."""
         return self._mirror.status
 
     @property
     def error(self) -> RmqError | None:
-        """Reason why the slave ended by itself, such as file sizes unlike the master's; None while it runs."""
+        """Reason why the slave ended by itself, for example other file sizes than the master's. None while it runs."""
         return self._mirror.error
 
     def __enter__(self) -> Self:
@@ -162,7 +162,7 @@ def _client_config(config: BrokerConfig, name_server: str, credentials: Credenti
 
 
 class ServedCopy:
-    """Serves a slave's copy by a broker; see `CopyUser`.
+    """Serves a slave's copy with a broker; see `CopyUser`.
 
     `config` is the broker's configuration, with the actual port after its first start; `sizes` are the copy's file
     sizes.
@@ -201,7 +201,7 @@ class ServedCopy:
             broker.stop()
 
     def take(self, table: ConfigTable) -> None:
-        """Replaces the broker's table by its master's."""
+        """Replaces a table of the slave's broker by the table of its master."""
         if self._broker is None:
             return
         state = self._broker.state

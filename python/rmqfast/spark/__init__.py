@@ -1,4 +1,4 @@
-"""RocketMQ in Spark: `read_store` and `read_topic` from PySpark 3.5 on, the data source `rocketmq` from 4.0 on."""
+"""Spark reads RocketMQ: `read_store` and `read_topic` from PySpark 3.5 on, the data source `rocketmq` from 4.0 on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imports on first use the data source, which PySpark 3.5 cannot load, and `read_topic`, which imports clients."""
+    """Imports at first use the data source, which PySpark 3.5 cannot load, and `read_topic`, which imports clients."""
     if name == "read_topic":
         from rmqfast.spark.live.reader import read_topic
 

@@ -1,4 +1,4 @@
-"""The data source `rocketmq-columnar` from Python: its jar, its options, and the reason if it does not load.
+"""The data source `rocketmq-columnar` from Python: its jar, its options, and why it cannot be used.
 
 Source: `spark.jars` and `TableProvider.getTable` of Spark; `SourceException` of the jar.
 """
@@ -44,7 +44,7 @@ def jar_path() -> Path | None:
 
 
 def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto", "columnar"]) -> DataFrame | None:
-    """Returns the read as a columnar DataFrame, or None if the columnar source cannot be used; logs the reason.
+    """Returns the read as a columnar DataFrame. If this is not possible, logs the reason and returns None.
 
     The log range is fixed now. Files that expire before a task reads them are reported as damage.
     """
@@ -56,7 +56,7 @@ def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto",
 def frame_or_none(
     engine: Literal["auto", "columnar"], unable: str | None, load: Callable[[], DataFrame]
 ) -> DataFrame | None:
-    """Returns the DataFrame of `load`, or None if the columnar source cannot be used; logs the reason.
+    """Returns the DataFrame of `load`. If the columnar source cannot be used, logs the reason and returns None.
 
     `unable` is a reason known beforehand. A missing source is a warning only with the engine "columnar".
     """
@@ -81,7 +81,7 @@ def frame_or_none(
 
 
 def plain_error(error: BaseException) -> errors.RmqError | None:
-    """Returns the rmqfast error that the JVM reported, or None for any other error."""
+    """Returns the rmqfast error that the JVM has reported. None for any other error."""
     said = _SAID.search(str(error))
     if said is None and type(error).__name__ == "IllegalArgumentException":
         said = _PLAIN.match(str(error))
@@ -104,14 +104,14 @@ def _is_ours(name: str) -> bool:
 
 
 def _range_now(read: StoreRead) -> tuple[int, int]:
-    """Returns the log range of the read, which the JVM will cut; raises if the read is wrong."""
+    """Returns the current log range of the read, which the JVM will cut. Raises an error if the read is invalid."""
     # A piece as long as the log: only the ends of the range are needed.
     pieces = plan_partitions(replace(read, partition_bytes=1 << 62, min_partitions=None))
     return (pieces[0].start, pieces[-1].end) if pieces else (0, 0)
 
 
 def _not_expressible(read: StoreRead) -> str | None:
-    """Returns the reason why the columnar source cannot do this read; None if it can."""
+    """Returns the reason why the columnar source cannot do this read. None if it can."""
     request = read.request
     if read.io != "pread":
         return "it reads by pread only, a map that is cut off would end the JVM"
@@ -165,7 +165,7 @@ def _options(read: StoreRead, range_now: tuple[int, int]) -> dict[str, str]:
 
 
 def option_text(value: Any) -> str | None:
-    """Formats an argument as an option; None for None and for an empty string or list."""
+    """Formats an argument as the value of an option. None for None, and for an empty string or list."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -176,7 +176,7 @@ def option_text(value: Any) -> str | None:
 
 
 def _by_queue(read: StoreRead, bound: int | Mapping[int, int] | None) -> str | None:
-    """Returns the bounds of existing queues as the option's JSON; other queues have no messages."""
+    """Returns the bounds of the queues that exist, as JSON for the option. Other queues have no messages."""
     if not isinstance(bound, Mapping):
         return None
     with read.open() as store:

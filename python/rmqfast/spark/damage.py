@@ -1,4 +1,4 @@
-"""Damage that tasks find, sent to the driver by a Spark accumulator (`AccumulatorV2`)."""
+"""Collects the damage that tasks find: a Spark accumulator (`AccumulatorV2`) sends it to the driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_KEPT = 10_000  # as of one scan
 
 
 class _Places(AccumulatorParam[frozenset[Damage]]):
-    """A set, since two topics or two attempts of a task may report the same place."""
+    """A set of damaged places. A set, because two tasks may report the same place."""
 
     def zero(self, _: frozenset[Damage]) -> frozenset[Damage]:
         return frozenset()

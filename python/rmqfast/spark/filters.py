@@ -1,4 +1,4 @@
-"""Filters that Spark 4.1 and newer push down; `rust/spark` decides which filters a read applies itself.
+"""The filters that Spark 4.1 and newer push down. `rust/spark` decides which of them a read applies itself.
 
 Source: `DataSourceReader.pushFilters` of PySpark.
 """
@@ -39,7 +39,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class NarrowedStore(NamedTuple):
-    """Result of a push-down: the narrowed read, the filters left to Spark, and whether no message can pass."""
+    """Result of a push-down: the narrowed read, the filters that Spark must apply, and whether no message can match."""
 
     read: StoreRead
     rest: list[Filter]
@@ -47,7 +47,7 @@ class NarrowedStore(NamedTuple):
 
 
 def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
-    """Narrows a store read by the filters that a scan applies exactly."""
+    """Narrows a store read by those filters that a scan can apply exactly."""
     request = read.request
     start, end = request.start_offset, request.end_offset
     # A filter on offsets cannot narrow bounds that differ by queue, so Spark applies it.
@@ -78,7 +78,7 @@ def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
 def rest_of(
     take: Callable[[list[tuple[str, str, list[object]]]], list[bool]], filters: Iterable[Filter]
 ) -> list[Filter]:
-    """Offers filters to `take` as (kind, column, values), and returns the filters that it leaves to Spark."""
+    """Passes filters to `take` as (kind, column, values). Returns the filters that Spark must apply."""
     all_of_them = list(filters)
     # Exact class and whole columns only: a subclass or a struct field may mean something else.
     known = [f for f in all_of_them if type(f) in _KINDS and len(getattr(f, "attribute", ())) == 1]

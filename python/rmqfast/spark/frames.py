@@ -1,4 +1,4 @@
-"""Arrow batches as pandas frames that Spark converts back to Arrow without touching a row.
+"""Arrow batches as pandas frames. Spark converts these frames back to Arrow without touching a row.
 
 Source: `pandas.ArrowDtype`; `pyspark.sql.pandas.serializers` asks each series for `__arrow_array__`.
 """
@@ -23,6 +23,6 @@ class _ArrowColumn(pd.arrays.ArrowExtensionArray):
 
 
 def arrow_frame(batch: pa.RecordBatch) -> pd.DataFrame:
-    """Wraps a batch as a frame of Arrow-backed columns, with the types of the DataFrame's schema."""
+    """Returns a batch as a frame of Arrow-backed columns, with the types in the DataFrame's schema."""
     columns = zip(batch.schema.names, batch.columns, strict=True)
     return pd.DataFrame({name: _ArrowColumn(column) for name, column in columns})

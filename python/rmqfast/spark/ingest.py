@@ -49,7 +49,7 @@ def ingest(
     progress: Progress | None = None,
     **arguments: Unpack[EngineArguments],
 ) -> Ingested:
-    """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`; the day is that of `store_timestamp`, in UTC.
+    """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`. The day is the UTC day of `store_timestamp`.
 
     `out` is a path or URL that Spark can write to, `mode` Spark's save mode if it exists. `topics` None means all.
     `progress` is called from another thread. The result is counted while writing, without a second job.
@@ -88,7 +88,7 @@ def read_all(
     progress: Progress | None = None,
     **arguments: Unpack[EngineArguments],
 ) -> Ingested:
-    """Reads messages with Spark and drops them, to measure the speed.
+    """Reads messages with Spark and drops them. Used to measure the speed.
 
     `store_size` must be among the columns.
     """
@@ -107,7 +107,7 @@ def _tasks(spark: SparkSession, path: str | os.PathLike[str], commit_log_dirs: S
 
 
 def _damage(spark: SparkSession, on_damage: str) -> Accumulator[frozenset[Damage]] | None:
-    """Returns the accumulator for damage, or None if damage ends the job."""
+    """Returns an accumulator for damage. None if damage ends the job."""
     from rmqfast.spark.damage import damage_accumulator
 
     # With "fail", the error that ends the job lists the places itself.
@@ -132,7 +132,7 @@ def _run_counted(
 
 @contextmanager
 def _plain_errors() -> Iterator[None]:
-    """Replaces Spark's errors by their cause, without the tracebacks of Python and Java."""
+    """Replaces an error of Spark by its cause, without the tracebacks of Python and Java."""
     from pyspark.errors import AnalysisException, PySparkException
 
     try:

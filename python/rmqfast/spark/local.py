@@ -1,4 +1,4 @@
-"""A Spark session for the command line: local, quiet, and reachable only from this machine."""
+"""A Spark session for the command line. It is local and quiet, and only this machine can reach it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SETTINGS: Settings = {
 
 @contextmanager
 def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
-    """Runs a session that ends with the block; without pyspark, raises `MissingExtraError`.
+    """Starts a session that ends with the block. Raises `MissingExtraError` if pyspark is not installed.
 
     `master` is Spark's `--master`; a local one listens only on the loopback address.
     """
@@ -62,13 +62,13 @@ def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
 
 
 def check_pyspark() -> None:
-    """Raises MissingExtraError without pyspark, before any work is wasted."""
+    """Raises `MissingExtraError` if pyspark is not installed. Called before other work is done."""
     if find_spec("pyspark") is None:
         raise MissingExtraError("pyspark is needed for this: pip install 'rmqfast[spark]'", name="pyspark")
 
 
 def _prepare_environment() -> None:
-    """Sets the environment variables of the JVM and its workers, unless the user has set them."""
+    """Sets the environment variables of the JVM and its workers. Variables that the user has set stay."""
     # Spark warns about a host name that resolves to a loopback address before it reads any setting.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     # Spark logs before there is a session whose log level can be set.

@@ -1,4 +1,4 @@
-"""Runs a Python function over Arrow batches, in the worker that reads them.
+"""Applies a Python function to Arrow batches, in the same worker that reads them.
 
 Source: `DataFrame.mapInArrow` of PySpark.
 """
@@ -32,7 +32,7 @@ def map_store(
     schema: StructType | str,
     **arguments: Unpack[StoreReadArguments],
 ) -> DataFrame:
-    """Applies a function to a store's Arrow batches, in the worker that reads. Only the results reach Spark.
+    """Applies a function to a store's Arrow batches, in the worker that reads them. Spark only gets the results.
 
     Args:
         spark: The session.

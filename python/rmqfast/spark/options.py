@@ -1,4 +1,4 @@
-"""The options of `spark.read.format("rocketmq")` for a store directory, as values.
+"""The options of `spark.read.format("rocketmq")` for a store directory, as a Python object.
 
 Source: `RocketMQConfig` of rocketmq-spark, whose names are kept; `DataSource.options` and
 `data_source_pushdown_filters` of PySpark.
@@ -28,7 +28,7 @@ _OF_READ = frozenset({"commit_log_dirs", "io", "min_partitions", "partition_byte
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """Options of the data source, parsed by `rust/spark`.
+    """Options of the data source. `rust/spark` parses them.
 
     `given` holds the strings, `values` the arguments of reads by name; None without option and default.
     """
@@ -38,7 +38,7 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], kind: str = "store batch") -> SourceOptions:
-        """Parses the options of a "store batch" or a "store stream"; option names ignore case."""
+        """Parses the options of a "store batch" or a "store stream". Names of options ignore case."""
         return cls(dict(options), SparkOptions(kind, dict(options)).values)
 
     @property
@@ -47,7 +47,7 @@ class SourceOptions:
         return columns
 
     def read(self, columns: Sequence[str] | None) -> StoreRead:
-        """Returns the read of some columns, with offsets resolved against the present store.
+        """Returns the read of some columns. Offsets are resolved against the current store.
 
         Raises `CorruptError` for an expired start offset, unless `failOnDataLoss` is false.
         """
@@ -60,7 +60,7 @@ class SourceOptions:
         return self.read_of_all(columns, start_offset=first or None, end_offset=last or None)
 
     def read_of_all(self, columns: Sequence[str] | None, **bounds: Mapping[int, int] | None) -> StoreRead:
-        """Returns the read of some columns, between `start_offset` and `end_offset` if given."""
+        """Returns the read of some columns, between `start_offset` and `end_offset` if these are given."""
         values = {name: value for name, value in self.values.items() if value is not None}
         of_request = {name: values[name] for name in values.keys() & _OF_REQUEST}
         request = ScanRequest(**of_request | bounds | {"columns": columns, "microseconds": True})
@@ -70,12 +70,12 @@ class SourceOptions:
 
 
 def names_a_cluster(options: Mapping[str, str]) -> bool:
-    """Whether the options address a live cluster, not a store directory."""
+    """Whether the options select a live cluster instead of a store directory."""
     return _native.names_a_cluster(dict(options))
 
 
 def gets_filters(*, is_wanted: bool) -> bool:
-    """Whether a reader of this process gets `pushFilters`, which fails the query if Spark pushes no filters.
+    """Whether readers may have `pushFilters`. If Spark's push-down is off, a query fails because of this method.
 
     `is_wanted` is the option `pushdown`.
     """

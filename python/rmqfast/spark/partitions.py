@@ -1,4 +1,4 @@
-"""A read of a store, and the partitions that its tasks read in parallel.
+"""A read of a store, and the partitions into which it is cut. Tasks read partitions in parallel.
 
 Source: `MessageStore.plan`.
 """
@@ -29,7 +29,7 @@ _OWN = frozenset({"min_partitions", "partition_bytes", "on_damage", "damage", "c
 
 
 class Partition(NamedTuple):
-    """Share of one task: a range of the commit log that no other task reads, one piece of `MessageStore.plan`."""
+    """The part of the log that one task reads: one piece of `MessageStore.plan`. No other task reads it."""
 
     way: str
     start: int
@@ -38,7 +38,7 @@ class Partition(NamedTuple):
 
 
 class StoreReadArguments(StoreArguments, total=False):
-    """Keyword arguments of the functions that read a store with Spark: `read_store`, `map_store`, `ingest`.
+    """Keyword arguments of functions that read a store with Spark: `read_store`, `map_store` and `ingest`.
 
     An offset in `start_offset` by queue must not have expired.
 
@@ -63,7 +63,7 @@ class StoreReadArguments(StoreArguments, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class StoreRead:
-    """A store and the messages to read from it, pickled to all tasks.
+    """A store and the messages to read from it. It is pickled for all tasks.
 
     Attributes:
         path: The store's directory, as every executor sees it.
@@ -83,7 +83,7 @@ class StoreRead:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str], topic: str | None, arguments: StoreReadArguments) -> StoreRead:
-        """Returns the read for keyword arguments; `TypeError` for an unknown argument."""
+        """Returns the read for keyword arguments. Raises `TypeError` for an unknown argument."""
         check_names(arguments, StoreReadArguments)
         values: dict[str, Any] = dict(arguments)
         own = {name: values.pop(name) for name in _OWN & values.keys()}
@@ -92,7 +92,7 @@ class StoreRead:
         return cls(path=os.fspath(path), request=request, **own)
 
     def __post_init__(self) -> None:
-        """Checks in the driver what would otherwise fail in every task."""
+        """Checks in the driver the values that would otherwise fail in every task."""
         object.__setattr__(self, "path", _local(self.path))
         object.__setattr__(self, "commit_log_dirs", tuple(_local(directory) for directory in self.commit_log_dirs))
         _check_choice("io", self.io, ("pread", "mmap"))
@@ -102,12 +102,12 @@ class StoreRead:
         check_not_empty(self.request)
 
     def open(self) -> MessageStore:
-        """Opens the store, separately in the driver and in each task, so that new files are seen."""
+        """Opens the store. The driver and each task open it separately, so that they see new files."""
         return open_store(self.path, commit_log_dirs=self.commit_log_dirs, io=self.io)
 
 
 def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition]:
-    """Cuts a read into partitions of similar size, in log order; each message is in exactly one partition.
+    """Cuts a read into partitions of similar size, in log order. Each message is in exactly one partition.
 
     `cores` counts the cores of Python workers, which start slowly: with more than four partitions per core, partitions
     grow up to 1 GiB unless the read sets their size. None means unknown. Planning reads file names and samples of the
@@ -126,7 +126,7 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
 
 
 def check_not_empty(request: ScanRequest) -> None:
-    """Raises ArgumentError for an empty list of columns or properties, which as an option would mean all."""
+    """Raises `ArgumentError` for an empty list of columns or properties. As an option, it would mean all."""
     if request.columns == ():
         raise ArgumentError("columns: expected at least one, got none")
     if request.property_names == ():

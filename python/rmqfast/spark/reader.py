@@ -1,4 +1,4 @@
-"""A store as a DataFrame: by the columnar source if it loads, otherwise by `mapInArrow` or `mapInPandas`.
+"""A store as a DataFrame: by the columnar source if it can be used, otherwise in Python workers.
 
 Source: `MessageStore.scan`, whose arguments these are; `SparkContext.defaultParallelism`, `RangeExec` of Spark.
 """
@@ -52,7 +52,7 @@ def read_store(
     engine: Engine = "auto",
     **arguments: Unpack[StoreReadArguments],
 ) -> DataFrame:
-    """Reads messages of a store directory as a DataFrame. The range of the log is fixed by this call.
+    """Reads messages of a store directory as a DataFrame. This call fixes the range of the log.
 
     Args:
         spark: The session.
@@ -105,7 +105,7 @@ def store_read(path: str | os.PathLike[str], topic: str | None, **arguments: Unp
 
 
 def cores(spark: SparkSession) -> int | None:
-    """Returns the cores that Spark reports; None if it does not report any."""
+    """Returns the number of cores that Spark reports. None if it does not report any."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # noqa: BLE001  # Spark Connect cannot tell, and each version raises another error
@@ -113,7 +113,7 @@ def cores(spark: SparkSession) -> int | None:
 
 
 def task_numbers(spark: SparkSession, count: int) -> DataFrame:
-    """Returns one number per task, from 0; the pieces themselves are pickled with the function."""
+    """Returns a DataFrame with one number per task, from 0. The pieces themselves are pickled with the function."""
     # Spark refuses 0 slices; an empty range has one task without a number. A local table would instead be cut by the
     # default parallelism.
     numbers: DataFrame = spark.range(0, count, 1, max(count, 1))
@@ -127,7 +127,7 @@ def task_frame(
     read: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     count: int,
 ) -> DataFrame:
-    """Returns the rows of `count` Python tasks; `read` gets a task's number and yields its batches."""
+    """Returns the rows of `count` Python tasks. `read` gets the number of a task and yields the task's batches."""
 
     def read_in_pandas(numbers: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         import pyarrow as pa

@@ -1,4 +1,4 @@
-"""The row as Spark types: every column nullable, timestamps in microseconds."""
+"""The columns of a row as Spark types. Every column is nullable, and timestamps have microseconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["agree_on_columns", "columns_of", "row_schema"]
 
 
 def row_schema(columns: Sequence[str] | None = None) -> StructType:
-    """Returns the Spark schema of the row, or of some of its columns in the given order."""
+    """Returns the Spark schema of the row, or of the given columns in their order."""
     from pyspark.sql.types import StructField, StructType
 
     types = _spark_types()
@@ -23,7 +23,7 @@ def row_schema(columns: Sequence[str] | None = None) -> StructType:
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
-    """Returns the columns of a user's schema, the only ones to read; any order is allowed.
+    """Returns the columns of a user's schema. Only these are read; their order is free.
 
     Raises `UnknownColumnError` for a column that the row lacks, and `ArgumentError` for another type, NOT NULL or an
     empty schema.
@@ -33,7 +33,7 @@ def columns_of(schema: StructType) -> tuple[str, ...]:
 
 
 def agree_on_columns(wanted: Sequence[str] | None, columns: Sequence[str]) -> Sequence[str]:
-    """Returns the columns of a schema; `ArgumentError` if the option `columns` names others."""
+    """Returns the columns of a schema. Raises `ArgumentError` if the option `columns` names other columns."""
     check_agreed(wanted, columns)
     return columns
 

@@ -20,7 +20,7 @@ _ROWS = "org.rmqfast.spark.RocketMQExtensions"
 
 
 def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False) -> SparkSession.Builder:
-    """Returns a builder with the options that make reads fast and let workers find this package.
+    """Returns a builder with the options that make reads fast, and with which workers find this package.
 
     The jar of the data source `rocketmq-columnar` is added to the builder's `spark.jars`. From PySpark 4.0 on, an
     extension is added to `spark.sql.extensions`: if a query needs rows of all columns, Rust creates them.
@@ -64,6 +64,6 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
 
 
 def _append(before: object, name: str) -> str:
-    """Appends a name to a comma-separated list, unless it is already there."""
+    """Appends a name to a comma-separated list, unless the list has it."""
     names = [each for each in str(before or "").split(",") if each and each != name]
     return ",".join([*names, name])

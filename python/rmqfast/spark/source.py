@@ -1,4 +1,4 @@
-"""The data source `rocketmq` of PySpark 4: reads a store directory or topics of a cluster, and writes to a topic.
+"""The data source `rocketmq` of PySpark 4. It reads a store directory or a cluster's topics, and writes to a topic.
 
 Source: `RocketMQSourceProvider` of rocketmq-spark.
 """
@@ -70,7 +70,7 @@ class RocketMQDataSource(DataSource):
         return "rocketmq"
 
     def schema(self) -> StructType:
-        """Returns the row, or the columns of the option `columns`; for a live cluster, checks all options."""
+        """Returns all columns of the row, or those of the option `columns`. For a live cluster, checks all options."""
         if names_a_cluster(self.options):
             from rmqfast.spark.live.topic_reader import checked_schema
 
@@ -78,7 +78,7 @@ class RocketMQDataSource(DataSource):
         return row_schema(self._options.columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Returns the reader of the columns of `schema`."""
+        """Returns the reader of the schema's columns."""
         if names_a_cluster(self.options):
             from rmqfast.spark.live.topic_reader import topic_reader
 
@@ -90,7 +90,7 @@ class RocketMQDataSource(DataSource):
         )
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
-        """Returns the stream reader of the columns of `schema`."""
+        """Returns the stream reader of the schema's columns."""
         if names_a_cluster(self.options):
             from rmqfast.spark.live.topic_stream_reader import topic_stream_reader
 
@@ -100,16 +100,16 @@ class RocketMQDataSource(DataSource):
         return store_stream_reader(self.options, columns_of(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # as PySpark calls it
-        """Returns the sink of a batch, which sends rows to a topic, with the options of `docs/spark-sink.md`."""
+        """Returns the sink of a batch, which sends rows to a topic. `docs/spark-sink.md` describes its options."""
         return topic_writer(dict(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: FBT001, N802
-        """Returns the sink of a stream, like `writer`."""
+        """Returns the sink of a stream, with the options of `writer`."""
         return stream_writer(dict(self.options), schema, overwrite=overwrite)
 
 
 def _check_no_table(options: Mapping[str, str]) -> None:
-    """Refuses to be the source of a table, since Spark's `PythonDataSourceV2.getTable` drops its options."""
+    """Refuses to be the source of a table, because Spark's `PythonDataSourceV2.getTable` drops the options."""
     if not options or "provider" in {name.lower() for name in options}:
         raise ArgumentError(
             "CREATE TABLE: Spark reads a table of a source in Python without its options; "
@@ -118,7 +118,7 @@ def _check_no_table(options: Mapping[str, str]) -> None:
 
 
 class _StoreReader(DataSourceReader):
-    """Has no `pushFilters`, since a reader with this method fails if filter push-down is off, as it is by default."""
+    """A reader without `pushFilters`: with this method, a read fails if push-down is off, which is the default."""
 
     def __init__(self, read: StoreRead) -> None:
         self._read = read
@@ -128,14 +128,14 @@ class _StoreReader(DataSourceReader):
         return [] if self._is_empty else [InputPartition(part) for part in plan_partitions(self._read)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of a partition; without messages, Spark 4.0 passes None, later a partition of None."""
+        """Yields the batches of a partition. If there are no messages, Spark passes None or a partition of None."""
         if partition is not None and partition.value is not None:
             yield from read_partition(self._read, partition.value)
 
 
 class _FilteringStoreReader(_StoreReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
-        """Takes the filters that a scan applies exactly; returns the others."""
+        """Takes those filters that a scan applies exactly. Returns the other filters."""
         # PySpark 4.0 lacks the filter classes, so import only here.
         from rmqfast.spark.filters import narrowed_store
 

@@ -1,4 +1,4 @@
-"""Streams a store directory by following the log of a live broker."""
+"""Streams a store directory, by following the log that a live broker writes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["store_stream_reader"]
 
 
 def store_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StreamReader:
-    """Returns the stream reader; offsets are `{"log": 123456}`, log positions as in `MessageStore.tail`."""
+    """Returns the stream reader. Its offsets `{"log": 123456}` are log positions, as in `MessageStore.tail`."""
     store = SourceOptions.of(options, "store stream")
     read = store.read_of_all(agree_on_columns(store.columns, columns))
     return StreamReader(_StoreSource(dict(options), read, store.values["max_bytes_per_trigger"]))

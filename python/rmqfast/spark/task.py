@@ -1,4 +1,4 @@
-"""Tasks of a store read, in a Python worker: scan a partition, yield batches, report damage."""
+"""Tasks of a store read in a Python worker. A task scans a partition, yields batches and reports damage."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def read_numbered(
     pieces: Sequence[Piece],
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of the pieces whose positions stand in the first column of `numbers`."""
+    """Yields the batches of the pieces whose indexes are in the first column of `numbers`."""
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             yield from read_piece(pieces[number])
 
 
 def freeze_imports_once() -> None:
-    """Excludes this Spark worker's imports from garbage collection, which `pyspark.daemon` runs after each task."""
+    """Excludes the modules that this worker has imported from garbage collection, which Spark runs after each task."""
     from pyspark import TaskContext
 
     global _is_frozen  # noqa: PLW0603  # once in a process
@@ -79,7 +79,7 @@ def _open(read: StoreRead) -> MessageStore:
 
 
 def _clip_to_log(store: MessageStore, partition: Partition) -> tuple[Partition, list[Damage]]:
-    """Cuts off parts of a partition that the log no longer holds; brokers delete old files while a job waits."""
+    """Cuts off parts of a partition that are no longer in the log. Brokers may delete old files meanwhile."""
     # A piece as long as the log: only its ends are needed.
     files, _, _ = store.plan(ScanRequest(), cut_bytes=1 << 62)
     first, end = (files[0][1], files[-1][2]) if files else (0, 0)

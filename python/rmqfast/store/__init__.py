@@ -1,4 +1,4 @@
-"""Opens, scans, queries and appends to a store directory. The work is done by the Rust crate `store`."""
+"""Opens, scans and queries store directories, and appends to them. The Rust crate `store` does the work."""
 
 from rmqfast.store.config import (
     BloomFilterData,

@@ -20,7 +20,7 @@ SHIPPED_DELAY_LEVELS = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540
 @suggests_names
 @dataclass(frozen=True, kw_only=True)
 class AppendOptions:
-    """Sizes and limits of a store that is opened for appending. File sizes apply to new stores only.
+    """Sizes and limits of a store that is opened for appending. File sizes only apply to new stores.
 
     Args:
         flush: "async" or "sync", see `open_store`.
@@ -70,11 +70,11 @@ class AppendOptions:
         check_fields(self)
 
     def with_flush(self, flush: Literal["async", "sync"] | None) -> AppendOptions:
-        """Returns a copy with another `flush`; with None, returns these options."""
+        """Returns a copy with another value of `flush`. With None, returns these options."""
         return self if flush is None else replace(self, flush=flush)
 
     def with_system_values(self) -> AppendOptions:
-        """Returns a copy in which the system's values replace None."""
+        """Returns a copy in which values of this system replace None."""
         return self if self.zone_offset_ms is not None else replace(self, zone_offset_ms=zone_offset_ms())
 
 

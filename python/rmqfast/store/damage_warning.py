@@ -1,4 +1,4 @@
-"""Warns of damage at the line of the user's code that reads the store."""
+"""Warns of damage. The warning names the line of the user's code that reads the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READERS = frozenset({"rmqfast", "contextlib", "pyarrow", "pandas", "polars", "d
 
 
 class CallerLine:
-    """The line of user code that reads: the innermost frame outside of this package and of table libraries.
+    """The line of the user's code that reads: the innermost frame that is not of this package or a table library.
 
     The frame is captured at construction, because a stream may be read by threads without user code. `otherwise` is
     used if there is no such frame.
@@ -44,7 +44,7 @@ class CallerLine:
 
 
 def describe(entries: Sequence[tuple[int, int, str, str]], more: int = 0, *, when: str = "") -> str:
-    """Returns the number of damaged places and a description of the first."""
+    """Returns the number of damaged places, and a description of the first one."""
     first, count = Damage(*entries[0]), len(entries) + more
     return f"{count} damaged places{when}, the first in {first.file} at offset {first.offset}: {first.reason}"
 
@@ -62,5 +62,5 @@ def messages_of(lookup: tuple[list[dict[str, Any]], list[tuple[int, int, str, st
 
 
 def check_count(max_messages: Number) -> int:
-    """Returns `max_messages` of a query as an integer; raises if it is below 1."""
+    """Returns `max_messages` of a query as an integer. Raises an error if it is below 1."""
     return integer("max_messages", max_messages, 1, 1 << 20)

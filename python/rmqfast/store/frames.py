@@ -13,19 +13,19 @@ __all__ = ["ArrowBatch", "ArrowStream", "Frame", "arrow_rows", "index_explained"
 
 
 class ArrowStream(Protocol):
-    """An object with `__arrow_c_stream__`: a table, reader, data frame or scan."""
+    """An object with `__arrow_c_stream__`, such as a table, a reader, a data frame or a scan."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 
 class ArrowBatch(Protocol):
-    """A record batch with `__arrow_c_array__`."""
+    """A record batch, recognised by `__arrow_c_array__`."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 
 class LazyRows(Protocol):
-    """A lazy frame of Polars."""
+    """A lazy frame, as Polars has."""
 
     def collect(self) -> Any: ...
 
@@ -33,13 +33,13 @@ class LazyRows(Protocol):
 
 
 class Scannable(Protocol):
-    """A dataset of pyarrow."""
+    """A dataset, as pyarrow has."""
 
     def scanner(self) -> Any: ...
 
 
 class Readable(Protocol):
-    """A scanner of pyarrow."""
+    """A scanner, as pyarrow has."""
 
     def to_reader(self) -> Any: ...
 
@@ -49,7 +49,7 @@ Frame = ArrowStream | ArrowBatch | LazyRows | Scannable | Readable
 
 
 def arrow_rows(source: object) -> Any | None:
-    """Returns the record batches of a frame; None for anything else."""
+    """Returns the record batches of a frame. None if the object is no frame."""
     rows: Any = source
     if hasattr(rows, "collect") and hasattr(rows, "collect_schema") and not hasattr(rows, "__arrow_c_stream__"):
         # Polars' lazy frame
@@ -64,7 +64,7 @@ def arrow_rows(source: object) -> Any | None:
 
 
 def messages_of(given: Iterable[Message] | Frame) -> list[Message]:
-    """Returns `Message` objects as a list; raises for anything else."""
+    """Returns `Message` objects as a list. Raises an error for any other object."""
     if isinstance(given, Message):
         raise ArgumentTypeError("messages: expected several, got one Message: write [message], or append it")
     if isinstance(given, dict):

@@ -51,7 +51,7 @@ class GetLimits:
             raise ArgumentError(f"physical_memory: expected 0 to {(1 << 63) - 1}, got {self.physical_memory}")
 
     def with_system_values(self) -> GetLimits:
-        """Returns a copy in which the system's values replace None."""
+        """Returns a copy in which values of this system replace None."""
         if self.physical_memory is not None:
             return self
         return replace(self, physical_memory=physical_memory())

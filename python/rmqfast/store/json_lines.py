@@ -1,4 +1,4 @@
-"""Writes messages as JSON lines: bodies in base64, timestamps in milliseconds since 1970."""
+"""Writes messages as JSON lines. Bodies are base64, and timestamps are milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def json_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def plain_rows(scan: Scan) -> Iterator[list[tuple[object, ...]]]:
-    """Yields each batch of a scan as rows of plain Python values: timestamps in milliseconds, properties as dicts."""
+    """Yields each batch of a scan as rows of plain Python values. Timestamps are milliseconds; properties are dicts."""
     with warnings.catch_warnings():
         # the caller reports damage
         warnings.simplefilter("ignore", DamageWarning)

@@ -1,4 +1,4 @@
-"""Creates a directory atomically: it is written beside its target and renamed at the end."""
+"""Creates a directory atomically: writes it beside its target, and renames it at the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEW, OLD = "new", "old"
 
 @contextmanager
 def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
-    """Yields a directory that is moved to `out` when the block ends without an error.
+    """Yields a directory. It is moved to `out` when the block ends without an error.
 
     It is written as `out` + ".partial", which an error removes; the next call removes that of a killed process. A
     directory that is overwritten is kept inside until the new one is in place, and restored after an error.
@@ -54,7 +54,7 @@ def new_directory(out: Path, mode: Mode) -> Iterator[Path]:
 
 @contextmanager
 def _parents(out: Path) -> Iterator[None]:
-    """Creates missing parent directories; removes them again after an error."""
+    """Creates parent directories that are missing. After an error, removes them again."""
     new_parents = [parent for parent in out.parents if not exists(parent)]
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def _parents(out: Path) -> Iterator[None]:
 
 @contextmanager
 def _own(partial: Path) -> Iterator[None]:
-    """Creates and locks the directory; takes over that of a killed process."""
+    """Creates the directory and locks it. Takes over the directory of a process that was killed."""
     partial.mkdir(exist_ok=True)
     with ExitStack() as stack:
         try:
@@ -109,7 +109,7 @@ def _put_back(old: Path, out: Path) -> None:
 
 
 def _add(new: Path, out: Path) -> None:
-    """Moves files into `out`, all or none; existing files stay."""
+    """Moves files into `out`, either all or none. Existing files stay."""
     with ExitStack() as undo:
         # sorted, so that a directory comes before its files
         for path in sorted(new.rglob("*")):

@@ -21,7 +21,7 @@ Topics = Mapping[str, Mapping[int, tuple[int, int]]]
 def store_html(
     title: str, path: str | os.PathLike[str], read_info: Callable[[], StoreInfo], read_topics: Callable[[], Topics]
 ) -> str:
-    """Returns the store's facts and its first topics; reads only the first and the last message.
+    """Returns the facts of a store and its first topics as HTML. Only reads the first and the last message.
 
     A store without consume queues shows no topics, because finding them would read the whole log.
     """

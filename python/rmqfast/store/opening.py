@@ -125,7 +125,7 @@ def open_store(
 
 
 class MissingEnd(NamedTuple):
-    """The flushed end of a commit log that is missing.
+    """The end of a commit log that was flushed but is missing.
 
     Attributes:
         log_end: Physical offset at which the log ends.
@@ -143,7 +143,7 @@ class MissingEnd(NamedTuple):
 
 
 def find_missing_end(path: StorePath) -> MissingEnd | None:
-    """Returns the missing end of a store's commit log; None if the log has all that was flushed.
+    """Returns the end of a commit log that was flushed but is missing. None if nothing is missing.
 
     Changes nothing. The store must not be open in any process.
 
@@ -166,7 +166,7 @@ def repair(
     cut_at: int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> RecoveryReport:
-    """Repairs a store from its log: fixes consume queues, rebuilds the index, cuts an incomplete record at the end.
+    """Repairs a store from its log: fixes consume queues, rebuilds the index, removes an incomplete record at the end.
 
     If flushed bytes are missing at the log's end (`find_missing_end`), it cuts the log there only if `cut_at` is that
     offset. Queues then continue after the lost messages, so that no queue offset is used twice, and

@@ -1,4 +1,4 @@
-"""Writes messages to Parquet files by day and topic, in the layout of Spark's `partitionBy`, without Spark.
+"""Writes messages to Parquet files by day and topic. The layout is that of Spark's `partitionBy`, without Spark.
 
 Source: Spark's `DataFrameWriter`, `ExternalCatalogUtils`.
 """
@@ -63,7 +63,7 @@ def write_parquet(
     on_damage: Literal["fail", "warn"] = "fail",
     progress: Callable[[int, int], object] | None = None,
 ) -> Ingested:
-    """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`, by the UTC day of `store_timestamp`.
+    """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`. The day is the UTC day of `store_timestamp`.
 
     Columns, types and directory names are those of `rmqfast.spark.ingest`. Each thread writes its own files. All files
     are written below `out` + ".partial" and moved to `out` at the end.
@@ -107,7 +107,7 @@ def write_parquet(
 def _piece_results(
     store: MessageStore, request: ScanRequest, pieces: Sequence[Piece], directory: Path
 ) -> Iterator[Iterator[PieceResult]]:
-    """Writes pieces in several threads, and yields their results in order."""
+    """Writes pieces in several threads. Yields their results in order."""
     threads, number, run = _threads(), count(), uuid.uuid4()
 
     def new_name() -> str:

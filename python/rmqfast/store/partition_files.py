@@ -1,4 +1,4 @@
-"""Parquet files of one thread, one per day and topic, in directories named as Spark names them.
+"""The Parquet files of one thread: one per day and topic, in directories that are named as Spark names them.
 
 Source: Spark's `ExternalCatalogUtils`.
 """
@@ -27,7 +27,7 @@ NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
 class PartitionFiles:
-    """Writes batches to one Parquet file per day and topic; each batch becomes a row group."""
+    """Writes batches to one Parquet file per day and topic. Each batch becomes a row group."""
 
     def __init__(self, directory: Path, new_name: Callable[[], str], *, most_open: int) -> None:
         self._directory = directory
@@ -46,7 +46,7 @@ class PartitionFiles:
                 closing.callback(file.close)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Writes the rows of a batch; rows of a partition keep their order."""
+        """Writes the rows of a batch. Rows of the same day and topic keep their order."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Reads a store directory: scans, queries, exports, checks. It writes, locks and creates nothing in the store.
+"""Reads a store directory: scans, queries, exports and checks. Never writes to the store or locks it.
 
 Source: RocketMQ's `DefaultMessageStore`, `ExpressionMessageFilter`, `ReputMessageService`,
 `PullAPIWrapper`, `ConsumeQueueStore`, `ConsumeQueue`, `IndexService`, `MQAdminImpl`, `MessageDecoder`, `CommitLog`,
@@ -52,12 +52,12 @@ _APPENDING = frozenset({"append", "append_batch", "append_many", "clean", "flush
 
 
 class _ReadOnlyError(ArgumentError, AttributeError):
-    """Raised for attributes of writable stores. It is an `AttributeError`, so that `hasattr` returns False."""
+    """Raised for attributes that only writable stores have. As an `AttributeError`, it makes `hasattr` return False."""
 
 
 @not_picklable("open the store where it is used, by rmqfast.open_store(path)")
 class MessageStore:
-    """A snapshot of a store directory, opened by `open_store`; a broker may keep writing.
+    """A snapshot of a store directory, opened by `open_store`. A broker may continue to write to the store.
 
     `scan`, `get`, `query`, `topics` and the other reads see the same moment until `refresh` moves it, but messages that
     retention or an administrator removes are gone. A `tail` follows new messages. `verify`, `topic_configs` and
@@ -96,11 +96,11 @@ class MessageStore:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def close(self) -> None:
-        """Closes the store, its scans and its tails, which then raise. A second call does nothing."""
+        """Closes the store with its scans and tails, whose methods then raise. A second call does nothing."""
         self._native.close()
 
     def refresh(self) -> None:
-        """Moves the snapshot to the current content of the store. Existing scans keep their snapshot.
+        """Moves the snapshot to the current content of the store. Scans that exist keep their snapshot.
 
         Raises:
             StoreError: The store is closed or cannot be read.
@@ -147,7 +147,7 @@ class MessageStore:
     def plan(
         self, request: ScanRequest, *, cut_bytes: int, readers: int = 1, way: Way | None = None
     ) -> tuple[list[tuple[str, int, int, bool]], int, str]:
-        """Plans a scan as pieces that can be read independently, such as by Spark's tasks.
+        """Plans a scan as pieces that can be read independently of each other, for example by Spark's tasks.
 
         Args:
             request: The scan to divide.
@@ -215,7 +215,7 @@ class MessageStore:
         on_damage: OnDamage = "warn",
         **arguments: Unpack[MessageArguments],
     ) -> Tail:
-        """Follows the store: yields new messages as record batches.
+        """Follows the store. Yields new messages as record batches.
 
         Messages come once, in the order of the log, with checked bodies. A half-written message is waited for. A broker
         with `transientStorePoolEnable` holds messages in its memory for up to 200 ms before a reader can see them.
@@ -277,7 +277,7 @@ class MessageStore:
         max_body_bytes: int = MAX_BODY_BYTES,
         limits: GetLimits | None = None,
     ) -> GetMessageResult:
-        """Returns messages of a queue from an offset on, as a broker answers a pull.
+        """Returns messages of a queue, beginning at an offset, as a broker answers a pull.
 
         To continue, pass `next_begin_offset` as `offset`, whatever the status, until the status is OFFSET_OVERFLOW_ONE.
         One call examines up to 800 messages (or `max_messages` if higher), within one file of the queue.
@@ -322,7 +322,7 @@ class MessageStore:
         return GetMessageResult(GetMessageStatus(status), next_offset, low, high, messages, places, from_slave)
 
     def check_in_disk(self, topic: str, queue_id: Number, offset: Number, *, limits: GetLimits | None = None) -> bool:
-        """Whether a broker would consider a message to be on disk only, because it lies far behind the log's end.
+        """Whether a broker would assume that a message is no longer in memory, because it is far before the log's end.
 
         Args:
             topic: The topic.
@@ -339,7 +339,7 @@ class MessageStore:
 
     @suggests_names
     def earliest_time(self, topic: str | None = None, queue_id: Number | None = None) -> int | None:
-        """Returns the store time of the first readable message in milliseconds since 1970; None if there is no message.
+        """Returns the store time of the first readable message in milliseconds since 1970. None without messages.
 
         Unlike this method, a 4.9.4 broker answers -1 for the whole store until its first file has 8 MiB of messages.
 
@@ -407,7 +407,7 @@ class MessageStore:
         end: Time | None = None,
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> list[MessageExt]:
-        """Returns the messages of a topic that have a key, in the order of the log.
+        """Returns the messages of a topic that have a key, in log order.
 
         It uses the index files, and reads the parts of the log that are not indexed, such as after a crash. Unlike a
         broker, it returns no messages of other keys with the same hash.
@@ -568,7 +568,7 @@ class MessageStore:
         return dict(TopicConfigTable.load(self.path))
 
     def consumer_offsets(self) -> dict[tuple[str, str], dict[int, int]]:
-        """Returns the offsets of groups as last saved by a broker: `{(topic, group): {queue_id: next_offset}}`.
+        """Returns the offsets of groups that a broker saved last: `{(topic, group): {queue_id: next_offset}}`.
 
         Raises:
             CorruptError: `config/consumerOffset.json` exists, but neither it nor its `.bak` can be read.
@@ -584,7 +584,7 @@ class MessageStore:
 
     @suggests_names
     def verify(self, *, crc: bool = True, progress: Callable[[int, int], object] | None = None) -> VerifyReport:
-        """Checks the whole store; writes nothing.
+        """Checks the whole store. Writes nothing.
 
         It compares records, consume queues and index with each other, the checkpoint and the configuration files with
         them, and checks CRCs of bodies and checksums of `config/metadata.db`. Memory does not grow with the log.

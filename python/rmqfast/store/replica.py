@@ -21,7 +21,7 @@ __all__ = ["CopiedQueue", "Replica", "TopicReplica", "newest_copy"]
 
 
 class CopiedQueue(NamedTuple):
-    """A queue of a copy; `next_offset` is the queue offset of its next message."""
+    """A queue of a copy. `next_offset` is the queue offset of its next message."""
 
     topic: str
     queue_id: int
@@ -29,7 +29,7 @@ class CopiedQueue(NamedTuple):
 
 
 class Replica:
-    """A copy of a master's store, opened to receive the master's log. It takes no messages of producers.
+    """A copy of a master's store, opened to receive the master's log. It accepts no messages of producers.
 
     Attributes:
         store: The store, for reading.
@@ -46,7 +46,7 @@ class Replica:
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Returns the begin and end of its part of the master's log."""
+        """Returns the begin and the end of the copy's part of the master's log."""
         return self.store.appender.log_bounds()
 
     @property
@@ -59,7 +59,7 @@ class Replica:
         return self.store.appender.log_file_size()
 
     def compare_from(self, end: int, most: int) -> int:
-        """Returns the offset from which to compare the copy with its master's log."""
+        """Returns the position from which the copy is compared with its master's log."""
         return self.store.appender.compare_from(end, most)
 
     def queues(self) -> list[CopiedQueue]:
@@ -70,7 +70,7 @@ class Replica:
         return [CopiedQueue(*name, live.queue_bounds(*name)[1]) for name in names]
 
     def remove_ended(self, queues: Iterable[CopiedQueue]) -> list[tuple[str, int]]:
-        """Removes queues that the master lacks because their topics were deleted and created again."""
+        """Removes queues that the master no longer has, because their topics were deleted and created again."""
         ended = [((queue.topic, queue.queue_id), queue.next_offset) for queue in queues]
         return self.store.appender.remove_ended_queues(ended) if ended else []
 
@@ -85,12 +85,12 @@ class Replica:
 
     @staticmethod
     def cut(path: Path, at: int, options: AppendOptions) -> int:
-        """Truncates a closed copy after its last record that ends at or before `at`."""
+        """Cuts the log of a closed copy after the last record that ends at or before `at`."""
         return cut_copy(os.fspath(path), at, options.with_system_values(), progress=None)
 
 
 class TopicReplica(Replica):
-    """A copy of some topics. Messages keep their queue offsets; a mark file stores the position in the master's log."""
+    """A copy of some topics. Messages keep their queue offsets; a mark file has the position in the master's log."""
 
     def __init__(
         self,
@@ -114,19 +114,19 @@ class TopicReplica(Replica):
 
     @staticmethod
     def has_mark(path: Path) -> bool:
-        """Whether the directory is a copy of some topics."""
+        """Whether the directory contains a copy of some topics."""
         return load_mark(os.fspath(path)) is not None
 
     @staticmethod
     def is_begun(path: Path) -> bool:
-        """Whether the directory is a copy of some topics that has received records of its master."""
+        """Whether the directory contains a copy of some topics that has received records of its master."""
         # (0, 0): there is no mark file
         position, compare_from = load_mark(os.fspath(path)) or (0, 0)
         return position > compare_from
 
     @property
     def bounds(self) -> tuple[int, int]:
-        """Returns the offsets of the master's log from which to compare and up to which records were received."""
+        """Returns two positions of the master's log: from where to compare, and up to where records were received."""
         mark = load_mark(os.fspath(self.path))
         if mark is None:
             raise StoreError(f"{self.path}: its mark was removed; begin a new copy in another directory")
@@ -134,7 +134,7 @@ class TopicReplica(Replica):
         return compare_from, position
 
     def compare_from(self, end: int, most: int) -> int:
-        """Returns the offset from which to request the master's log, which the mark file stores."""
+        """Returns the position from which to request the master's log. The mark file contains it."""
         # not needed: the mark file has the offset
         del end, most
         return self.bounds[0]

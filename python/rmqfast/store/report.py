@@ -113,7 +113,7 @@ class VerifyReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no damage was found."""
+        """Whether the check found no damage."""
         return not self.damage
 
     def _repr_html_(self) -> str:
@@ -151,7 +151,7 @@ class ExportReport:
 
     @property
     def ok(self) -> bool:
-        """Whether no message was left out."""
+        """Whether the export left out no message."""
         return not self.damage
 
 

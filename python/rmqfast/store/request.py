@@ -1,4 +1,4 @@
-"""The request of a scan: checks arguments once, and can be pickled for Spark's workers."""
+"""The request of a scan. Its arguments are checked once. It can be pickled for Spark's workers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _LIMITS = {"batch_rows": 1 << 22, "batch_bytes": 256 << 20, "max_body_bytes": 1 
 
 
 class MessageArguments(TypedDict, total=False):
-    """Filters and columns: keyword arguments of everything that reads messages.
+    """Filters and columns, which are keyword arguments of everything that reads messages.
 
     Attributes:
         queue_ids: One queue id or several. Default: all.
@@ -132,7 +132,7 @@ class ScanArguments(StoreArguments, total=False):
 @suggests_names
 @dataclass(frozen=True, kw_only=True)
 class ScanRequest:
-    """The checked request of a scan; `ScanArguments` explains the fields.
+    """The request of a scan after its arguments were checked. `ScanArguments` explains the fields.
 
     `among` holds several topics if `topic` is None.
 
@@ -226,7 +226,7 @@ class ScanRequest:
 
 
 def tag_expression(tags: str | Sequence[str], name: str = "tags") -> str:
-    """Returns a tag expression unchanged, and joins a list of tags to one."""
+    """Returns a tag expression unchanged. Joins a list of tags to an expression."""
     if isinstance(tags, str):
         return tags
     given: Any = tags
@@ -251,7 +251,7 @@ def queue_ids_of(given: Number | Sequence[Number] | None) -> tuple[int, ...] | N
 
 
 def warn_of_columns(sql: str | None, instead: Mapping[str, str] = _INSTEAD) -> None:
-    """Warns if an expression names a column: expressions only see properties."""
+    """Warns if an expression names a column, since expressions only see properties."""
     columns = [] if sql is None else [name for name in _native.sql_properties(sql) if name in COLUMNS]
     if columns:
         hint = instead.get(columns[0], "a filter on what was read")
@@ -270,13 +270,13 @@ def _offsets(name: str, given: Number | Mapping[int, Number] | None) -> int | di
 
 
 def check_names(arguments: Mapping[str, object], bundle: Any) -> None:
-    """Raises `ArgumentTypeError` for a name that the typed dictionary `bundle` does not have."""
+    """Raises `ArgumentTypeError` for a name that the typed dictionary `bundle` does not contain."""
     for name in arguments.keys() - bundle.__optional_keys__:
         raise unknown_argument(name, bundle.__annotations__)
 
 
 def one_or_several(topic: str | Sequence[str] | None) -> tuple[str | None, Sequence[str] | None]:
-    """Splits a topic argument into `ScanRequest.topic` (one topic) and `ScanRequest.among` (several)."""
+    """Converts a topic argument to `ScanRequest.topic` for one topic, or `ScanRequest.among` for several."""
     return (topic, None) if topic is None or isinstance(topic, str) else (None, topic)
 
 
@@ -289,7 +289,7 @@ def milliseconds(when: None, *, name: str = ...) -> None: ...
 
 
 def milliseconds(when: Time | None, *, name: str = "time") -> int | None:
-    """Converts a time to milliseconds since 1970; a time without a zone is UTC.
+    """Converts a time to milliseconds since 1970. A time without a zone is UTC.
 
     Raises:
         ArgumentError: An invalid or missing time, such as NaT, or a number in another unit.
@@ -304,7 +304,7 @@ def milliseconds(when: Time | None, *, name: str = "time") -> int | None:
 def time_range(
     start: Time | None, end: Time | None, *, names: tuple[str, str] = ("start_time", "end_time")
 ) -> tuple[int | None, int | None]:
-    """Converts both ends of a time range to milliseconds since 1970; a missing end stays None.
+    """Converts both ends of a time range to milliseconds since 1970. A missing end stays None.
 
     Raises:
         ArgumentError: An invalid time, or the end is before the start.

@@ -1,4 +1,4 @@
-"""Retention of a store: options, reports, and a preview of the files that it would remove.
+"""Retention of a store: its options and reports, and a preview of the files that it would remove.
 
 Source: RocketMQ's `MessageStoreConfig`, `DefaultMessageStore`, `CleanCommitLogService`, `MappedFileQueue`.
 """
@@ -20,7 +20,7 @@ __all__ = ["CleanReport", "CleanedFile", "RetentionOptions", "plan_clean"]
 @suggests_names
 @dataclass(frozen=True, kw_only=True)
 class RetentionOptions:
-    """The age and disk usage at which files of a store are removed.
+    """The age and the disk usage from which on retention removes files of a store.
 
     Args:
         file_reserved_hours: Hours that a commit-log file is kept after its last write (`fileReservedTime`).
@@ -87,7 +87,7 @@ class CleanedFile(NamedTuple):
 def plan_clean(
     path: str | os.PathLike[str], retention: RetentionOptions | None = None, *, now: int | None = None
 ) -> tuple[list[CleanedFile], int]:
-    """Lists the files that retention would remove at any hour if it ran to its end. Changes nothing.
+    """Lists the files that retention would remove if it ran to its end, at any hour. Changes nothing.
 
     Args:
         path: The store's directory; another process may own it.

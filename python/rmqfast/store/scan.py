@@ -1,4 +1,4 @@
-"""A scan: an Arrow stream that starts again for each reader, with shortcuts for pyarrow, pandas and Polars."""
+"""A scan: an Arrow stream that starts again for each reader. Has shortcuts for pyarrow, pandas and Polars."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Scan"]
 
 @not_picklable("open the store where it is used, and scan there, or take to_arrow()")
 class Scan:
-    """Messages of a store as a stream of Arrow record batches. Each iteration starts a new read.
+    """Messages of a store as a stream of Arrow record batches. Each iteration reads the messages again.
 
     Anything with the Arrow PyCapsule interface can read it: `pyarrow.RecordBatchReader.from_stream(scan)`,
     `polars.DataFrame(scan)`, `duckdb.sql("from scan")`. Memory is bounded by the batch size.
@@ -67,7 +67,7 @@ class Scan:
 
     @property
     def damage(self) -> list[Damage]:
-        """Damage that the latest read has found so far, at most 10,000 entries."""
+        """The damage that the latest read has found so far, at most 10,000 entries."""
         return [Damage(*entry) for entry in self._latest.damage[0]]
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
@@ -96,7 +96,7 @@ class Scan:
         return pa.Table.from_batches(self.batches(), schema=pa.schema(self))
 
     def to_pandas(self) -> pd.DataFrame:
-        """Returns all rows as a pandas data frame; `body` holds bytes, `properties` lists of pairs."""
+        """Returns all rows as a pandas data frame. `body` contains bytes, `properties` lists of pairs."""
         import_extra("pandas", "pandas")
         frame: pd.DataFrame = self.to_arrow().to_pandas()
         return frame
@@ -108,7 +108,7 @@ class Scan:
         return frame
 
     def _reading(self) -> _native.Scan:
-        """Returns the read that the constructor started at the first call, and a new read at later calls."""
+        """Returns the read that the constructor has started. Later calls start a new read."""
         if self._is_taken:
             self._latest = self._start()
         self._is_taken = True

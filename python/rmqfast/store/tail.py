@@ -1,4 +1,4 @@
-"""Follows a store: yields messages as they are stored, from now or from an earlier position on.
+"""Follows a store: yields messages when they are stored, from now or an earlier position on.
 
 Source: RocketMQ's `MappedFileQueue`.
 """
@@ -23,7 +23,7 @@ __all__ = ["Retained", "Tail", "start_of"]
 
 
 class Retained(NamedTuple):
-    """A range of the log that retention removed before the tail read it. Its messages are missing, but it is no damage.
+    """A range of the log that retention removed before the tail read it. Messages are missing, but nothing is damaged.
 
     Attributes:
         offset: Physical offset of its first byte.
@@ -36,7 +36,7 @@ class Retained(NamedTuple):
 
 @not_picklable("open the store where it is used, and go on there from Tail.position")
 class Tail:
-    """New messages of a store as pyarrow record batches; ends at `stop`, or when it is closed.
+    """New messages of a store as pyarrow record batches. Ends at `stop`, or when it is closed.
 
     While it waits, other threads run, Ctrl-C works, and any thread may close it. A fork of the process may not use it.
 
@@ -70,7 +70,7 @@ class Tail:
         self.close()
 
     def poll(self) -> pa.RecordBatch | None:
-        """Returns the next batch without waiting; None if there is none yet.
+        """Returns the next batch without a wait. None if there is no batch yet.
 
         Raises:
             MissingExtraError: pyarrow is not installed.
@@ -84,21 +84,21 @@ class Tail:
 
     @property
     def position(self) -> int:
-        """The physical offset at which `store.tail(start=position)` continues, without gap or repeat."""
+        """The physical offset at which `store.tail(start=position)` continues. No message is missing or repeated."""
         return self._native.position
 
     @property
     def damage(self) -> list[Damage]:
-        """Damage found so far, at most 10,000 entries, without the log's end, which may still be written."""
+        """The damage found so far, at most 10,000 entries. Excludes the log's end, which may still be written."""
         return [Damage(*entry) for entry in self._native.damage[0]]
 
     @property
     def retained(self) -> list[Retained]:
-        """The ranges that retention removed before the tail read them."""
+        """The ranges of the log that retention removed before the tail read them."""
         return [Retained(*stretch) for stretch in self._native.retained]
 
     def close(self) -> None:
-        """Ends the tail, even while another thread waits for its next batch."""
+        """Ends the tail, even if another thread is waiting for its next batch."""
         self._native.close()
 
     def _next_batch(self, *, wait: bool) -> pa.RecordBatch | None:

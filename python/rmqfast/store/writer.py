@@ -1,4 +1,4 @@
-"""A store directory that this process owns: appends messages, and reads them at once.
+"""A store directory that this process owns. It appends messages and can read them at once.
 
 Source: RocketMQ's `CommitLog`, `AppendMessageResult`, `DefaultMessageStore`, `StoreCheckpoint`.
 """
@@ -30,7 +30,7 @@ _LOG = logging.getLogger("rmqfast.store")
 
 
 class RecoveryReport(NamedTuple):
-    """The findings and repairs of a recovery.
+    """The findings of a recovery, and the repairs that it made.
 
     Attributes:
         log_end: Physical offset after the last complete record of the commit log.
@@ -52,7 +52,7 @@ class RecoveryReport(NamedTuple):
 
 
 class AppendResult(NamedTuple):
-    """The location of a stored message.
+    """The location of a stored message, and its ids.
 
     Attributes:
         queue_id: Queue id in the topic, or in `SCHEDULE_TOPIC_XXXX` for a delayed message.
@@ -68,7 +68,7 @@ class AppendResult(NamedTuple):
 
 
 class WritableStore(MessageStore):
-    """A store directory that this process owns until `close`, opened by `open_store(path, mode="a")`.
+    """A store directory that this process owns until `close`. `open_store(path, mode="a")` opens it.
 
     Threads may share it, forks may not. Readers see a message at once. The file `abort` exists until `close`, as in
     RocketMQ; a store that was not closed is recovered by whoever opens it next, rmqfast or RocketMQ.
@@ -123,18 +123,18 @@ class WritableStore(MessageStore):
 
     @property
     def appender(self) -> Appender:
-        """The native store, for code that appends without Python."""
+        """The native store, for Rust code that appends without Python."""
         return self._appender
 
     @property
     def live(self) -> LiveStore:
-        """Bounds, units and raw records up to the last append; it opens no files."""
+        """Queue bounds, consume-queue entries and raw records up to the last append. Opens no files."""
         self._refuse_closed()
         return LiveStore(self._appender)
 
     @property
     def _native(self) -> Store:
-        """Returns a reader that sees each append; after retention removed files, a new one."""
+        """Returns a reader that sees each append. Returns a new reader after retention has removed files."""
         self._refuse_closed()
         # the reader may hold files that retention has removed
         runs = self._appender.cleaned_runs()
@@ -207,7 +207,7 @@ class WritableStore(MessageStore):
         return _as_result(AppendResult, place)
 
     def append_batch(self, messages: Iterable[Message]) -> list[AppendResult]:
-        """Stores messages as a producer's batch: contiguous in one file of the log, all or none.
+        """Stores messages as one batch of a producer: contiguous in one file of the log, and either all or none.
 
         Args:
             messages: Messages of one queue without delay, together at most `max_message_size` bytes as a producer
@@ -264,7 +264,7 @@ class WritableStore(MessageStore):
             self._reader = None
 
     def clean(self, *, now: int | None = None, manual: bool = False) -> CleanReport:
-        """Removes expired files: up to ten of the log, the oldest first, with their queue and index files.
+        """Removes expired files: at most ten of the log, the oldest first, and their queue and index files.
 
         Appends and reads continue meanwhile. The newest file always stays. A queue without messages keeps its offsets.
         While the store is open, retention also runs by itself.
@@ -288,12 +288,12 @@ class WritableStore(MessageStore):
 
     @property
     def last_clean(self) -> CleanReport | None:
-        """The report of the latest run of retention, including automatic runs; None before the first run."""
+        """The report of the latest run of retention, which may be an automatic run. None before the first run."""
         cleaned = self._appender.last_cleaned()
         return None if cleaned is None else CleanReport(*cleaned)
 
     def clean_expired_queues(self) -> list[tuple[str, int]]:
-        """Removes consume queues without messages, except those of delayed messages.
+        """Removes consume queues without messages. Queues of delayed messages stay.
 
         Their next offsets are forgotten: a later message gets offset 0.
 
@@ -308,7 +308,7 @@ class WritableStore(MessageStore):
         return self._without_reader(self._appender.clean_expired_queues())
 
     def clean_unused_topics(self, configured: Collection[str]) -> list[tuple[str, int]]:
-        """Removes the consume queues of topics that are not in `configured`, except the broker's own topics.
+        """Removes the consume queues of topics that are not in `configured`. The broker's own topics stay.
 
         Their next offsets are forgotten. Their messages stay in the log until they expire, but recovery does not add
         them to queues again, because `config/removedTopics.json` stores the log's end.
@@ -328,7 +328,7 @@ class WritableStore(MessageStore):
         return queues
 
     def flush(self) -> None:
-        """Flushes the log, the queues and the index, then writes the checkpoint.
+        """Flushes the log, the consume queues and the index, and then writes the checkpoint.
 
         Raises:
             StoreIOError: The operating system refused; later appends fail.
@@ -337,7 +337,7 @@ class WritableStore(MessageStore):
         self._appender.flush()
 
     def refresh(self) -> None:
-        """Does nothing: a writable store always reads its last append.
+        """Does nothing, since a writable store always reads up to its last append.
 
         Raises:
             StoreError: The store is closed.
@@ -345,7 +345,7 @@ class WritableStore(MessageStore):
         self._refuse_closed()
 
     def close(self) -> None:
-        """Flushes and closes the store, its scans and its tails, which then raise; removes `abort`.
+        """Flushes and closes the store with its scans and tails, whose methods then raise. Removes the file `abort`.
 
         A second call does nothing.
 

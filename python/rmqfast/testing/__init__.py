@@ -1,1 +1,1 @@
-"""pytest fixtures for tests of programs that use RocketMQ; available after installing rmqfast."""
+"""pytest fixtures for tests of programs that use RocketMQ. They are available once rmqfast is installed."""

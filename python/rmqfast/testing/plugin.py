@@ -1,4 +1,4 @@
-"""The pytest plugin: a cluster per test."""
+"""The pytest plugin, which starts a cluster for a test."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["rmqfast_broker_config", "rmqfast_cluster"]
 
 @pytest.fixture
 def rmqfast_broker_config() -> Mapping[str, str]:
-    """Keys of `broker.conf` for `rmqfast_cluster`; override this fixture to set your own."""
+    """Keys of `broker.conf` for `rmqfast_cluster`. Override this fixture to set keys."""
     return {}
 
 
 @pytest.fixture
 def rmqfast_cluster(rmqfast_broker_config: Mapping[str, str]) -> Iterator[EmbeddedCluster]:
-    """A name server and a broker for one test, on free ports; clients need its `name_server`."""
+    """A name server and a broker for one test, on free ports. Clients need its `name_server`."""
     with EmbeddedCluster(config=rmqfast_broker_config) as cluster:
         yield cluster

@@ -19,7 +19,7 @@ M = TypeVar("M", bound=ActiveMember)
 
 
 class ActiveConsumer(Generic[M]):
-    """Base of the pull and lite pull consumers. Threads belong to its member, which does not refer to this object."""
+    """Base class of the pull and the lite pull consumer. Threads refer to its `ActiveMember`, never to this object."""
 
     def __init__(self, member: M) -> None:
         self._member = member

@@ -164,7 +164,7 @@ class SubscriptionWatcher:
             return None
 
     def _given_away_before(self, conflicts: Iterable[SubscriptionConflict]) -> list[SubscriptionConflict]:
-        """Returns earlier conflicts with silent members, whose subscription the broker only has at times."""
+        """Returns earlier conflicts with consumers that do not answer. The broker may not show their subscription."""
         if None not in self._said.values():
             return []
         topics, present = {conflict.topic for conflict in conflicts}, {*self._said, self._instance.client_id, SOMEBODY}

@@ -1,4 +1,4 @@
-"""Parts that clients share, as Java's `MQClientInstance`: configuration, connections, routes, heartbeats, timers."""
+"""Parts that clients share, like Java's `MQClientInstance`: configuration, connections, routes, heartbeats, timers."""
 
 from rmqfast.client.instance.api import ClientApi
 from rmqfast.client.instance.arguments import ClientArguments, TracedClientArguments

@@ -144,7 +144,7 @@ def _has_member(kind: str, group: str) -> ClientError:
 
 
 class InnerProducer:
-    """The producer of an instance that resends messages which brokers did not take back; created at first use."""
+    """Resends messages that brokers did not take back. Each instance has one, which is created when first needed."""
 
     #: Set by `rmqfast.client.producer`, because producers import instances and not the other way round.
     factory: ClassVar[Callable[[Any], Any] | None] = None

@@ -189,7 +189,7 @@ class HookedSends:
         self._hooks.tell(lambda hook: hook.after(context))
 
     def _replace(self, messages: Sequence[Message], made: Outgoing) -> Outgoing:
-        """Encodes the messages that hooks replaced, with the same ids; if that fails, keeps the request."""
+        """Encodes messages that hooks have replaced, with the same ids. If that fails, returns the old request."""
         ids = made.unique_id.split(",")
         try:
             kept = [_with_id(message, unique_id) for message, unique_id in zip(messages, ids, strict=True)]

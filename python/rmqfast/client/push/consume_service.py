@@ -68,7 +68,7 @@ class ConsumeService(ABC):
 
     @abstractmethod
     def consume_directly(self, message: MessageView, broker_name: str | None) -> dict[str, Any]:
-        """Consumes one message now without changing offsets; returns the members of `ConsumeMessageDirectlyResult`."""
+        """Consumes one message now, without changing offsets. Returns the fields of `ConsumeMessageDirectlyResult`."""
 
     @abstractmethod
     def new_process_queue(self) -> ProcessQueue: ...

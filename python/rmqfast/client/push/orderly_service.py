@@ -50,7 +50,7 @@ class OrderlyRequest:
 
 
 class ConsumeMessageOrderlyService(ConsumeService):
-    """Calls the listener for one batch of a queue at a time, while this client holds the queue's lock at the broker."""
+    """Calls the listener for one batch of a queue at a time, as long as this client holds the queue's broker lock."""
 
     locks: QueueLocks
 

@@ -1,1 +1,1 @@
-"""Bodies that clients, brokers and name servers exchange; one file per kind of body."""
+"""Bodies that clients, brokers and name servers exchange. Each file has one kind of body."""

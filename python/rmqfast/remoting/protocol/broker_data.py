@@ -18,7 +18,7 @@ MAX_ADDRESSES = 1000
 
 @dataclass(slots=True)
 class BrokerData:
-    """A master and its slaves; `addresses` are `ip:port` by broker id, `cluster` is that of the first registration."""
+    """A master and its slaves. `addresses` are `ip:port` by broker id; `cluster` is from the first registration."""
 
     cluster: str
     broker_name: str
@@ -26,7 +26,7 @@ class BrokerData:
 
     @classmethod
     def from_json(cls, members: JsonObject) -> BrokerData:
-        """Parses the object of a route, also with ids as strings; `ResponseError` for a malformed one."""
+        """Parses the object of a route. Ids may be strings. Raises `ResponseError` for a malformed object."""
         addresses = members.object("brokerAddrs")
         return cls(
             cluster=members.optional_text("cluster") or "",

@@ -1,4 +1,4 @@
-"""Clients of a group that a broker knows: the answers to requests 203 and 204.
+"""The clients of a group, as a broker knows them: the answers to requests 203 and 204.
 
 Source: `ConsumerConnection`, `ProducerConnection`, `Connection`.
 """
@@ -30,7 +30,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerConnection:
-    """Members of a group, as one broker knows them.
+    """The consumers of a group, as one broker knows them.
 
     Attributes:
         connections: The members, by client id.
@@ -53,12 +53,12 @@ class ConsumerConnection:
 
     @property
     def client_ids(self) -> list[str]:
-        """Client ids of the members."""
+        """The client ids of the consumers."""
         return [connection.client_id for connection in self.connections]
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumerConnection:
-        """Parses an answer; `ResponseError` if it is malformed."""
+        """Parses an answer. Raises `ResponseError` if it is malformed."""
         members = JsonObject.of_body(body, most=_MOST_BYTES)
         table = members.object("subscriptionTable")
         names = [] if table is None else table.names()
@@ -77,7 +77,7 @@ class ConsumerConnection:
 
 
 def connections_of(body: bytes) -> tuple[Connection, ...]:
-    """Parses the clients of an answer, sorted by client id; `ResponseError` if the answer is malformed."""
+    """Parses the clients of an answer, sorted by client id. Raises `ResponseError` if the answer is malformed."""
     return _connections_of(JsonObject.of_body(body, most=_MOST_BYTES))
 
 

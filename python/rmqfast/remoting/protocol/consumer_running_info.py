@@ -1,4 +1,4 @@
-"""State that a member of a group reports: the answer to request 307.
+"""The state that a consumer reports: the answer to request 307.
 
 Source: `ConsumerRunningInfo`, `ProcessQueueInfo`.
 """
@@ -19,7 +19,7 @@ _MOST = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class ProcessQueueInfo:
-    """A queue that a member owns.
+    """A queue that a consumer owns, with its state.
 
     Attributes:
         commit_offset: Next offset to consume, in the member's memory.
@@ -40,7 +40,7 @@ class ProcessQueueInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConsumerRunningInfo:
-    """Running state of a member of a group.
+    """The state of a running consumer.
 
     Attributes:
         properties: Settings of the member, by RocketMQ's keys.
@@ -55,14 +55,14 @@ class ConsumerRunningInfo:
     jstack: str | None = None
 
     def queues_of(self, topic: str) -> list[MessageQueue] | None:
-        """Returns the member's queues of a topic; `None` if the member reports no queues, as pull consumers."""
+        """Returns the consumer's queues of a topic. `None` if it reports no queues, as pull consumers do."""
         queues = sorted(queue for queue, info in self.queues.items() if queue.topic == topic and not info.is_dropped)
         tells = bool(self.queues) or self.properties.get("PROP_CONSUME_TYPE") == PASSIVELY
         return queues if tells else None
 
     @classmethod
     def of_body(cls, body: bytes) -> ConsumerRunningInfo:
-        """Parses an answer; `ResponseError` if it is malformed."""
+        """Parses an answer. Raises `ResponseError` if it is malformed."""
         members = JsonObject.of_body(body, most=_MOST_BYTES)
         # A subscription without a version counts as the oldest.
         subscriptions = [

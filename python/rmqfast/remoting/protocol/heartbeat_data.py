@@ -1,4 +1,4 @@
-"""The body of a heartbeat, checked against limits before use.
+"""The body of a heartbeat. It is checked against limits before it is used.
 
 Source: `ConsumerData`, `HeartbeatData`, `Validators.checkGroup`, `TopicValidator.validateTopic`.
 """
@@ -63,7 +63,7 @@ class ConsumerData:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeartbeatData:
-    """State that a client reports every 30 seconds; `client_id` looks like `10.0.0.1@4711#2607801348397`."""
+    """The state that a client reports every 30 seconds. `client_id` looks like `10.0.0.1@4711#2607801348397`."""
 
     client_id: str
     consumers: tuple[ConsumerData, ...]
@@ -71,7 +71,7 @@ class HeartbeatData:
 
     @classmethod
     def of_body(cls, body: bytes, *, now: int) -> HeartbeatData:
-        """Parses a heartbeat; `ResponseError` if it is malformed, has illegal names or exceeds a limit."""
+        """Parses a heartbeat. Raises `ResponseError` if it is malformed, has illegal names or exceeds a limit."""
         members = JsonObject.of_body(body)
         client_id = members.text("clientID")
         if len(client_id) > MAX_CLIENT_ID:
@@ -95,7 +95,7 @@ class HeartbeatData:
 
 
 def checked_name(kind: Literal["group", "topic"], name: str) -> str:
-    """Returns the name of a group or topic; `ResponseError` if it is illegal. Retry topics may be longer."""
+    """Returns the name of a group or topic. Raises `ResponseError` if it is illegal. Retry topics may be longer."""
     problem = name_problem("group" if kind == "group" else "named topic", name)
     if problem is not None:
         raise _wrong(problem)

@@ -1,4 +1,4 @@
-"""Reads an object of a body member by member, as leniently as fastjson.
+"""Reads a JSON object field by field, and is as lenient as fastjson.
 
 Clients in other languages write enums as ordinals, numbers as strings and strings as numbers. Values that fastjson
 refuses raise `ResponseError` 1.
@@ -29,7 +29,7 @@ _FLAGS = {"true": True, "1": True, "Y": True, "T": True, "false": False, "0": Fa
 
 
 class JsonObject:
-    """Members by name, ignoring case, `_` and `-`; a missing or null member has its default."""
+    """The fields of a JSON object. Names ignore case, `_` and `-`. A missing field or null has the default."""
 
     def __init__(self, value: Any, path: str = "body") -> None:
         self._path = path
@@ -40,7 +40,7 @@ class JsonObject:
 
     @classmethod
     def of_body(cls, body: bytes, *, most: int = MAX_BODY_BYTES) -> JsonObject:
-        """Parses a body; `ResponseError` if it is not an object, or larger than `most` bytes."""
+        """Parses a body. Raises `ResponseError` if it is not an object, or larger than `most` bytes."""
         if len(body) > most:
             raise _refusal(f"body: expected at most {most} bytes, got {len(body)}")
         try:
@@ -49,7 +49,7 @@ class JsonObject:
             raise _refusal(f"body: {error}") from None
 
     def text(self, name: str) -> str:
-        """Returns a non-empty string; `ResponseError` if there is none."""
+        """Returns a string that is not empty. Raises `ResponseError` if there is none."""
         text = self.optional_text(name)
         if not text:
             self._fail(name, "a text", text)
@@ -61,7 +61,7 @@ class JsonObject:
         return None if value is None else _as_text(value)
 
     def word(self, name: str, words: Sequence[str]) -> str | None:
-        """Returns an enum's word, given by name in any case or by ordinal; `None` for a name of later releases.
+        """Returns the name of an enum constant, given as name or ordinal. `None` for a name of later releases.
 
         `words` are the enum's words by ordinal. `ResponseError` if the value is neither a string nor an ordinal.
         """
@@ -73,14 +73,14 @@ class JsonObject:
         return next((word for word in words if value is not None and word.lower() == value.lower()), None)
 
     def number(self, name: str, default: int | None = None) -> int:
-        """Returns a whole number of 64 bits, also from a string; required unless there is a default."""
+        """Returns an integer of 64 bits, also from a string. The field is required unless there is a default."""
         number = self._integer(name, self._value(name), LONG)
         if number is not None:
             return number
         return self._fail(name, "a whole number", None) if default is None else default
 
     def number_within(self, name: str, low: int, high: int, *, default: int | None = None) -> int:
-        """Returns a whole number from `low` to `high`, both inclusive."""
+        """Returns an integer from `low` to `high`, both included."""
         is_int = -INT <= low <= high < INT
         number = self._integer(name, self._value(name), INT if is_int else LONG)
         if number is None:
@@ -94,7 +94,7 @@ class JsonObject:
         return value if isinstance(value, float) else float(self._integer(name, value, LONG) or 0)
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Returns a flag; of numbers, only 1 is true."""
+        """Returns a boolean. Of numbers, only 1 means true."""
         value = self._value(name)
         if value is None:
             # fastjson's smart match accepts `isUnitMode` for `unitMode`.
@@ -115,12 +115,12 @@ class JsonObject:
         return JsonObject(self._value(name), f"{self._path}.{name}")
 
     def object(self, name: str) -> JsonObject | None:
-        """Returns an optional object; like null, "" and [] count as missing."""
+        """Returns an optional object. null, "" and [] count as missing."""
         value = self._value(name)
         return None if value in (None, "", []) else JsonObject(value, f"{self._path}.{name}")
 
     def objects(self, name: str, *, most: int) -> list[JsonObject]:
-        """Returns a list of objects; a single object counts as a list."""
+        """Returns a list of objects. A single object counts as a list of one."""
         value = self._value(name)
         items = [value] if isinstance(value, Mapping) else self._list(name, most)
         return [JsonObject(item, f"{self._path}.{name}[{index}]") for index, item in enumerate(items)]
@@ -129,12 +129,12 @@ class JsonObject:
         return tuple(_as_text(item) for item in self._list(name, most) if item is not None)
 
     def integers(self, name: str, *, most: int) -> tuple[int, ...]:
-        """Returns a list of whole numbers of 32 bits, without nulls."""
+        """Returns a list of integers of 32 bits, without nulls."""
         numbers = (self._integer(name, item, INT) for item in self._list(name, most))
         return tuple(number for number in numbers if number is not None)
 
     def texts_by_number(self, *, most: int) -> dict[int, str]:
-        """Returns this object as a map from whole numbers to strings; `ResponseError` for more than `most`."""
+        """Returns this object as a map from integers to strings. Raises `ResponseError` for over `most` entries."""
         if len(self._members) > most:
             raise _refusal(f"{self._path}: expected at most {most} members, got {len(self._members)}")
         return {
@@ -148,19 +148,19 @@ class JsonObject:
         return {queue: self._required_number(name, value) for queue, value in self._by_queue(name, most).items()}
 
     def objects_by_queue(self, name: str, *, most: int) -> dict[MessageQueue, JsonObject]:
-        """Returns a map from queues to objects."""
+        """Returns an object as a map from queues to objects."""
         return {queue: JsonObject(value, f"{self._path}.{name}") for queue, value in self._by_queue(name, most).items()}
 
     def queues(self, name: str, *, most: int) -> list[MessageQueue]:
         return [item.queue() for item in self.objects(name, most=most)]
 
     def queue(self) -> MessageQueue:
-        """Returns this object as a queue; the default queue id is 0."""
+        """Returns this object as a queue. A missing queue id means 0."""
         queue_id = self._integer("queueId", self._value("queueId"), INT) or 0
         return MessageQueue(self.text("topic"), self.text("brokerName"), queue_id)
 
     def _value(self, name: str) -> Any:
-        """Returns a member, compared without case, `_` and `-`."""
+        """Returns a field. Its name is compared without case, `_` and `-`."""
         value = self._members.get(name)
         # The exact name is the usual and fast case.
         if value is not None or name in self._members:
@@ -202,7 +202,7 @@ class JsonObject:
         return self._fail(name, "a whole number", value) if number is None else number
 
     def _integer(self, name: str, value: Any, limit: int) -> int | None:
-        """Converts to a whole number like fastjson: truncates fractions, and accepts commas in strings."""
+        """Converts a value to an integer as fastjson does: fractions are cut off, and strings may contain commas."""
         if isinstance(value, str):
             digits = value.replace(",", "")
             value = None if value in _NOTHING else int(digits) if _INTEGER.fullmatch(digits) else value

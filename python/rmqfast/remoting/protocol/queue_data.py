@@ -1,4 +1,4 @@
-"""Queues and permissions of a topic on one broker.
+"""The queues and permissions of a topic on one broker.
 
 Source: `QueueData`, `TopicSysFlag`, `PermName`.
 """
@@ -22,7 +22,7 @@ MAX_QUEUES_IN_ALL = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class QueueData:
-    """Numbers of queues and permissions of a topic on one broker.
+    """The numbers of queues and the permissions of a topic on one broker.
 
     `perm` is the sum of 4 (read), 2 (write) and 1 (new topics inherit from it). `topic_sys_flag` is 1 for a unit, 2 for
     a subscription of a unit.
@@ -71,7 +71,7 @@ class QueueData:
 
 
 def check_in_all(name: str, total: int) -> None:
-    """Raises `ResponseError` if a topic has too many queues on all brokers together."""
+    """Raises `ResponseError` if all brokers together have too many queues of a topic."""
     if total > MAX_QUEUES_IN_ALL:
         text = f"body: {name}: expected {MAX_QUEUES_IN_ALL} queues of all brokers at most, got {total}"
         raise ResponseError(ResponseCode.SYSTEM_ERROR, text)

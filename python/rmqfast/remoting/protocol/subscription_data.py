@@ -1,4 +1,4 @@
-"""A subscription: topic and filter of a consumer.
+"""A subscription: the topic and the filter of a consumer.
 
 Source: `SubscriptionData`, `ExpressionType.isTagType`.
 """
@@ -42,7 +42,7 @@ class SubscriptionData:
 
     @classmethod
     def from_json(cls, members: JsonObject, *, now: int) -> SubscriptionData:
-        """Parses a subscription; `ResponseError` for a member of another type or too many tags."""
+        """Parses a subscription. Raises `ResponseError` for a field of the wrong type, or too many tags."""
         sub_string = members.optional_text("subString")
         return cls(
             topic=members.text("topic"),

@@ -29,7 +29,7 @@ class TopicRouteData:
 
     @classmethod
     def of_body(cls, body: bytes) -> TopicRouteData:
-        """Parses a route without filter servers and members of later releases; `ResponseError` if it is malformed."""
+        """Parses a route, without filter servers and unknown fields. Raises `ResponseError` if it is malformed."""
         members = JsonObject.of_body(body, most=64 << 20)
         queue_datas = tuple(map(QueueData.from_json, members.objects("queueDatas", most=MAX_BROKERS)))
         check_in_all("readQueueNums", sum(data.read_queue_nums for data in queue_datas))
@@ -43,7 +43,7 @@ class TopicRouteData:
         )
 
     def says_as(self, other: TopicRouteData | None) -> bool:
-        """Whether another route is equal, ignoring order."""
+        """Whether another route is equal, in any order of its queues and brokers."""
         return other is not None and _in_order(self) == _in_order(other)
 
     def encode(self, *, standard: bool = False) -> bytes:
@@ -57,7 +57,7 @@ class TopicRouteData:
 
 
 def ordered_queue_nums(order_topic_conf: str) -> list[tuple[str, int]]:
-    """Parses "broker-a:4;broker-b:2", the brokers of an ordered topic with their queues; skips malformed entries."""
+    """Parses the brokers of an ordered topic and their queues: "broker-a:4;broker-b:2". Skips malformed entries."""
     entries = (entry.partition(":") for entry in order_topic_conf.split(";"))
     # Check the length first, since Python refuses to parse numbers of thousands of digits.
     numbers = ((name, int(nums)) for name, _, nums in entries if nums.isdecimal() and len(nums) <= _MOST_DIGITS)

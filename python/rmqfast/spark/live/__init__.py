@@ -1,1 +1,1 @@
-"""Topics of a live cluster in Spark, pulled from their brokers by the executors."""
+"""Topics of a live cluster in Spark. The executors pull messages from the brokers."""

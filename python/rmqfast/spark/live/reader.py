@@ -1,4 +1,4 @@
-"""Topics of a live cluster as a DataFrame: inside the JVM with the jar, otherwise by `mapInArrow` or `mapInPandas`.
+"""Topics of a live cluster as a DataFrame: in the JVM if the jar is there, otherwise in Python workers.
 
 Source: `RocketMqUtils.createRDD` of rocketmq-spark.
 """
@@ -63,7 +63,7 @@ def read_topic(
     mirror_path: str | os.PathLike[str] | None = None,
     **arguments: Unpack[ReadArguments],
 ) -> DataFrame:
-    """Reads messages of topics of a live cluster as a DataFrame. The range of messages is fixed by this call.
+    """Reads messages of a live cluster's topics as a DataFrame. This call fixes the range of messages.
 
     Args:
         spark: The session.
@@ -160,7 +160,7 @@ def read_topic(
 
 
 def _not_expressible(config: ClientConfig) -> str | None:
-    """Returns the reason why options cannot express the connection; None if they can."""
+    """Returns the reason why options cannot describe the connection. None if they can."""
     if config.translate_address is not None:
         return "translate_address is a function of Python"
     usual = ClientConfig(name_server="a:1")

@@ -1,4 +1,4 @@
-"""The stream reader of PySpark; Rust plans the batches.
+"""The stream reader for PySpark. Rust plans its batches.
 
 Source: `DataSourceStreamReader`, `ReadLimit` of PySpark.
 """
@@ -29,21 +29,21 @@ _LOG = logging.getLogger("rmqfast.spark")
 
 
 class StreamSource(Protocol):
-    """Source of a stream, pickled to the workers."""
+    """The source of a stream. It is pickled for the workers."""
 
     def open(self) -> SparkStream: ...
 
     def default_limit(self) -> Any:
-        """Returns PySpark's default `ReadLimit` of a batch."""
+        """Returns the `ReadLimit` that PySpark uses for a batch by default."""
 
     def unheard_limits(self) -> str | None:
-        """Returns the limits that are set and "need", for a warning from PySpark versions that ignore limits."""
+        """Returns the limits that are set, as a text for a warning. Called for PySpark versions that ignore limits."""
 
     def read(self, piece: bytes) -> Iterator[pa.RecordBatch]: ...
 
 
 class StreamReader(DataSourceStreamReader, AvailableNow):
-    """Implements PySpark's stream reader; offsets are dicts for PySpark and JSON strings for Rust."""
+    """Implements PySpark's stream reader. Offsets are dicts for PySpark, and JSON strings for Rust."""
 
     def __init__(self, source: StreamSource) -> None:
         self._source = source
@@ -52,7 +52,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         self._at: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Omits the connections, since PySpark pickles the reader to each task, which opens its own."""
+        """Omits the connections. PySpark pickles the reader for each task, and the task opens its own connections."""
         return {**self.__dict__, "_native": None}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
@@ -75,11 +75,11 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         return self._source.default_limit()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Fixes the end of the stream at the present end of the source."""
+        """Fixes the current end of the source as the end of the stream."""
         self._stream().aim()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """Returns the last known end of the source, for the progress of the query."""
+        """Returns the last known end of the source, for the query's progress report."""
         text = self._stream().report()
         return None if text is None else json.loads(text)
 
@@ -89,12 +89,12 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         return [InputPartition(piece) for piece in self._stream().pieces(json.dumps(start), self._at)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of one partition; without messages, Spark passes None or a partition of None."""
+        """Yields the batches of one partition. If there are no messages, Spark passes None or a partition of None."""
         if partition is not None and partition.value is not None:
             yield from self._source.read(partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Releases everything before `end`, which Spark will not read again."""
+        """Called when Spark will not read anything before `end` again."""
         self._stream().commit(json.dumps(end))
 
     def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Tasks of a topic read, in a Python worker: pull a piece, yield batches.
+"""Tasks of a topic read in a Python worker. A task pulls a piece and yields batches.
 
 Source: `DefaultLitePullConsumerImpl.PullTaskImpl`.
 """
@@ -23,7 +23,7 @@ _LOG = logging.getLogger("rmqfast.spark")
 
 
 def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of one piece of `read.plan()`; a retried task yields the same rows.
+    """Yields the batches of one piece of `read.plan()`. A task that is retried yields the same rows.
 
     Raises `DataLossError` if messages no longer exist, unless `failOnDataLoss` is false.
     """
@@ -38,7 +38,7 @@ def read_topic_piece(read: TopicRead, piece: bytes) -> Iterator[pa.RecordBatch]:
 
 
 def batches_of(reader: RangeReader) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of a reader, and closes the reader."""
+    """Yields the batches of a reader and then closes the reader."""
     pa = import_extra("pyarrow", "arrow")
     try:
         while (batch := reader.next_batch()) is not None:

@@ -21,7 +21,7 @@ __all__ = ["TopicReader", "checked_schema", "topic_reader"]
 
 
 def checked_schema(options: Mapping[str, str]) -> StructType:
-    """Returns the schema of a read after checking all options, so that `load()` raises, not the first action."""
+    """Returns the schema of a read. Checks all options now, so that `load()` raises instead of the first action."""
     schema = row_schema(SparkOptions("topic batch", dict(options)).values["columns"])
     # No offsets yet, since a stream with a checkpoint does not need them.
     TopicRead("topic batch", dict(options), schema.names).check()
@@ -36,7 +36,7 @@ def topic_reader(options: Mapping[str, str], columns: Sequence[str]) -> TopicRea
 
 
 class TopicReader(DataSourceReader):
-    """Plans once, in the driver, so that a task that runs again reads the same messages."""
+    """Reads topics. Plans once, in the driver, so that a task that runs again reads the same messages."""
 
     def __init__(self, read: TopicRead) -> None:
         self._read = read
@@ -46,14 +46,14 @@ class TopicReader(DataSourceReader):
         return [InputPartition(piece) for piece in self._read.plan()]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of a partition; without messages, Spark 4.0 passes None, later a partition of None."""
+        """Yields the batches of a partition. If there are no messages, Spark passes None or a partition of None."""
         if partition is not None and partition.value is not None:
             yield from read_topic_piece(self._read, partition.value)
 
 
 class _FilteringTopicReader(TopicReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
-        """Takes the filters on queues, offsets, times and tags that a read applies exactly; returns the others."""
+        """Takes the filters on queues, offsets, times and tags that a read applies exactly. Returns the others."""
         # PySpark 4.0 lacks the filter classes, so import only here.
         from rmqfast.spark.filters import rest_of
 

@@ -1,4 +1,4 @@
-"""The stream of topics of a live cluster.
+"""Streams topics of a live cluster.
 
 Source: `RocketMQSource` of rocketmq-spark.
 """
@@ -20,7 +20,7 @@ __all__ = ["topic_stream_reader"]
 
 
 def topic_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StreamReader:
-    """Returns the stream reader; offsets are `{"topic": {"broker": {"0": 23}}}`, the next offset of each queue."""
+    """Returns the stream reader. Its offsets `{"topic": {"broker": {"0": 23}}}` are the next offset of each queue."""
     values = SparkOptions("topic stream", dict(options)).values
     return StreamReader(
         _TopicSource(

@@ -1,1 +1,1 @@
-"""Sends rows of a DataFrame as messages to a topic: tasks send batches, and each row is stored at least once."""
+"""Sends rows of a DataFrame as messages to a topic. Tasks send batches, and each row is stored at least once."""

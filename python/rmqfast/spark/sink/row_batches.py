@@ -1,4 +1,4 @@
-"""Converts the rows that PySpark 4.0 passes to a stream's writer to Arrow batches."""
+"""Converts the rows that PySpark 4.0 gives to a stream's writer to Arrow batches."""
 
 from __future__ import annotations
 

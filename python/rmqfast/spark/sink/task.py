@@ -1,4 +1,4 @@
-"""Tasks of the sink, in a Python worker: send the rows of a partition.
+"""Tasks of the sink in a Python worker. A task sends the rows of a partition.
 
 Source: `DataSource.writer` of PySpark, `DefaultMQProducer.send`.
 """
@@ -24,7 +24,7 @@ _LOG = logging.getLogger("rmqfast.spark")
 
 
 def sink_of(options: Mapping[str, str], schema: StructType) -> TopicSink:
-    """Returns the sink for options and the schema of a DataFrame; it is pickled to the tasks.
+    """Returns the sink for options and the schema of a DataFrame. The sink is pickled for the tasks.
 
     Raises `ArgumentError` for a wrong option or column type, and `UnknownColumnError` for a column unknown to messages.
     """
@@ -32,7 +32,7 @@ def sink_of(options: Mapping[str, str], schema: StructType) -> TopicSink:
 
 
 def check_topic(sink: TopicSink) -> None:
-    """Asks a name server for the topic before any task starts; if rows name their topics, only tasks can find out.
+    """Asks a name server for the topic before tasks start. Topics that rows name are only checked in the tasks.
 
     Raises:
         ClientError: The topic does not exist and no broker would create it, no name server answers, or several brokers
@@ -73,7 +73,7 @@ def _month() -> tuple[int, int]:
 
 
 def _task() -> tuple[int, int]:
-    """Returns the partition id and the attempt number of this task."""
+    """Returns the partition id and the attempt number of the task that is running."""
     from pyspark import TaskContext
 
     context = TaskContext.get()

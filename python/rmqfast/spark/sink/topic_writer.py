@@ -1,4 +1,4 @@
-"""The writers of the data source `rocketmq`: of a batch, and of the micro-batches of a stream."""
+"""The writers of the data source `rocketmq`: for a batch, and for the micro-batches of a stream."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LOG = logging.getLogger("rmqfast.spark")
 
 
 def topic_writer(options: dict[str, str], schema: StructType, *, overwrite: bool) -> DataSourceArrowWriter:
-    """Returns the writer of `DataFrame.write`, after checking options, columns and topic.
+    """Returns the writer of `DataFrame.write`. Checks options, columns and topic first.
 
     `overwrite` is refused with `ArgumentError`, since a topic cannot be overwritten.
     """
@@ -37,7 +37,7 @@ def topic_writer(options: dict[str, str], schema: StructType, *, overwrite: bool
 
 
 def stream_writer(options: dict[str, str], schema: StructType, *, overwrite: bool) -> DataSourceStreamWriter:
-    """Returns the writer of `DataFrame.writeStream`; tasks find out whether the topic exists.
+    """Returns the writer of `DataFrame.writeStream`. Whether the topic exists is checked by the tasks.
 
     `overwrite`, the output mode `complete`, is refused with `ArgumentError`.
     """
@@ -46,7 +46,7 @@ def stream_writer(options: dict[str, str], schema: StructType, *, overwrite: boo
 
 @dataclass
 class WrittenPartition(WriterCommitMessage):
-    """Counts of a task, sent to the driver."""
+    """The counts of a task, which Spark sends to the driver."""
 
     written: Written
 
@@ -62,7 +62,7 @@ class _BatchWriter(DataSourceArrowWriter):
         _tell(self._sink, messages, "")
 
     def abort(self, messages: Sequence[Any]) -> None:
-        """Logs the rows sent by a failed job; they stay in the topic."""
+        """Logs how many rows a failed job has sent. They stay in the topic."""
         _tell_aborted(self._sink, messages, "")
 
 
@@ -74,7 +74,7 @@ class _StreamWriting:
         _tell(self._sink, messages, f"batch {batchId}, ")
 
     def abort(self, messages: Sequence[Any], batchId: int) -> None:  # noqa: N803  # Spark's name
-        """Logs the rows sent by a failed micro-batch; they stay in the topic and will be sent again."""
+        """Logs how many rows a failed micro-batch has sent. They stay in the topic and will be sent again."""
         _tell_aborted(self._sink, messages, f"batch {batchId}, ")
 
 
@@ -114,7 +114,7 @@ def _sum(messages: Sequence[WrittenPartition | None]) -> Written:
 
 
 def _log_to_stderr() -> None:
-    """Configures logging, since Spark commits in a separate Python process, where only Spark 4.1 configures it."""
+    """Configures logging. Spark commits in a separate Python process, in which only Spark 4.1 configures logging."""
     root = logging.getLogger()
     # Keep any existing configuration.
     if root.handlers or _LOG.handlers:

@@ -1,4 +1,4 @@
-"""A DataFrame sent to a topic by `mapInArrow`, on every PySpark from 3.5 on."""
+"""Sends a DataFrame to a topic with `mapInArrow`, for every PySpark from 3.5 on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COUNTS = ("rows", "bytes", "batches", "retries", "less_safe")
 
 
 def write_topic(frame: DataFrame, name_server: str, topic: str | None = None, **options: Any) -> Written:
-    """Sends the rows of a DataFrame to a topic, each at least once; returns counts when brokers have stored all rows.
+    """Sends the rows of a DataFrame to a topic, each at least once. Returns counts when all rows are stored.
 
     Columns are `body` (binary, or a string) and optionally `tags`, `keys` (a string or an array of strings),
     `properties` (a map), `queue_id`, `broker_name`, `delay_level`, `flag`, `topic`. The other columns of a read are
@@ -63,7 +63,7 @@ def write_topic(frame: DataFrame, name_server: str, topic: str | None = None, **
 
 
 def _texts(arguments: dict[str, Any]) -> dict[str, str]:
-    """Returns arguments under the option names of the data source."""
+    """Returns arguments as strings, under the names of the data source's options."""
     names = {argument: name for name, argument in SparkOptions.arguments("sink")}
     for argument in arguments:
         if argument not in names:

@@ -1,4 +1,4 @@
-"""Reads and writes the JSON files below `config/`, byte for byte as RocketMQ 4.9.4: topics, groups, offsets, filters.
+"""Reads and writes the JSON files in `config/`, byte for byte as RocketMQ 4.9.4 does: topics, groups, offsets, filters.
 
 Each file has a table class. Only `save` writes, atomically; the caller must own the store. Tables are not thread-safe.
 """

@@ -1,4 +1,4 @@
-"""`config/consumerFilter.json`: the SQL92 subscriptions that a broker knows, with their bits in its Bloom filter.
+"""`config/consumerFilter.json`: the SQL92 subscriptions that a broker knows, and their bits in its Bloom filter.
 
 Source: RocketMQ's `BloomFilterData`, `ConsumerFilterData`, `ConsumerFilterManager`.
 """
@@ -56,7 +56,7 @@ class ConsumerFilterData(ConfigValue):
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> Self:
-        """Reads a subscription from JSON; ignores `dead`, which follows from the times."""
+        """Reads a subscription from JSON. Ignores the field `dead`, which follows from the times."""
         bits = members.get("bloomFilterData")
         filter_data = None if bits is None else BloomFilterData.from_json(bits)
         # `dead` is computed from the times
@@ -64,7 +64,7 @@ class ConsumerFilterData(ConfigValue):
         return replace(super().from_json(fields), bloom_filter_data=filter_data)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns the members of the JSON object, including `dead`."""
+        """Returns the fields of the JSON object, including `dead`."""
         members = super().to_json() | {"dead": self.dead}
         bits = members.pop("bloomFilterData")
         return dict(sorted((members | ({} if bits is None else {"bloomFilterData": bits.to_json()})).items()))
@@ -91,18 +91,18 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
             self._other_by_topic[topic] = fields
 
     def put(self, filter_data: ConsumerFilterData) -> None:
-        """Adds a subscription, or replaces that of the same group and topic."""
+        """Adds a subscription. It replaces the subscription of the same group and topic."""
         self._table.setdefault(filter_data.topic, {})[filter_data.consumer_group] = filter_data
 
     def remove(self, topic: str, group: str) -> None:
-        """Removes a subscription; does nothing if it does not exist."""
+        """Removes a subscription. Does nothing if there is none."""
         groups = self._table.get(topic, {})
         groups.pop(group, None)
         if not groups:
             self._table.pop(topic, None)
 
     def topic_json(self, topic: str) -> dict[str, Any] | None:
-        """Returns the JSON of a topic's subscriptions; None if the topic has no subscription."""
+        """Returns the JSON of a topic's subscriptions. None if the topic has no subscription."""
         groups = self._table.get(topic)
         if groups is None:
             return None
@@ -111,7 +111,7 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         return dict(sorted(fields.items()))
 
     def after_restart(self, *, now: int) -> Self:
-        """Returns the table of a broker that has just started: no subscription has a consumer yet.
+        """Returns the table of a broker that has just started, in which no subscription has a consumer yet.
 
         Args:
             now: Milliseconds since 1970. Subscriptions that had consumers count as dead for 30 seconds.
@@ -123,7 +123,7 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         )
 
     def without_dead(self, *, now: int, span: int = DAY_MS) -> Self:
-        """Returns a copy without the subscriptions that were dead for `span` milliseconds."""
+        """Returns a copy without those subscriptions that have been dead for `span` milliseconds."""
         return self._with(data for data in self.values() if not data.dead or now - data.dead_time < span)
 
     def _with(self, subscriptions: Iterable[ConsumerFilterData]) -> Self:

@@ -1,4 +1,4 @@
-"""`config/consumerOffset.json`: the next offset of each group in each queue.
+"""`config/consumerOffset.json`: the offset at which each group continues in each queue.
 
 Source: RocketMQ's `ConsumerOffsetManager`.
 """
@@ -19,7 +19,7 @@ PARTS = 2
 
 
 class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]]):
-    """The next offset to consume by topic and group, then by queue.
+    """The offsets at which groups continue, by topic and group, and then by queue.
 
     Keys of the file that are not `topic@group` are hidden here, but written back.
 
@@ -43,11 +43,11 @@ class ConsumerOffsetTable(ConfigFile, Mapping[tuple[str, str], Mapping[int, int]
         self._table = {key: by_number(queues) for key, queues in members.pop(self.MEMBER, {}).items()}
 
     def offset(self, topic: str, group: str, queue_id: int) -> int | None:
-        """Returns the next offset that the group consumes; None if it has no offset."""
+        """Returns the offset at which the group continues. None if it has no offset."""
         return self._table.get(topic + SEPARATOR + group, {}).get(queue_id)
 
     def commit(self, topic: str, group: str, queue_id: int, offset: int) -> None:
-        """Sets the next offset to consume, which may be lower than before.
+        """Sets the offset at which the group continues. It may be lower than before.
 
         Raises:
             ArgumentError: The topic or group is empty or contains `@`, the separator of the file's keys.

@@ -1,4 +1,4 @@
-"""The version of topics and groups, by which name servers and slaves detect changes.
+"""The version of topics and groups. Name servers and slaves detect changes by it.
 
 Source: RocketMQ's `DataVersion`.
 """
@@ -15,7 +15,7 @@ __all__ = ["DataVersion"]
 
 @dataclass(frozen=True, kw_only=True)
 class DataVersion(ConfigValue):
-    """The number of changes, and the time of the last one.
+    """The number of changes, and the time of the last change.
 
     Attributes:
         timestamp: Milliseconds since 1970 of the last change.

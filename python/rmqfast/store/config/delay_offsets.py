@@ -1,4 +1,4 @@
-"""`config/delayOffset.json`: the next offset to deliver of each delay level.
+"""`config/delayOffset.json`: for each delay level, the offset of the next message to deliver.
 
 Source: RocketMQ's `ScheduleMessageService`, `DelayOffsetSerializeWrapper`.
 """
@@ -14,7 +14,7 @@ __all__ = ["DelayOffsetTable"]
 
 
 class DelayOffsetTable(ConfigFile, Mapping[int, int]):
-    """The next offset to deliver by delay level, from 1. Level n is queue n - 1 of `SCHEDULE_TOPIC_XXXX`."""
+    """For each delay level, the offset of the next message to deliver. Level n is queue n - 1 of the schedule topic."""
 
     FILE_NAME: ClassVar[str] = "delayOffset.json"
     MEMBER: ClassVar[str] = "offsetTable"
@@ -27,7 +27,7 @@ class DelayOffsetTable(ConfigFile, Mapping[int, int]):
         self._table = by_number(members.pop(self.MEMBER, {}))
 
     def commit(self, level: int, offset: int) -> None:
-        """Sets the next offset to deliver of a level."""
+        """Sets the offset of the next message to deliver of a level."""
         self._table[level] = offset
 
     def to_json(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Reads a file below `config/` or its backup, and writes it atomically.
+"""Reads a file in `config/` or its backup. Writes the file atomically.
 
 Source: RocketMQ's `ConfigManager`, `MixAll`.
 """
@@ -23,7 +23,7 @@ StorePath = str | os.PathLike[str]
 
 
 class ConfigFile(ABC):
-    """Base of the configuration files below `config/`.
+    """Base class of the configuration files in `config/`.
 
     Attributes:
         FILE_NAME: Name of the file below `config/`.
@@ -37,7 +37,7 @@ class ConfigFile(ABC):
 
     @classmethod
     def read(cls, root: StorePath) -> dict[str, Any]:
-        """Returns the members of the file below `root`, or of its backup; empty if neither exists."""
+        """Returns the fields of the file below `root`, or of its backup. Empty if neither exists."""
         text, notes, _ = load_config(os.fspath(local_path(root, "root")), cls.FILE_NAME)
         # such as that the backup was read
         for note in notes:
@@ -47,7 +47,7 @@ class ConfigFile(ABC):
 
     @classmethod
     def fault(cls, root: StorePath) -> str | None:
-        """Returns the reason why the file cannot be read although its backup can; None otherwise.
+        """Returns the reason why the file cannot be read, although its backup can. Otherwise None.
 
         Raises:
             CorruptError: Neither the file nor its `.bak` can be read.
@@ -73,7 +73,7 @@ class ConfigFile(ABC):
         return table
 
     def save(self, root: StorePath) -> None:
-        """Writes the file atomically and flushes it to disk; the previous one becomes its `.bak` if it can be read.
+        """Writes the file atomically and flushes it. The previous file becomes its `.bak`, if it can be read.
 
         The caller must own the store: nothing stops a running broker from writing the same file.
 
@@ -102,7 +102,7 @@ def by_number(table: Mapping[str, int]) -> dict[int, int]:
 
 
 def checked_name(kind: str, name: str) -> str:
-    """Returns the name of a topic or group; raises if RocketMQ does not allow it."""
+    """Returns the name of a topic or group. Raises an error if RocketMQ does not allow the name."""
     if not name or not all(c.isascii() and (c.isalnum() or c in "%|-_") for c in name):
         raise ArgumentError(f"{kind}: expected letters, digits, '%', '|', '-', '_', got {name!r}")
     return name

@@ -59,7 +59,7 @@ class SubscriptionGroupConfig(ConfigValue):
 
 
 class SubscriptionGroupTable(VersionedTable[SubscriptionGroupConfig]):
-    """The groups by name, and their version. Each change increments the version."""
+    """The groups by name, and their version, which each change increments."""
 
     FILE_NAME: ClassVar[str] = "subscriptionGroup.json"
     MEMBER: ClassVar[str] = "subscriptionGroupTable"

@@ -1,4 +1,4 @@
-"""Warns of a store whose groups have consumed but that has no `config/consumerOffset.json`.
+"""Warns of a store in which groups have consumed messages, but `config/consumerOffset.json` is missing.
 
 Source: RocketMQ's `ConfigManager`.
 """
@@ -20,7 +20,7 @@ MOST_NAMED = 10
 
 
 def warning_of_lost_offsets(root: str | os.PathLike[str], *, is_kept: bool | None = None) -> str | None:
-    """Returns a warning for a store that has messages and groups, but no offsets; None for any other store.
+    """Returns a warning for a store with messages and groups but without offsets. None for any other store.
 
     A broker writes the file at its first save even without offsets. If the file is missing, somebody removed it or the
     broker was killed in its first seconds.

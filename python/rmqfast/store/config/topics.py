@@ -39,22 +39,22 @@ class TopicConfig(ConfigValue):
 
     @property
     def is_readable(self) -> bool:
-        """Whether consumers may read it."""
+        """Whether consumers may read from the topic."""
         return bool(self.perm & PERM_READ)
 
     @property
     def is_writable(self) -> bool:
-        """Whether producers may write to it."""
+        """Whether producers may send to the topic."""
         return bool(self.perm & PERM_WRITE)
 
     @property
     def is_inherited(self) -> bool:
-        """Whether topics that sends create may copy its settings."""
+        """Whether sends may create topics that copy its settings."""
         return bool(self.perm & PERM_INHERIT)
 
 
 class TopicConfigTable(VersionedTable[TopicConfig]):
-    """The topics by name, and their version. Each change increments the version.
+    """The topics by name, and their version, which each change increments.
 
     Example:
         >>> table = TopicConfigTable.load(getfixture("golden_store")("basic-4.9.4"))

@@ -1,4 +1,4 @@
-"""Converts RocketMQ's JSON fields to Python attributes and back; keeps unknown fields.
+"""Converts RocketMQ's JSON fields to Python attributes and back. Unknown fields are kept.
 
 Source: RocketMQ's `RemotingSerializable`.
 """
@@ -16,7 +16,7 @@ _NAMES: dict[type, dict[str, str]] = {}
 
 @dataclass(frozen=True, kw_only=True)
 class ConfigValue:
-    """Base of configuration values. Field names are RocketMQ's in snake case: `read_queue_nums` for `readQueueNums`.
+    """Base class of configuration values. Names are in snake case: `readQueueNums` becomes `read_queue_nums`.
 
     Attributes:
         other: Unknown fields, such as those of 5.x, which are written back unchanged.
@@ -40,7 +40,7 @@ class ConfigValue:
 
 
 def with_names(members: Mapping[str, Any], **names: str) -> Mapping[str, Any]:
-    """Adds names to an entry's members unless they are present."""
+    """Adds the entry's names to its fields, unless they are there."""
     untold = {field: name for field, name in names.items() if members.get(field) is None}
     return {**members, **untold} if untold else members
 

@@ -1,4 +1,4 @@
-"""Tables of topics and groups, whose version each change increments.
+"""The tables of topics and groups. Each change increments their version.
 
 Source: RocketMQ's `TopicConfigManager`, `SubscriptionGroupManager`.
 """
@@ -19,7 +19,7 @@ Entry = TypeVar("Entry", bound=ConfigValue)
 
 
 class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
-    """Base of the tables of topics and groups: maps names to entries, and increments its version at each change.
+    """Base class of the tables of topics and groups: names and entries, and a version that each change increments.
 
     Attributes:
         NAME: The field of an entry that holds its name.
@@ -35,7 +35,7 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
 
     @classmethod
     def load(cls, root: StorePath, built_in: Iterable[Entry] = ()) -> Self:
-        """Reads the file of the store below `root`; its entries replace built-in ones of the same name.
+        """Reads the file of the store below `root`. Its entries replace built-in entries of the same name.
 
         Raises:
             CorruptError: The file exists, but neither it nor its `.bak` can be read.
@@ -49,7 +49,7 @@ class VersionedTable(ConfigFile, Mapping[str, Entry], Generic[Entry]):
         self._table = {self._name(entry): entry for entry in entries} | self._table
 
     def put(self, entry: Entry, *, now: int) -> None:
-        """Adds an entry, or replaces the one of the same name.
+        """Adds an entry. It replaces the entry of the same name.
 
         Raises:
             ArgumentError: RocketMQ does not allow the name.

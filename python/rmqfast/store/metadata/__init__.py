@@ -1,4 +1,4 @@
-"""Checks that a broker's metadata database, `config/metadata.db`, has all that was written to it."""
+"""Checks that a broker's metadata database, `config/metadata.db`, has everything that was written to it."""
 
 from rmqfast.store.metadata.check import check_metadata
 

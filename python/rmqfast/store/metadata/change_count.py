@@ -1,4 +1,4 @@
-"""Counts the changes of a metadata database in a second file, so that an older copy of the database is detected.
+"""Counts the changes of a metadata database in a second file, which reveals an older copy of the database.
 
 SQLite opens a database without complaint after its write-ahead log was removed or cut between two changes, and cannot
 tell a database from an older copy. The count is written after each change without a flush, so it never exceeds what the
@@ -18,7 +18,7 @@ _DIGITS = 20
 
 
 class ChangeCount:
-    """The file `metadata.db-count`: a decimal number of fixed width, overwritten in place.
+    """The file `metadata.db-count`. It has a decimal number of fixed width, which is overwritten in place.
 
     Attributes:
         database: The database whose changes are counted.
@@ -30,7 +30,7 @@ class ChangeCount:
         self.path: Final = database.with_name(f"{database.name}-count")
 
     def read(self) -> int | None:
-        """Returns the number of changes; None if the file is missing or invalid."""
+        """Returns the number of changes. None if the file is missing or invalid."""
         try:
             text = self.path.read_bytes()[: _DIGITS + 1]
         except FileNotFoundError:

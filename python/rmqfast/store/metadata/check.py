@@ -1,4 +1,4 @@
-"""Checks `config/metadata.db` of a store on a copy, so that a running broker is not disturbed."""
+"""Checks `config/metadata.db` of a store. Works on a copy, so that a running broker is not disturbed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _TRIES = 20
 
 
 def check_metadata(root: Path) -> Findings:
-    """Returns the damage of a store's metadata database, and notes for the user. Locks and writes nothing."""
+    """Returns the damage of a store's metadata database, and notes for the user. Takes no lock and writes nothing."""
     database = root / "config" / _NAME
     count = ChangeCount(database)
     try:

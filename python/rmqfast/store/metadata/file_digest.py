@@ -1,4 +1,4 @@
-"""Digests of files below `config/`, by which a changed file is detected."""
+"""Digests of files in `config/`, by which changes of other programs are detected."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["digest_of"]
 
 
 def digest_of(path: Path) -> str | None:
-    """Returns the digest of a file; None if the file does not exist."""
+    """Returns the digest of a file. None if the file does not exist."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()

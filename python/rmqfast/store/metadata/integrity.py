@@ -1,4 +1,4 @@
-"""Checks that a metadata database has all that was written to it. SQLite keeps no checksums of its pages.
+"""Checks that a metadata database has everything that was written to it. SQLite has no checksums of pages.
 
 Each row has a checksum, and each file the sum of its rows' checksums, so changed, lost or outdated rows are detected.
 """
@@ -73,7 +73,7 @@ _BIG_ENDIAN_MAGIC = 0x377F0683
 
 
 class LostChangesError(Exception):
-    """The database lacks changes, or the number of its changes is unknown."""
+    """The database lacks changes, or it is unknown how many changes it should have."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -88,12 +88,12 @@ def checksum(kind: str, file: str, name: str, value: str) -> int:
 
 
 def to_signed(total: int) -> int:
-    """Returns a sum of checksums as a signed 64-bit integer of SQLite; it wraps around."""
+    """Returns a sum of checksums as SQLite's signed 64-bit integer. Larger sums wrap around."""
     return (total + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def check_row(kind: str, file: str, name: str, value: str, stored: int) -> str:
-    """Returns the value of a row; raises if its checksum is wrong."""
+    """Returns the value of a row. Raises an error if its checksum is wrong."""
     texts = (kind, file, name, value)
     if any(not isinstance(text, str) for text in texts) or checksum(*texts) != stored:
         raise sqlite3.DatabaseError(f"row {name!r} of {file!r} contradicts its checksum")
@@ -101,7 +101,7 @@ def check_row(kind: str, file: str, name: str, value: str, stored: int) -> str:
 
 
 def verify_size(path: Path) -> int:
-    """Returns the size of a database in bytes; raises if it was cut, because SQLite opens a cut one as new."""
+    """Returns the size of a database in bytes. Raises an error if it was cut, since SQLite takes a cut one as new."""
     size = path.stat().st_size
     log = path.with_name(f"{path.name}-wal")
     if 0 < size < _SMALLEST_PAGE or (size == 0 and exists(log) and log.stat().st_size > 0):
@@ -110,14 +110,14 @@ def verify_size(path: Path) -> int:
 
 
 def verify_structure(db: sqlite3.Connection) -> None:
-    """Runs SQLite's integrity check, and looks up rows by key: pages may have been swapped."""
+    """Runs SQLite's integrity check, and also looks up rows by key, since pages may have been swapped."""
     for (problem,) in db.execute("PRAGMA integrity_check(1)"):
         if problem != "ok":
             raise sqlite3.DatabaseError(problem)
 
 
 def schemas_of(tables: Mapping[str, str]) -> tuple[bool, bool]:
-    """Returns whether tables have the schema of version 0.1.0, and whether they have the current one."""
+    """Returns whether tables have the schema of version 0.1.0, and whether tables have the current schema."""
     is_old, is_new = (schema.items() <= tables.items() for schema in (OLD_SCHEMA, SCHEMA))
     if tables != (OLD_SCHEMA if is_old else {}) | (SCHEMA if is_new else {}):
         raise sqlite3.DatabaseError(f"unknown tables: {', '.join(sorted(map(str, tables)))}")
@@ -125,7 +125,7 @@ def schemas_of(tables: Mapping[str, str]) -> tuple[bool, bool]:
 
 
 def verify_rows(db: sqlite3.Connection) -> None:
-    """Checks the checksum of each row, and the sums that detect lost rows."""
+    """Checks the checksum of each row, and the sums by which lost rows are detected."""
     totals: Counter[str] = Counter()
     for kind, file, name, value, stored in db.execute("SELECT kind, file, name, value, checksum FROM entries"):
         check_row(kind, file, name, value, stored)
@@ -140,7 +140,7 @@ def verify_rows(db: sqlite3.Connection) -> None:
 
 
 def verify_log(db: sqlite3.Connection, path: Path) -> str | None:
-    """Checks that SQLite read the whole write-ahead log: SQLite stops silently at a bad frame, as at a torn write."""
+    """Checks that SQLite has read the whole write-ahead log. SQLite stops silently at a damaged frame."""
     try:
         _, frames, _ = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     except sqlite3.OperationalError as error:
@@ -168,7 +168,7 @@ def verify_log(db: sqlite3.Connection, path: Path) -> str | None:
 
 
 def verify_count(db: sqlite3.Connection, count: ChangeCount, known: int | None) -> None:
-    """Checks that the database has at least the changes that were counted."""
+    """Checks that the database has at least as many changes as were counted."""
     changes = changes_of(db)
     if known is None and (changes or exists(count.path)):
         reason = f"expected a number, got none: nothing tells whether {count.database.name} is an older one"
@@ -210,7 +210,7 @@ def _is_header(header: bytes) -> bool:
 
 
 def _ends_torn(frames: Iterable[bytes], size: int, *, salt: bytes) -> bool:
-    """Returns whether exactly one change follows the last one that SQLite read.
+    """Returns whether exactly one change follows the last change that SQLite has read.
 
     A change starts only after the previous one was flushed, so at most one complete change can be a torn write.
     """
