@@ -21,7 +21,8 @@ pub trait Task: Send {
     /// [`Batch::rows`](crate::vectors::Batch::rows).
     fn rows(&mut self, from: usize) -> Rows;
 
-    /// Returns the next offset of each queue after the first `rows` rows of the batch, in the form of a checkpoint.
+    /// Returns the next offset of each queue, as if only the first `rows` rows of the batch were done. The result has
+    /// the form of Spark's checkpoint.
     ///
     /// # Errors
     /// The task reads a store, which Real-Time Mode does not support.

@@ -94,7 +94,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Parses the rest of a string that has an escape. `before` is the part before the first escape.
+    /// Parses a string that has an escape. `before` is the part before the first escape, and the scan continues
+    /// behind it.
     fn unescape(&mut self, before: &str) -> Option<String> {
         let mut out = String::with_capacity(2 * before.len() + 64);
         out.push_str(before);

@@ -51,7 +51,7 @@ struct Events {
     is_closed: bool,
 }
 
-/// Events of each connection. The connections take turns.
+/// Events in one list for each connection. The connections take turns.
 #[derive(Debug, Default)]
 struct Turns {
     next: VecDeque<u64>,

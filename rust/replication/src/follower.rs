@@ -85,7 +85,7 @@ struct Shared {
     places: Option<Arc<Places>>,
 }
 
-/// The reason for the end, and the number of threads that are still running.
+/// Holds the reason for the end, and the number of threads that are still running.
 #[derive(Debug, Default)]
 struct Ending {
     end: Option<Arc<End>>,

@@ -1,4 +1,5 @@
-//! Frames of the HA protocol: reports of a slave and frames of a master. There is no magic, version or checksum.
+//! Frames of the HA protocol: reports of a slave and frames of a master. Frames have no magic number, no version and
+//! no checksum.
 //!
 //! Source: `HAConnection.ReadSocketService`, `HAConnection.WriteSocketService`, `HAClient.dispatchReadRequest`.
 use crate::end::End;

@@ -37,6 +37,7 @@ impl Peers {
 
     /// Returns whether a peer with the address `peer` may connect to the local address `own`.
     pub fn has(&self, peer: IpAddr, own: IpAddr) -> bool {
+        // an IPv4 peer of an IPv6 listener has a mapped address such as `::ffff:127.0.0.1`
         let peer = peer.to_canonical();
         match self {
             // a connection of this machine to its own address has the same address at both ends

@@ -30,7 +30,7 @@ pub struct LogStretch {
     pub max_record: u64,
     /// Position of the first record.
     pub from: u64,
-    /// Position after the last record.
+    /// Position of the end of the last record.
     pub end: u64,
 }
 

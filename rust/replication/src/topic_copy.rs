@@ -98,6 +98,7 @@ impl TopicCopy {
         self.trail.add(&self.buffer[..overlap]);
         self.drop_front(overlap);
         let mark = &self.begun_at;
+        // more bytes before the mark are still to come
         if self.start < mark.position {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The errors of this crate. Each variant holds the facts that a user needs to act, and maps to one Python class.
+//! The errors of this crate. Each variant contains the facts that a user needs, and belongs to one Python class.
 use std::io;
 use std::path::{Path, PathBuf};
 

@@ -36,7 +36,7 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// Returns the bytes if they are within `block`.
+/// Returns the bytes of a value if they are inside `block`, otherwise `None`.
 #[inline]
 pub(super) fn within(block: &[u8], address: i64, length: usize) -> Option<&[u8]> {
     let start = (address as usize).wrapping_sub(block.as_ptr() as usize);

@@ -35,7 +35,7 @@ pub struct ExportReport {
     /// Number of exported records that no consume queue lists.
     pub unlisted: u64,
     pub index_entries: u64,
-    /// The places in the source that could not be read. Their messages are missing in the export.
+    /// Damaged places of the source store. Their messages are missing in the export.
     pub damage: DamageLog,
 }
 

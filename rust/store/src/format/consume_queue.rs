@@ -23,6 +23,7 @@ pub const LEFT_OUT: i64 = 1 << 32;
 /// a tag hash.
 #[inline]
 pub fn is_ext_address(tags_code: i64) -> bool {
+    // A tag hash has 32 bits, so a smaller value cannot be a hash.
     tags_code < i64::from(i32::MIN)
 }
 

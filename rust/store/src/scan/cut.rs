@@ -6,7 +6,7 @@ use crate::format::consume_queue::Unit;
 use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 
-/// Maximum number of parts of a piece. The limit matters if a damaged file name makes a piece look endless.
+/// Maximum number of parts of a piece. It protects against a damaged file name, which can make a piece look endless.
 const MAX_PARTS: u64 = 1 << 14;
 
 impl Plan {

@@ -60,7 +60,7 @@ impl QueueWalk {
         })
     }
 
-    /// Sets the approximate length of a block, in bytes of records.
+    /// Sets the approximate number of record bytes that a block contains.
     #[must_use]
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes;

@@ -53,8 +53,8 @@ pub struct ScanRequest {
     pub batch_bytes: usize,
     /// Checks the CRC of every body, and leaves out messages with a wrong CRC.
     pub verify_crc: bool,
-    /// Checks bodies when the column is built. A body with a wrong CRC becomes null. Used for rows whose CRC was not
-    /// checked while the log was read.
+    /// Whether bodies are checked when the column is built. A body with a wrong CRC becomes null. Used for rows whose
+    /// CRC was not checked while the log was read.
     pub checks_bodies: bool,
     /// Maximum length of a decompressed body in bytes.
     pub max_body_bytes: usize,

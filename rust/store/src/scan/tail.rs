@@ -68,7 +68,7 @@ impl Tail {
         self
     }
 
-    /// Sets whether damage makes the tail fail.
+    /// Sets whether the tail fails at damage. Otherwise the tail skips the damage and reports it.
     #[must_use]
     pub fn failing(mut self, on_damage: bool) -> Self {
         self.fails_on_damage = on_damage;

@@ -92,8 +92,9 @@ impl ConfigFile {
         Ok(self.value.as_ref())
     }
 
-    /// Parses each entry of the table `name` with `entry`. Returns no entries if the file does not exist. Fails if
-    /// the table is missing, or if `entry` refuses an entry, because a skipped entry would count as absent.
+    /// Parses the entries of the table `name`. Calls `entry` for each of them. Returns no entries if the file does
+    /// not exist. Fails if the table is missing, or if `entry` refuses an entry, because a skipped entry would count
+    /// as absent.
     pub fn parse_entries<T>(&self, name: &str, entry: impl Fn(&str, &Value) -> Option<T>) -> Result<Vec<T>> {
         let Some(value) = self.require_readable()? else { return Ok(Vec::new()) };
         let corrupt = |reason| Error::Corrupt { path: self.path.clone(), offset: 0, reason };

@@ -117,8 +117,8 @@ impl PullSource for Source<'_> {
         self.units.unit(offset)
     }
 
-    /// Returns the offset at which a broker continues: the start of the next file, or the next consume-queue entry if
-    /// there is no file.
+    /// Returns the queue offset at which a broker continues behind a hole. This is the start of the next file, or the
+    /// next entry if there is no next file.
     fn behind_hole(&mut self, offset: i64) -> i64 {
         let next = match self.view.units_per_file() {
             Some(units) if offset < self.view.disk_end() => {

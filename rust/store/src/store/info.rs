@@ -111,7 +111,8 @@ impl MessageStore {
             .map(|first| format!("{} damaged places where queues are read from the log: {first}", 1 + places.count())))
     }
 
-    /// Returns notes about queues that end before an offset that they have assigned before.
+    /// Returns notes about queues that are shorter than before. They end before an offset that they have assigned to
+    /// a message.
     fn short_notes(&self) -> Result<Vec<String>> {
         // An unreadable list of removed topics is an error: the queues of removed topics would look lost.
         let (ends, removed, topics) =

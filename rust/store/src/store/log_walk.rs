@@ -46,7 +46,7 @@ pub struct LogWalk {
     /// Body CRCs are checked from this offset on.
     verify_from: u64,
     segment: Option<(usize, Segment)>,
-    /// Position in the file and length of the bytes that were read last.
+    /// The last read: its position in the file, and the number of bytes.
     window: (u64, usize),
     records: Vec<RecordAt>,
     blank_files: Vec<usize>,
@@ -179,7 +179,8 @@ impl LogWalk {
         }
     }
 
-    /// Reads and parses one window. Returns the minimum length of the next window.
+    /// Reads some bytes at the position and parses the records in them. Returns the minimum number of bytes to read
+    /// next.
     fn step(&mut self, index: usize, needed: usize, damage: &mut DamageLog) -> Result<usize> {
         let file = &self.log.segments().files()[index];
         let (base, len, end) = (file.base, file.len, file.end());

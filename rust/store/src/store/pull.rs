@@ -11,7 +11,7 @@ use crate::format::consume_queue::{UNIT_SIZE, Unit, is_ext_address};
 /// Minimum number of consume-queue entries that a pull may read, which is 16,000 bytes of entries.
 const UNITS: usize = 16_000 / UNIT_SIZE;
 
-/// A queue and its log, during one pull.
+/// Gives a pull access to a queue and to its log.
 pub trait PullSource {
     fn bounds(&self) -> (i64, i64);
     /// Returns the number of entries in a queue file, or `None` if the queue has no files.

@@ -151,8 +151,8 @@ fn split_by_follow<'a>(mut next: i64, units: impl Iterator<Item = &'a (i64, Unit
     })
 }
 
-/// Sorts entries by queue offset. If two entries have the same offset, the later entry replaces the earlier, as in a
-/// broker.
+/// Sorts entries by queue offset. If two entries have the same offset, keeps the later one in the log, as a broker
+/// does.
 fn in_order(units: Units) -> Units {
     let by_offset: BTreeMap<i64, Unit> = units.into_iter().collect();
     by_offset.into_iter().collect()

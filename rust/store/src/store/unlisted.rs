@@ -69,8 +69,8 @@ impl UnlistedRecords {
         &self.damage
     }
 
-    /// Returns the range of the log that holds the records of the selected queues and all damage. Returns `None` if
-    /// there are neither records nor damage.
+    /// Returns the range of the log that contains the unlisted records of the selected queues and all damage. Returns
+    /// `None` if there are neither records nor damage.
     pub fn stretch(&self, topic: &str, select: impl Fn(i32) -> bool) -> Option<(u64, u64)> {
         let queues = self.queues.get(topic).into_iter().flatten().filter(|(id, _)| select(**id));
         let units =

@@ -175,7 +175,8 @@ fn number(rest: &str) -> Option<(Kind<'_>, usize)> {
     }
 }
 
-/// Returns the length of a decimal such as `5.`, `.5`, `5.5E-3` or `5e3`. Decimals may have leading zeros, unlike integers.
+/// Returns the length of a decimal such as `5.`, `.5`, `5.5E-3` or `5e3`. Unlike an integer, a decimal may have
+/// leading zeros.
 fn decimal_len(rest: &str, digits: usize) -> Option<usize> {
     let point = rest[digits..].starts_with('.');
     let fraction = if point { prefix_len(&rest[digits + 1..], |b| b.is_ascii_digit()) } else { 0 };

@@ -18,7 +18,7 @@ use crate::store::multi_dispatch::extra_queues;
 use crate::store::unlisted::code_of_properties;
 use std::collections::HashMap;
 
-/// The parsed records of a block. Its memory and its topics are reused from block to block.
+/// The parsed records of a block. Its memory and its list of topics are reused for the next block.
 #[derive(Debug, Default)]
 pub struct Dispatch {
     topics: Vec<Topic>,

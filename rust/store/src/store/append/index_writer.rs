@@ -179,8 +179,8 @@ impl IndexWriter {
         open.map(|file| OpenFile { file: file.file.clone(), len: file.map.len() as u64 })
     }
 
-    /// Adds the files written since the last call to `out`. Returns the store time up to which full files hold entries; 0 if no
-    /// file was full.
+    /// Adds the files written since the last call to `out`. Returns the store time up to which all entries are in
+    /// full files; 0 if no file was full.
     pub fn take_unsynced(&mut self, out: &mut SyncList) -> i64 {
         self.unsynced.drain(..).for_each(|file| out.file(file));
         if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {

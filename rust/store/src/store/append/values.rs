@@ -1,4 +1,4 @@
-//! Values of Arrow columns, with offsets and numbers of any width.
+//! Reads values of Arrow columns. Offsets and numbers may have any width.
 use crate::{Error, Result};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{

@@ -80,7 +80,7 @@ impl LogFollow {
         Ok(self)
     }
 
-    /// Sets the end. Records that start at or behind `end` are left out.
+    /// Sets the offset at which the follower ends. Records that start at or behind this offset are left out.
     #[must_use]
     pub fn until(mut self, end: u64) -> Self {
         self.end = end;

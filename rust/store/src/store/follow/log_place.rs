@@ -1,5 +1,5 @@
-//! The position of a follower in the log. If no record begins there, the follower waits, goes to the next file, or
-//! skips damaged or removed bytes.
+//! The position of a follower in the log. If no record begins at the position, the follower waits, goes to the next
+//! file, or skips damaged or removed bytes.
 use super::bound::Bound;
 use crate::file::{Io, Segment};
 use crate::store::commit_log::CommitLog;
@@ -41,6 +41,7 @@ pub struct Waits {
 
 impl Default for Waits {
     fn default() -> Self {
+        // A record is written in far less than 20 ms, unless the broker's thread is suspended.
         Self { settle: Duration::from_millis(20), patience: Duration::from_secs(1) }
     }
 }
@@ -173,6 +174,7 @@ impl LogPlace {
             Some(_) => return Ok(self.open_file()?.is_some()),
             None => return Ok(false),
         };
+        // A follower that has read nothing has lost nothing.
         if self.has_read {
             self.removed.push(RemovedRange { offset: self.position, length: first - self.position });
         }
@@ -206,8 +208,8 @@ impl LogPlace {
         Ok(true)
     }
 
-    /// Returns whether to read all queues. At a position before the bound the answer is yes at once. At other
-    /// positions the follower waits a while, and then for growing intervals.
+    /// Returns whether to read all queues now. At a position before the bound this is always so. At other positions
+    /// the follower first waits, and the waits become longer.
     fn is_time_to_ask(&mut self) -> bool {
         let (now, position) = (Instant::now(), self.position);
         let earlier = self.standstill.take().filter(|earlier| earlier.position == position);

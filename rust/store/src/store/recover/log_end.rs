@@ -59,6 +59,7 @@ pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
         match record_behind(log, index, end - back)? {
             // A blank contains no offset that could be compared.
             Some(at) if at < end && log.record_at(at).is_ok() => return Ok(at),
+            // Goes back further, because the last record may be larger than `most`.
             _ => back = back.saturating_mul(4),
         }
     }
@@ -66,9 +67,9 @@ pub fn last_records(log: &CommitLog, end: u64, most: u64) -> Result<u64> {
     Ok(files[holder].base.min(base))
 }
 
-/// Moves the end of a log that has only its first file to a later file, with blank records between. Otherwise
-/// RocketMQ would search the first file for lost messages, because their entries point to its end. `size` is the size
-/// of log files. Returns the new end.
+/// Moves the end of a log with a single file into a second file. Blank records fill the gap. This is needed because
+/// the entries of lost messages point to the end of the first file, where RocketMQ would search for the messages.
+/// `size` is the size of log files. Returns the new end.
 pub fn pass_first_file(directory: &Path, end: u64, size: u64) -> Result<u64> {
     if end > size {
         return Ok(end);

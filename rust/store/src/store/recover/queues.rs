@@ -180,6 +180,7 @@ impl QueueRepair {
     fn list_extra(&mut self, name: &str, queue_id: i32, offset: i64, unit: Unit) -> Result<()> {
         let name = Some(name).filter(|name| is_directory_name(name) && queue_id >= 0 && offset >= 0);
         let Some(number) = name.and_then(|name| self.number_to_repair(name, queue_id)) else { return Ok(()) };
+        // An entry at this offset exists, and may belong to another message.
         if offset < self.table.queue(number).next_offset() { Ok(()) } else { self.append(number, offset, unit) }
     }
 
@@ -425,7 +426,8 @@ fn was_assigned(log: &Arc<CommitLog>, unit: Unit) -> Result<bool> {
     Ok(damage.entries().iter().any(|damage| (damage.offset..damage.offset.saturating_add(damage.length)).contains(&at)))
 }
 
-/// Returns the end of the entries that point to records before `end`, in a queue without appended entries.
+/// Returns the queue offset behind the last entry that points to a record before `end`. Called for a queue to which
+/// no entries were appended.
 fn end_before(log: &CommitLog, queue: &ConsumeQueue, next: i64, end: u64) -> Result<i64> {
     let bound = queue.lower_bound(end, next)?;
     let last = UnitReader::new(queue).unit(bound - 1)?.filter(Unit::is_message);

@@ -170,7 +170,7 @@ struct Recovery<'a> {
     last_store_ms: i64,
     /// Store times of the last two records. A single time could be damaged, because no checksum covers it.
     recent_ms: [Option<i64>; 2],
-    /// Offset behind the last record that is certain.
+    /// Offset behind the last record that is surely complete.
     end: u64,
     /// A record that may be incomplete. It becomes certain once another record follows.
     pending: Option<Vec<u8>>,

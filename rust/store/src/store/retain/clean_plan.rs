@@ -88,7 +88,7 @@ pub fn preview(root: &Path, options: &RetainOptions, now_ms: i64) -> Result<Clea
     CleanPlan::new(root, &in_use, 0, |modified| decision.count_expired(modified, now_ms, options.reserved_ms()))
 }
 
-/// Returns the last file with data. Later files were created ahead of use.
+/// Returns the last file with data. Files behind it were created before they were needed.
 fn last_written(segments: &Segments) -> Result<Option<&SegmentFile>> {
     for file in segments.files().iter().rev() {
         if Segment::open(&file.path, Io::Pread)?.window(0, 8)?.iter().any(|byte| *byte != 0) {

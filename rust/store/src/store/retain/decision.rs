@@ -1,4 +1,4 @@
-//! Decides which log files to remove, from values alone.
+//! Decides which log files to remove. Works on values only, without access to disk or clock.
 //!
 //! Source: `CleanCommitLogService.deleteExpiredFiles`, `isTimeToDelete`, `isSpaceToDelete`; `MappedFileQueue.deleteExpiredFileByTime`.
 use super::clock::Clock;
@@ -23,7 +23,8 @@ pub struct Decision {
     pub forced: bool,
 }
 
-/// Decides whether a run removes files. `is_time_trusted` comes from the [`ClockWatch`](super::clock::ClockWatch).
+/// Decides which log files a run may remove. `is_time_trusted` is the result of the
+/// [`ClockWatch`](super::clock::ClockWatch).
 pub fn decide(options: &RetainOptions, situation: &Situation, zone_offset_ms: i64, is_time_trusted: bool) -> Decision {
     let used = situation.used_percent;
     let is_hour = options.delete_when.contains(situation.clock.wall_ms, zone_offset_ms);

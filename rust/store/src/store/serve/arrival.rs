@@ -80,7 +80,7 @@ impl ArrivalBatch {
         Self { store_timestamp, ..Self::default() }
     }
 
-    /// Adds a message with its queues and the max offset of each queue.
+    /// Adds a message, with the queues that list it and the max offset of each queue.
     pub fn push<'a>(
         &mut self,
         queues: impl Iterator<Item = (&'a Arc<LiveQueue>, i64)>,

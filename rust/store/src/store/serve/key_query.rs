@@ -63,6 +63,7 @@ impl LiveIndex {
             offsets.sort_unstable();
             (result.index_last_update_timestamp, result.index_last_update_phy_offset) = last_update;
             for offset in &offsets {
+                // A record that retention has removed is left out.
                 result.records.extend(log.record(u64::try_from(*offset).unwrap_or(u64::MAX))?);
             }
             // As in a broker, the next search ends at the store time of the first message found.

@@ -1,4 +1,4 @@
-//! Reads one consume queue in parallel to the log.
+//! Reads one consume queue while the log is read in parallel.
 use super::report::{VerifyReport, is_known};
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
