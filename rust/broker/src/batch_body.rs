@@ -9,7 +9,6 @@
 /// Length of a message with empty body and properties, in bytes.
 const MIN_LEN: usize = 22;
 
-/// One message of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BatchMessage<'a> {
     /// The application's flag of 32 bits.

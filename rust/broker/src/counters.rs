@@ -14,7 +14,6 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// Counts one call with this number of messages and bytes.
     #[inline]
     pub fn add(&self, messages: usize, bytes: u64) {
         // Relaxed, as the numbers only serve statistics
@@ -93,7 +92,6 @@ pub struct PutTimes {
 }
 
 impl PutTimes {
-    /// Records the duration of a put.
     pub fn note_put(&self, millis: u64) {
         let range = RANGES.iter().position(|(_, end)| millis < *end).unwrap_or(RANGES.len() - 1);
         if let Some(puts) = self.puts.get(range) {
@@ -102,7 +100,6 @@ impl PutTimes {
         raise(&self.put_max, millis);
     }
 
-    /// Records the duration of a get.
     pub fn note_get(&self, millis: u64) {
         raise(&self.get_max, millis);
     }

@@ -35,7 +35,6 @@ impl SendReceipt {
         Self { ids: String::from_utf8(ids).unwrap_or_default(), queue_id, queue_offset }
     }
 
-    /// Writes the receipt as the answer to the send.
     pub fn write(&self, code: i32, options: &BrokerOptions, reply: &mut Reply<'_>) {
         reply.write(code, None, &self.fields(options), b"");
     }

@@ -21,7 +21,6 @@ struct Inner {
     topics: HashSet<Arc<str>>,
     /// Pairs of group and topic that changed since the last [`take_changed`](Offsets::take_changed).
     changed: Vec<(Arc<str>, Arc<str>)>,
-    /// Number of pairs of group and topic.
     len: usize,
 }
 
@@ -81,7 +80,6 @@ impl Offsets {
         Some(offsets.queues[at].1)
     }
 
-    /// Returns whether a group has offsets for a topic.
     pub fn has(&self, group: &str, topic: &str) -> bool {
         self.read()
             .groups
@@ -89,7 +87,6 @@ impl Offsets {
             .is_some_and(|offsets| offsets.topics.iter().any(|offsets| &*offsets.topic == topic))
     }
 
-    /// Returns the number of pairs of group and topic.
     pub fn len(&self) -> usize {
         self.read().len
     }

@@ -35,7 +35,6 @@ pub struct BrokerOptions {
     pub settings: Settings,
 }
 
-/// Options of sends that wait for a slave.
 #[derive(Clone, Copy, Debug)]
 pub struct SyncReplication {
     /// Maximum wait for a slave (`slaveTimeout`).
@@ -44,7 +43,6 @@ pub struct SyncReplication {
     pub most_behind: u64,
 }
 
-/// Settings that may change while a broker runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Limits of messages and bytes in the answer to one pull.

@@ -14,7 +14,6 @@ pub const WAIT: &[u8] = b"WAIT";
 pub const TRAN_MSG: &[u8] = b"TRAN_MSG";
 /// Topic that stores half messages.
 pub const HALF_TOPIC: &str = "RMQ_SYS_TRANS_HALF_TOPIC";
-/// Property with the delay level of a message.
 pub const DELAY: &[u8] = b"DELAY";
 const CLUSTER: &[u8] = b"CLUSTER";
 const REAL_TOPIC: &[u8] = b"REAL_TOPIC";
@@ -22,7 +21,6 @@ const REAL_QID: &[u8] = b"REAL_QID";
 /// Bits of the system flag for the type of transaction.
 const TRANSACTION_MASK: i32 = 0xC;
 
-/// Name and value of a property.
 pub type Property<'a> = (&'a [u8], &'a [u8]);
 
 /// Returns the properties of the request and the properties that the broker adds, in the order of Java's map.
@@ -46,7 +44,6 @@ pub fn value<'a>(properties: &[Property<'a>], name: &[u8]) -> Option<&'a [u8]> {
     properties.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
 }
 
-/// A parsed SEND_MESSAGE request.
 #[derive(Debug)]
 pub struct ParsedSend<'a> {
     /// The header. Its topic and queue are those in which the message is stored, which may differ from the request.
@@ -86,7 +83,6 @@ impl Rows for ParsedSend<'_> {
     }
 }
 
-/// A parsed SEND_BATCH_MESSAGE request.
 #[derive(Debug)]
 pub struct ParsedBatch<'a> {
     header: SendHeader<'a>,

@@ -40,7 +40,6 @@ thread_local! {
     static RECORDS: RefCell<Places> = RefCell::default();
 }
 
-/// A pull request for which an answer is being made.
 pub struct Pulling<'a> {
     pub state: &'a Arc<BrokerState>,
     pub connection: &'a Arc<Connection>,

@@ -16,7 +16,6 @@ pub struct PullHeader<'a> {
     pub queue_id: i32,
     /// Queue offset from which the client wants messages.
     pub queue_offset: i64,
-    /// Maximum number of messages in the answer.
     pub max_messages: i32,
     sys_flag: i32,
     /// Offset to commit for the group, if [`commits_offset`](Self::commits_offset).
@@ -25,7 +24,6 @@ pub struct PullHeader<'a> {
     pub suspend_ms: u64,
     /// Subscription that the request carries, as a string.
     pub subscription: Option<&'a str>,
-    /// Version of the consumer's subscription.
     pub sub_version: i64,
     pub expression_type: Option<&'a str>,
 }
@@ -73,7 +71,6 @@ impl<'a> PullHeader<'a> {
         seen.iter().position(|seen| !seen).map_or(Ok(header), |missing| Err(missing_field(NAMES[missing])))
     }
 
-    /// Returns whether the request commits the group's offset.
     pub fn commits_offset(&self) -> bool {
         self.sys_flag & COMMIT_OFFSET != 0
     }
@@ -90,7 +87,6 @@ impl<'a> PullHeader<'a> {
         self.expression_type == Some(TAG)
     }
 
-    /// Returns whether the request carries its own subscription.
     pub fn has_subscription(&self) -> bool {
         self.sys_flag & SUBSCRIPTION != 0
     }

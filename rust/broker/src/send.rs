@@ -32,7 +32,6 @@ type Refusal = (i32, String);
 /// An answer that can be sent at once, with its response code.
 type Receipt = (i32, SendReceipt);
 
-/// A send request for which an answer is being made.
 pub struct Sending<'a> {
     pub state: &'a BrokerState,
     pub connection: &'a Arc<Connection>,

@@ -30,7 +30,6 @@ struct Places {
 }
 
 impl SkippedMessages {
-    /// Counts the skipped messages of one pull.
     #[inline]
     pub fn add(&self, queue: (&str, i32), messages: &[SkippedRange]) {
         if !messages.is_empty() {

@@ -16,7 +16,6 @@ const HEAVY: usize = 512;
 /// Maximum number of characters to keep of a filter's type or of a compile error.
 const MAX_TEXT: usize = 1000;
 
-/// A group's subscription to a topic.
 #[derive(Debug)]
 pub struct Subscription {
     /// Version of the subscription, as sent by the client. It is a time in milliseconds, and a later time is newer.
@@ -49,7 +48,6 @@ impl Subscription {
         Self { version, filter_type: None, filter }
     }
 
-    /// Compiles an expression of the filter type `filter_type`.
     pub fn compile(filter_type: &str, expression: &str, version: i64) -> Self {
         let filter = match filter_type {
             SQL92 => compile_sql(expression),

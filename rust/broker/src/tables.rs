@@ -15,7 +15,6 @@ pub struct Topic {
     pub is_ordered: bool,
 }
 
-/// A consumer group's configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group {
     pub consume_enable: bool,
@@ -75,7 +74,6 @@ impl Tables {
         read(&self.topics).get(name).copied()
     }
 
-    /// Adds or replaces a topic.
     pub fn put_topic(&self, name: &str, topic: Topic) {
         write(&self.topics).insert(name.into(), topic);
     }
@@ -89,7 +87,6 @@ impl Tables {
         read(&self.groups).get(name).copied()
     }
 
-    /// Adds or replaces a group.
     pub fn put_group(&self, name: &str, group: Group) {
         write(&self.groups).insert(name.into(), group);
     }
@@ -98,7 +95,6 @@ impl Tables {
         write(&self.groups).remove(name);
     }
 
-    /// Looks up a group's subscription to a topic.
     pub fn subscription(&self, group: &str, topic: &str) -> GroupSubscription {
         let online = read(&self.online);
         let Some(group) = online.get(group) else { return GroupSubscription::Offline };
@@ -131,7 +127,6 @@ impl Tables {
         self.subscriptions_changed(group);
     }
 
-    /// Sets an online group's subscription to a topic.
     pub fn put_subscription(&self, group: &str, topic: &str, subscription: Subscription) {
         let mut online = write(&self.online);
         online.entry(group.into()).or_default().subscriptions.insert(topic.into(), Arc::new(subscription));
@@ -140,7 +135,6 @@ impl Tables {
         self.subscriptions_changed(group);
     }
 
-    /// Removes an online group's subscription to a topic.
     pub fn remove_subscription(&self, group: &str, topic: &str) {
         write(&self.online).get_mut(group).map(|group| group.subscriptions.remove(topic));
         self.subscriptions_changed(group);

@@ -81,13 +81,11 @@ pub fn byte_arrays<'a>(env: &mut Env<'a>, all: &[Vec<u8>]) -> Result<JObjectArra
     Ok(array)
 }
 
-/// Writes warnings to Spark's log.
 pub fn warn(env: &mut Env<'_>, warnings: &[String]) -> Result<()> {
     let lines: Vec<_> = warnings.iter().map(|text| (Level::Warning, text.clone())).collect();
     log(env, &lines)
 }
 
-/// Writes lines to Spark's log.
 pub fn log(env: &mut Env<'_>, lines: &[(Level, String)]) -> Result<()> {
     for (level, text) in lines {
         let text = env.new_string(text)?;

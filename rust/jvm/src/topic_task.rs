@@ -25,7 +25,6 @@ pub struct TopicTask {
     /// Position at which the next batch begins: index of the answer, and index of the row in the answer.
     next: (usize, usize),
     rows_left: u64,
-    /// Number of rows in the current batch.
     filled: usize,
     /// Position before the answers of the current batch. Only for a piece without an end.
     position: Option<TaskPosition>,

@@ -16,12 +16,10 @@ pub const TAGS: usize = 100;
 const QUEUES: usize = 4;
 const BODY: usize = 128;
 
-/// Returns the tag of message number `n`.
 pub fn tag(n: usize) -> String {
     format!("tag{:02}", n % TAGS)
 }
 
-/// Returns the key of message number `n`.
 pub fn key(n: usize) -> String {
     format!("order-{:08}", n * 7919)
 }

@@ -11,7 +11,6 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// Metadata of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub id: FileId,

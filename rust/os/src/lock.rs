@@ -5,7 +5,6 @@
 use std::fs::File;
 use std::io;
 
-/// The process that holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// Id of the process. `None` if the operating system does not report it, for example for a process in another

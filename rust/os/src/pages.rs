@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 static SIZE: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the size of a page in bytes.
 #[inline]
 pub fn size() -> usize {
     match SIZE.load(Ordering::Relaxed) {

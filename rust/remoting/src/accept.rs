@@ -98,7 +98,6 @@ pub fn plain(peer: &str) -> Error {
     tls_error(peer, "plain bytes came, expected a handshake: TLS is enforced")
 }
 
-/// Returns the error for a failed handshake.
 pub fn tls_error(peer: &str, reason: impl ToString) -> Error {
     Error::Tls { address: peer.to_owned(), reason: reason.to_string() }
 }

@@ -104,7 +104,6 @@ impl Client {
         }
     }
 
-    /// Returns the body of the last answer.
     pub fn body(&self, received: &ReceivedFrame) -> &[u8] {
         self.inbox.body(received)
     }

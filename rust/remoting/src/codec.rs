@@ -21,7 +21,6 @@ impl<'a> Command<'a> {
 }
 
 impl Header<'_> {
-    /// Appends a frame with this header and `body` to `out`.
     #[inline]
     pub fn write(&self, body: &[u8], out: &mut Vec<u8>) {
         self.write_before(body.len(), out);

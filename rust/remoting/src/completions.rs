@@ -10,7 +10,6 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// The result of a request.
 #[derive(Debug)]
 pub struct Completion {
     /// Number that the caller has chosen to identify the request.
@@ -178,7 +177,6 @@ impl Completions {
         completions
     }
 
-    /// Returns the number of requests in flight.
     pub fn in_flight(&self) -> usize {
         self.lock().in_flight
     }

@@ -215,7 +215,6 @@ impl Connection {
         gathered - self.oneway.settled.fetch_max(gathered, Ordering::Relaxed).min(gathered)
     }
 
-    /// Sends a oneway request.
     pub fn send_oneway(&self, code: i32, fields: &[(&str, Value<'_>)], body: &[u8]) -> bool {
         let header = Header { flag: ONEWAY, ..Header::request(code, self.pending.opaque(), fields) };
         self.send(|out| header.write(body, out))
@@ -359,7 +358,6 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Creates the answer to a request that arrived over `connection`.
     pub fn to(connection: &Arc<Connection>, request: &Command<'_>) -> Self {
         Self {
             connection: connection.clone(),

@@ -37,7 +37,6 @@ const KEPT: usize = 1 << 20;
 // Time that `drain` waits for a peer that reads nothing.
 const LAST_WORDS: Duration = Duration::from_secs(3);
 
-/// Limits and timeouts of a client's connections.
 #[derive(Clone, Debug)]
 pub struct ConnectionsOptions {
     /// TLS of the connections; `None` for connections without TLS.
@@ -51,7 +50,6 @@ pub struct ConnectionsOptions {
     pub max_idle: Duration,
     /// Maximum time from the first byte of a frame to its last byte.
     pub max_frame_time: Duration,
-    /// Maximum duration of a write.
     pub max_write_time: Duration,
 }
 
@@ -369,7 +367,6 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails the requests that have timed out.
     fn expire(&self) {
         let now = Instant::now();
         for connection in self.addresses().iter().filter_map(|address| address.shared()) {

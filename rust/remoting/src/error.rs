@@ -27,7 +27,6 @@ pub enum Error {
     /// A certificate or key file cannot be used.
     #[error("{}: {what}: expected {expected}, got {got}", path.display())]
     TlsFile { path: PathBuf, what: &'static str, expected: &'static str, got: String },
-    /// The TLS handshake failed.
     #[error("TLS with <{address}> failed: {reason}")]
     Tls { address: String, reason: String },
     /// A connection ended before all oneway requests were written.

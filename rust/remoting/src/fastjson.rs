@@ -30,7 +30,6 @@ pub enum Json {
     Object(Vec<(Key, Json)>),
 }
 
-/// Key of an object's member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Key {
     /// A string or a bare word.

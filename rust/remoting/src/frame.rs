@@ -10,13 +10,11 @@
 //! Source: `NettyDecoder`, `RemotingCommand.decode`.
 use crate::error::{Error, Result};
 
-/// Limits for the frames that a peer sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum bytes of a frame, including its length field. RocketMQ's name for it is
     /// `com.rocketmq.remoting.frameMaxLength`.
     pub frame: usize,
-    /// Maximum bytes of a header.
     pub header: usize,
     pub fields: usize,
 }
@@ -78,7 +76,6 @@ impl SerializeType {
     }
 }
 
-/// A frame with an unparsed header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     pub serialize_type: SerializeType,
@@ -116,7 +113,6 @@ pub fn head<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, u
     Ok(frame.map(|frame| (frame, LENGTH + length)))
 }
 
-/// Bytes of a frame before its header.
 pub const BEFORE_HEADER: usize = LENGTH + MARK;
 
 fn length_of(length: i32, limits: &Limits) -> Result<usize> {

@@ -25,7 +25,6 @@ pub struct Inbox {
 pub struct ReceivedFrame {
     /// The header. Its body is empty.
     pub head: OwnedCommand,
-    /// Range of the body in the inbox.
     pub body: Range<usize>,
 }
 
@@ -53,7 +52,6 @@ impl Inbox {
         Ok(Some(ReceivedFrame { head, body: self.start - body..self.start }))
     }
 
-    /// Returns the body of the frame that was taken last.
     pub fn body(&self, received: &ReceivedFrame) -> &[u8] {
         &self.bytes[received.body.clone()]
     }

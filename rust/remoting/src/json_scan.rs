@@ -68,7 +68,6 @@ impl<'a> Scan<'a> {
         digits.parse().ok()
     }
 
-    /// Parses a string without escapes.
     #[inline]
     fn plain_text(&mut self) -> Option<&'a str> {
         match self.any_text()? {

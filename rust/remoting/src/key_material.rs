@@ -87,7 +87,6 @@ pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> 
     }
 }
 
-/// Parses the key of a file.
 pub fn key_of(source: &Source) -> Result<PrivateKeyDer<'static>> {
     let bytes = source.bytes("key")?;
     // both PEM formats of encrypted keys contain this word

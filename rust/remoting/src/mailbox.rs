@@ -124,7 +124,6 @@ impl Events {
 }
 
 impl Mailbox {
-    /// Creates a mailbox for at most `capacity` events.
     pub fn new(capacity: usize) -> Self {
         Self { events: Mutex::default(), arrived: Condvar::new(), capacity }
     }

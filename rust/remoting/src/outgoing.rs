@@ -33,7 +33,6 @@ pub trait Body: fmt::Debug + Send + Sync {
     }
 }
 
-/// Frames to write, one after the other.
 #[derive(Debug, Default)]
 pub struct Outgoing {
     frames: Vec<u8>,

@@ -6,11 +6,8 @@ use crate::language::Language;
 /// A [`Command`] with its own memory.
 #[derive(Clone, Debug)]
 pub struct OwnedCommand {
-    /// The request code, or the response code.
     pub code: i32,
-    /// The peer's programming language.
     pub language: Language,
-    /// Ordinal of the peer's release.
     pub version: i32,
     /// Number of the request. Its response has the same number.
     pub opaque: i32,

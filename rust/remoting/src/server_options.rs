@@ -2,21 +2,17 @@ use crate::frame::Limits;
 use crate::tls::ServerTls;
 use std::time::Duration;
 
-/// Limits, timeouts and TLS of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     pub limits: Limits,
     /// Maximum connections. Further connections are closed at once.
     pub max_connections: usize,
-    /// Maximum bytes of queued output per connection.
     pub max_outgoing: usize,
     /// Maximum time without traffic. After this time a connection is closed.
     pub max_idle: Duration,
     /// Maximum time from the first byte of a frame to its last byte.
     pub max_frame_time: Duration,
-    /// Maximum duration of a write.
     pub max_write_time: Duration,
-    /// Maximum duration of a TLS handshake.
     pub max_handshake_time: Duration,
     /// Interval at which the TLS files are checked for changes, as in `FileWatchService.WATCH_INTERVAL`.
     pub reload_interval: Duration,

@@ -20,7 +20,6 @@ const SIGNATURE: &str = "Signature";
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub access_key: String,
-    /// Secret shared by the client and the broker.
     pub secret_key: String,
     /// Temporary token. If it is set, requests contain it and the signature covers it.
     pub security_token: Option<String>,

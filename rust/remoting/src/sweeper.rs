@@ -35,7 +35,6 @@ pub struct Patience {
 }
 
 impl Patience {
-    /// Returns the timeouts of a server.
     pub fn of(options: &ServerOptions) -> Self {
         Self { idle: options.max_idle, frame: options.max_frame_time, write: options.max_write_time }
     }

@@ -28,7 +28,6 @@ pub enum TlsMode {
 /// Tells whether a server asks clients for a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
-    /// The server does not ask clients for a certificate.
     None,
     /// A client may show a certificate.
     Optional,
@@ -45,7 +44,6 @@ pub enum Trust {
     Anybody,
 }
 
-/// TLS of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTls {
     pub mode: TlsMode,
@@ -58,7 +56,6 @@ pub struct ServerTls {
     pub trust: Trust,
 }
 
-/// TLS of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTls {
     /// Certificate of the client, which it shows to servers that ask for one.

@@ -66,7 +66,6 @@ impl Connection {
         self.wire.clone()
     }
 
-    /// Returns the position of the next byte in the log.
     pub fn position(&self) -> u64 {
         self.position
     }

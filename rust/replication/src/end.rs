@@ -11,7 +11,6 @@ pub enum End {
     /// The connection could not be opened.
     #[error("{address}: {source}")]
     Connect { address: String, source: io::Error },
-    /// The TLS handshake failed.
     #[error(transparent)]
     Tls(rmqfast_remoting::Error),
     /// The connection ended. The protocol does not tell the reason, which may be a restart of the master.

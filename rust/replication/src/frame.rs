@@ -4,9 +4,7 @@
 //! Source: `HAConnection.ReadSocketService`, `HAConnection.WriteSocketService`, `HAClient.dispatchReadRequest`.
 use crate::end::End;
 
-/// Length of a report in bytes.
 pub const REPORT_LEN: usize = 8;
-/// Length of a frame's header in bytes.
 pub const HEADER_LEN: usize = 12;
 /// Maximum bytes of the log in a frame. RocketMQ's slaves use a buffer of this size, and hang if a frame is larger.
 pub const MAX_FRAME: usize = 4 << 20;

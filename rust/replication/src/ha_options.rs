@@ -30,7 +30,6 @@ pub enum Peers {
 }
 
 impl Peers {
-    /// Allows the peers with these addresses.
     pub fn of_addresses(addresses: impl IntoIterator<Item = IpAddr>) -> Self {
         Self::Listed(addresses.into_iter().map(|address| address.to_canonical()).collect())
     }

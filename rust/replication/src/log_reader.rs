@@ -34,7 +34,6 @@ pub struct LogStretch {
     pub end: u64,
 }
 
-/// Result of one call of [`LogReader::advance`].
 #[derive(Debug)]
 pub enum LogStep {
     /// A block was read. The first `len` bytes of its buffer are complete records, whose positions
@@ -122,7 +121,6 @@ impl LogReader {
         self.connection = None;
     }
 
-    /// Returns the records of the last block, in order.
     pub fn records(&self) -> &[RecordAt] {
         &self.records
     }

@@ -19,7 +19,6 @@ struct Table {
     is_closed: bool,
 }
 
-/// The result of a wait for a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplicaWait {
     Yes,

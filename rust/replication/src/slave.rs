@@ -26,7 +26,6 @@ pub struct Slave {
     appender: Arc<Appender>,
     live: Live,
     replicas: Arc<Replicas>,
-    /// Number that identifies the connection.
     number: u64,
     /// Position from which on the slave has requested the log.
     asked: AtomicU64,

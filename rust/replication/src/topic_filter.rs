@@ -21,7 +21,6 @@ pub struct TopicFilter {
 }
 
 impl TopicFilter {
-    /// Creates a filter for topics with these names.
     pub fn new(topics: &[String], file_size: u64) -> Self {
         let topics = topics.iter().map(|name| name.as_bytes().into()).collect();
         Self { topics, file_size, bytes: Vec::new(), moved: Vec::new() }

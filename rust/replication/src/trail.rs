@@ -39,7 +39,6 @@ impl Trail {
         self.older.crc.clone().finalize()
     }
 
-    /// Adds the next bytes of the log.
     pub fn add(&mut self, bytes: &[u8]) {
         self.older.crc.update(bytes);
         self.younger.crc.update(bytes);

@@ -49,7 +49,6 @@ impl Wire {
         socket.set_write_timeout(Some(write))
     }
 
-    /// Returns whether the connection uses TLS.
     pub fn is_sealed(&self) -> bool {
         matches!(self, Self::Tls(_))
     }

@@ -71,7 +71,6 @@ exports! {
         Ok(java::longs(env, &written.counts().map(u64::cast_signed))?)
     }
 
-    /// Stops the writer and frees it.
     fn close(_, writer => Handle<TopicWriter>) {
         drop(writer.into_inner());
         Ok(())

@@ -51,7 +51,6 @@ exports! {
         Ok(env.new_string(end)?)
     }
 
-    /// Returns the serialized pieces of a batch.
     fn stream_pieces(
         env, stream => Handle<Box<dyn Stream>>, start => JString<'a>, end => JString<'a>
     ) -> JObjectArray<'a, JByteArray<'a>> {
@@ -97,7 +96,6 @@ exports! {
         Ok(java::string_pairs(env, metrics)?)
     }
 
-    /// Closes and frees the stream.
     fn stream_close(_, stream => Handle<Box<dyn Stream>>) {
         stream.into_inner().close();
         Ok(())

@@ -72,7 +72,6 @@ impl UnsafeRows {
         [self.bytes.as_ptr() as i64, self.lengths.as_ptr() as i64]
     }
 
-    /// Writes a number into each row.
     pub(super) fn put_numbers(&mut self, field: usize, numbers: impl Iterator<Item = i64>) {
         let at = self.word(field);
         for (start, number) in self.starts.iter().zip(numbers) {

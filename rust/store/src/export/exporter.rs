@@ -28,9 +28,7 @@ const SYNC_EVERY: u64 = 128 << 20;
 #[derive(Clone, Debug, Default)]
 pub struct ExportReport {
     pub rows: u64,
-    /// Bytes of the exported records.
     pub bytes: u64,
-    /// Number of files in the new store.
     pub files: u64,
     /// Number of exported records that no consume queue lists.
     pub unlisted: u64,

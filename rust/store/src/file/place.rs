@@ -59,7 +59,6 @@ pub fn is_directory(path: &Path) -> Result<bool> {
     Place::metadata(path).map(|meta| meta.is_some_and(|meta| meta.is_dir()))
 }
 
-/// Fails unless `path` is a directory.
 pub fn require_directory(path: &Path) -> Result<()> {
     match Place::metadata(path)? {
         Some(meta) if meta.is_dir() => Ok(()),

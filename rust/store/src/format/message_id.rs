@@ -70,7 +70,6 @@ impl fmt::Display for OffsetMessageId {
 /// The parts of the unique id that a Java producer creates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UniqKey {
-    /// IP address of the producer.
     pub ip: IpAddr,
     /// Low 16 bits of the producer's process id.
     pub pid: u16,

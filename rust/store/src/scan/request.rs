@@ -4,7 +4,6 @@ use crate::filter::{Sql92, TagExpression};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 
-/// A bound on queue offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OffsetBound {
     /// The same bound in every queue.
@@ -96,7 +95,6 @@ impl ScanRequest {
             && self.end_time.is_none_or(|end| store_timestamp < end)
     }
 
-    /// Returns the requested topics, or `None` for all topics.
     pub fn topics(&self) -> Option<&[String]> {
         self.topic.as_ref().map(std::slice::from_ref).or(self.among.as_deref())
     }

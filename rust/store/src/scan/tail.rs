@@ -12,7 +12,6 @@ use crate::store::{MessageStore, QueueKind};
 use arrow_array::RecordBatch;
 use std::sync::Arc;
 
-/// The position at which a tail starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     End,

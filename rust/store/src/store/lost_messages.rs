@@ -24,7 +24,6 @@ pub struct LostMessages {
     queues: BTreeMap<String, BTreeMap<i32, Vec<Loss>>>,
 }
 
-/// A range of lost messages of one queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
     pub begin: i64,
@@ -47,7 +46,6 @@ impl LostMessages {
         root.join("config").join(FILE)
     }
 
-    /// Tells whether the file or its backup exists.
     pub fn exist(root: &Path) -> bool {
         ConfigFile::exists(root, FILE)
     }
@@ -87,7 +85,6 @@ impl LostMessages {
     }
 }
 
-/// Parses the losses of a topic by queue.
 fn losses_of(topic: &str, queues: &Value) -> Option<(String, Vec<(i32, Loss)>)> {
     let mut losses = Vec::new();
     for (queue_id, of_queue) in queues.as_object()? {

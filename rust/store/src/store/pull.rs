@@ -37,7 +37,6 @@ pub trait PullSource {
 pub enum PullStop {
     /// The message was added to the result. Holds the length of its record.
     Record(usize),
-    /// The message does not match the filter.
     Unmatched,
     /// The message is missing. An offset means that all messages before this offset of the log are missing, too.
     Gone(Option<i64>),

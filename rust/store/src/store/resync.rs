@@ -14,7 +14,6 @@ const OVERLAP: usize = 8;
 /// Bytes of a record that hold its lengths, except for the lengths of topic and properties.
 const HEAD_LEN: usize = 128;
 
-/// The result of a search behind damage.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Resync {
     /// A valid record or a blank record was found. Holds its position in the file.

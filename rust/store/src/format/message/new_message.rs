@@ -7,7 +7,6 @@ use crate::format::properties;
 /// The fields of a new record. `encode` computes lengths, magic number and CRC.
 #[derive(Clone, Copy, Debug)]
 pub struct NewMessage<'a> {
-    /// Number of the queue within the topic.
     pub queue_id: i32,
     pub flag: i32,
     /// Position of the message in its queue, counted in messages.

@@ -43,7 +43,6 @@ impl Harm {
         }
     }
 
-    /// Adds a notice for users.
     pub fn add_line(&self, line: String) {
         let mut lines = self.lines();
         // Further notices are dropped if nobody takes the waiting notices.

@@ -35,7 +35,6 @@ pub struct LogWriter {
     is_mapped: bool,
     /// Offset of the next record. The buffered records end here.
     position: u64,
-    /// Offset of the last record.
     last: u64,
     live: Arc<LiveLog>,
     current: Option<LogFile>,

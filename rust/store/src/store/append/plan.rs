@@ -29,7 +29,6 @@ pub struct PlannedRow {
     pub queue: u32,
     /// Offset in the queue; 0 if no queue lists the message.
     pub queue_offset: i64,
-    /// Whether a queue lists the message.
     pub is_dispatched: bool,
     pub tags_code: i64,
     properties_end: usize,

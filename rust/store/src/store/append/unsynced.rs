@@ -20,7 +20,6 @@ pub struct OpenFile {
     pub len: u64,
 }
 
-/// The files and directories to flush.
 #[derive(Debug, Default)]
 pub struct SyncList {
     open: Vec<Arc<AllocatedFile>>,

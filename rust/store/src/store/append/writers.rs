@@ -18,7 +18,6 @@ use crate::store::serve::arrival::ArrivalBatch;
 use crate::store::serve::key_query::LiveIndex;
 use std::path::Path;
 
-/// The place of a stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     /// Id of the queue. For a delayed message this is a queue of the delay topic.

@@ -9,7 +9,6 @@ pub enum Fault {
     NoQueueFile,
     /// The entry points behind the end of the log.
     BehindLog,
-    /// The log file is missing.
     NoFile,
     /// The log file was truncated and has lost bytes of the record.
     CutOff,

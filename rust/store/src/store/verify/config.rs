@@ -83,7 +83,6 @@ fn verify_readable(file: &ConfigFile, name: &str, report: &mut VerifyReport) {
     }
 }
 
-/// Compares topics that have queues with the configured topics.
 fn verify_topics((file, configured): Table<'_>, queues: &Topics, report: &mut VerifyReport) {
     let (mut unknown, mut unseen) = (Vec::new(), Vec::new());
     let is_configured = |topic: &str| !UNCONFIGURED.iter().any(|name| topic.starts_with(name));
@@ -107,7 +106,6 @@ fn verify_topics((file, configured): Table<'_>, queues: &Topics, report: &mut Ve
     );
 }
 
-/// Compares consumer offsets with the queues.
 fn verify_offsets(
     (file, offsets): Table<'_>,
     queues: &Topics,
@@ -178,7 +176,6 @@ fn damage(file: &ConfigFile, reason: String) -> Damage {
     Damage { offset: 0, length: 0, reason, file: file.path.clone() }
 }
 
-/// Adds one note that lists all names.
 fn note(report: &mut VerifyReport, names: &[String], words: &str) {
     if let Some(more) = names.len().checked_sub(LISTED + 1) {
         report.notes.push(format!("{words}: {}, and {} more", names[..LISTED].join(", "), more + 1));
