@@ -142,9 +142,9 @@ class Store:
 
     @staticmethod
     def open(path: str, *, commit_log_dirs: list[str], io: str, pinned: bool) -> Store:
-        """Opens a store. If `pinned`, messages that are added later are not read."""
+        """Opens a store. With `pinned`, messages that are added later are not read."""
     def refreshed(self) -> Store:
-        """Returns the store's current state, pinned. Closing either store closes both."""
+        """Returns the store in its current state, pinned. Closing either store closes both."""
     def close(self) -> None: ...
     def plan(
         self, request: ScanRequest, *, way: str | None, cut_bytes: int, readers: int
@@ -202,7 +202,7 @@ class Store:
 
 @final
 class Batch:
-    """A batch of rows, for libraries with Arrow's PyCapsule interface: `pyarrow.record_batch(batch)`."""
+    """A batch of rows that libraries read by Arrow's PyCapsule interface, as in `pyarrow.record_batch(batch)`."""
 
     def __len__(self) -> int: ...
     @property
@@ -212,10 +212,10 @@ class Batch:
 
 @final
 class Scan:
-    """A scan whose batches one consumer takes."""
+    """A running scan. Only one reader can take its batches."""
 
     def stream(self, on_end: Callable[[], object]) -> object:
-        """Returns an Arrow C stream. If there was damage, `on_end` is called once when it ends or is released."""
+        """Returns an Arrow C stream. If damage was found, `on_end` is called once when it ends or is released."""
     def __arrow_c_schema__(self) -> object: ...
     def next_batch(self) -> Batch | None: ...
     @property
@@ -225,7 +225,7 @@ class Scan:
 
 @final
 class Tail:
-    """Follows new messages of a store."""
+    """Follows the new messages of a store."""
 
     def next_batch(self, *, wait: bool) -> Batch | None: ...
     @property
@@ -249,7 +249,7 @@ class SparkOptions:
         """Returns the name of each option with its keyword argument in Python."""
     @property
     def values(self) -> dict[str, Any]:
-        """Values by keyword argument; None for an option without a value."""
+        """Values by keyword argument. None for an option that has no value."""
     @property
     def begin(self) -> str: ...
     def are_offsets_whole(self) -> bool: ...
@@ -259,7 +259,7 @@ class SparkOptions:
 
 @final
 class Selection:
-    """The filterable part of a store read."""
+    """The messages that options and filters of a store read select."""
 
     def __new__(
         cls,
@@ -302,7 +302,7 @@ def name_problem(
     ],
     name: str,
 ) -> str | None:
-    """Returns the reason why a name is invalid, in RocketMQ's words; None if it is valid.
+    """Returns the reason why a name is invalid, in RocketMQ's words. None if it is valid.
 
     Args:
         rule: The use of the name: a group, a topic of a client, a topic to send to (alone or in a batch), a topic that
@@ -313,7 +313,7 @@ def name_problem(
     """
 
 def is_legal_name(name: str) -> bool:
-    """Whether a name has at least one character, and only letters, digits, `%`, `|`, `-` and `_`.
+    """Whether a name is not empty and contains only letters, digits, `%`, `|`, `-` and `_`.
 
     Source: `TopicValidator.isTopicOrGroupIllegal`.
     """
@@ -322,7 +322,7 @@ def wrap_namespace(namespace: str, resource: str) -> str: ...
 def unwrap_namespace(namespace: str, resource: str) -> str: ...
 def without_namespace(resource: str) -> str: ...
 def panic(text: str) -> Never:
-    """Panics in Rust. Tests use it to check that a platform's build turns panics into exceptions."""
+    """Panics on purpose. Tests check with it that panics become Python exceptions on each platform."""
 
 def plain_remark(remark: str) -> str: ...
 def step_after(remark: str) -> str | None: ...
@@ -370,7 +370,7 @@ class TopicRead:
         """
 
     def check(self) -> None:
-        """Checks early that the read is possible, without its offsets, which a stream with a checkpoint does not use.
+        """Checks as early as possible that the read can be done. Ignores offsets, which a checkpoint may replace.
 
         Raises:
             UnknownTopicError: The name servers do not know a topic.
@@ -379,7 +379,7 @@ class TopicRead:
         """
 
     def plan(self) -> list[bytes]:
-        """Fixes the offsets and cuts them into pieces; without messages there are no pieces.
+        """Fixes the offsets and divides them into pieces. Returns an empty list without messages.
 
         Raises:
             ArgumentError: A broker has no copy, if copies are read.
@@ -391,7 +391,7 @@ class TopicRead:
         """
 
     def plan_with_ways(self) -> tuple[list[bytes], str]:
-        """Returns the pieces like `plan`, and as the option `ways` whether each broker's log is read.
+        """Returns the pieces like `plan`, and for each broker whether its log is read, as the option `ways`.
 
         Raises:
             RmqError: See `plan`.
@@ -408,7 +408,7 @@ def names_a_cluster(options: dict[str, str]) -> bool:
     """Whether the options of a read or a table select a live cluster instead of a store directory."""
 
 def read_piece(piece: bytes) -> tuple[str | None, list[tuple[str, str, int, int, int]]]:
-    """Returns a piece's broker address and its ranges: topic, broker, queue id, first offset, offset behind the last.
+    """Returns a piece's broker address and its ranges: topic, broker, queue id, first offset, and end.
 
     Raises:
         ArgumentError: The bytes are of another release.
@@ -424,7 +424,7 @@ def read_store_piece(piece: bytes) -> tuple[str, int, int, bool]:
 def spark_row(columns: Sequence[str] | None) -> list[tuple[str, str]]: ...
 def namespace_of_endpoint(text: str) -> str | None: ...
 def parse_message_id(message_id: str) -> tuple[str, int, int] | None:
-    """Parses a broker's message id into IP address, port and physical offset; None if it is not such an id.
+    """Parses a broker's message id into IP address, port and physical offset. None for any other string.
 
     Example:
         >>> parse_message_id("7F00000100002A9F0000000000000400")
@@ -433,7 +433,7 @@ def parse_message_id(message_id: str) -> tuple[str, int, int] | None:
 
 def parse_name_servers(text: str) -> list[str]: ...
 def read_fastjson(body: bytes) -> Any:
-    """Parses a body in RocketMQ's JSON, which fastjson writes.
+    """Parses RocketMQ's JSON, which the library fastjson writes.
 
     Raises:
         RemotingProtocolError: The body is not JSON; the text names the position.
@@ -459,14 +459,14 @@ def plan_clean(
     path: str, retention: RetentionOptions, *, now: int | None
 ) -> tuple[list[tuple[str, str, int]], int]: ...
 def used_percent(directory: Path) -> int | None:
-    """Returns the used percentage of the disk that holds a directory, rounded up; None if it cannot be determined.
+    """Returns how much of a directory's disk is used, in percent, rounded up. None if the system does not tell.
 
     Source: `UtilAll.getDiskPartitionSpaceUsedPercent`.
     """
 
 @final
 class Appender:
-    """A store that this process appends to."""
+    """A store to which this process appends."""
 
     @staticmethod
     def open(
@@ -477,7 +477,7 @@ class Appender:
         progress: Callable[[int, int], object] | None,
         replica_from: int | None = None,
     ) -> Appender:
-        """Opens a store, or creates it.
+        """Opens a store. Creates the store if it does not exist.
 
         With `replica_from` the store is a copy of a master's log, which only a `Follower` appends to. A new copy begins
         at that offset of the log.
@@ -505,7 +505,7 @@ class Appender:
     def clean_expired_queues(self) -> list[tuple[str, int]]: ...
     def clean_unused_topics(self, configured: set[str]) -> list[tuple[str, int]]: ...
     def remove_ended_queues(self, ended: list[tuple[tuple[str, int], int]]) -> list[tuple[str, int]]:
-        """Removes queues of a copy that its master no longer has; each is given with the offset of its next message."""
+        """Removes queues of a copy that its master no longer has. Each comes with the offset of its next message."""
 
     def close(self) -> None: ...
     def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]: ...
@@ -517,7 +517,7 @@ class Appender:
     def log_bounds(self) -> tuple[int, int]: ...
     def log_file_size(self) -> int: ...
     def compare_from(self, end: int, most: int) -> int:
-        """Returns the position from which to compare a copy, the start of a record: about `most` bytes before `end`."""
+        """Returns the start of a record about `most` bytes before `end`, from which a copy is compared."""
 
     def earliest_store_time(self, topic: str | None, queue_id: int | None) -> int: ...
 
@@ -529,7 +529,7 @@ _End: TypeAlias = tuple[
 
 @final
 class Follower:
-    """Follows a master's log over its HA port into a copy, until the connection or the copy ends.
+    """Follows a master's log over its HA port into a copy. Ends with the connection, or if the copy fails.
 
     Source: `HAClient`.
     """
@@ -574,7 +574,7 @@ class Follower:
         """
 
     def wait(self, timeout: float) -> _End | None:
-        """Waits up to `timeout` seconds for the end. Returns its kind, its text and its offset in the log."""
+        """Waits up to `timeout` seconds for the end. Returns its kind, its text, and its position in the log."""
 
     def stop(self) -> None:
         """Stops after all complete records that were received are written."""
@@ -583,14 +583,14 @@ def begin_mark(path: str, position: int, copy_end: int) -> None:
     """Records that a copy of some topics begins at `position` of its master's log; its own log ends at `copy_end`."""
 
 def load_mark(path: str) -> tuple[int, int] | None:
-    """Returns how far a copy of some topics has its master's log, and where comparing starts; None for other copies.
+    """Returns two positions of the master's log for a copy of some topics: its end in the copy, and where to compare.
 
     Raises:
         CorruptError: The mark cannot be read.
     """
 
 def cut_copy(path: str, at: int, options: AppendOptions, *, progress: Callable[[int, int], object] | None) -> int:
-    """Cuts a copy's log behind its last record that ends at `at` or before. The copy must not be open.
+    """Cuts a copy's log after its last record that ends at or before `at`. The copy must not be open.
 
     Returns:
         The new end of the log.
@@ -599,7 +599,7 @@ def cut_copy(path: str, at: int, options: AppendOptions, *, progress: Callable[[
 def log_source(
     config: dict[str, str], address: str
 ) -> tuple[list[str], int, Literal["nobody", "reports", "connections"], bool]:
-    """Returns a broker's HA addresses, log file size, what its sends wait for, and whether the HA port has TLS.
+    """Returns a broker's HA addresses, log file size, what its sends wait for, and whether its HA port uses TLS.
 
     Raises:
         ArgumentError: The log cannot be read.
@@ -623,7 +623,7 @@ def local_path(name: str, given: str | os.PathLike[str]) -> Path:
     """
 
 def path_exists(path: str | os.PathLike[str]) -> bool:
-    """Whether a path exists; a dangling link counts, too.
+    """Whether a path exists. A broken symbolic link counts as existing.
 
     Raises:
         StoreIOError: The path cannot be accessed.
@@ -646,7 +646,7 @@ def is_directory(path: str | os.PathLike[str]) -> bool:
     """
 
 def list_directory(path: str | os.PathLike[str]) -> list[Path]:
-    """Returns the paths in a directory, unsorted; an empty list if it does not exist.
+    """Returns the paths in a directory, unsorted. Empty if the directory does not exist.
 
     Raises:
         StoreIOError: The directory cannot be accessed.
@@ -657,7 +657,7 @@ _Answered: TypeAlias = tuple[int, str | None, dict[str, str], bytes, int]
 
 @final
 class Channel:
-    """A connection over which both sides send requests. Two objects of the same connection are equal."""
+    """A connection over which both sides can send requests. Two objects for the same connection are equal."""
 
     @property
     def address(self) -> str: ...
@@ -686,12 +686,12 @@ class Call:
 
 @final
 class Mailbox:
-    """Requests for Python, and reports of closed connections."""
+    """Requests that wait for Python threads, and reports of closed connections."""
 
     def __new__(cls, capacity: int, *, max_body: int = ..., unlimited: list[int] = ...) -> Mailbox: ...
     def take(self, timeout: float, *, takes_large: bool = True) -> Call | tuple[Channel, str | None] | str | None: ...
     def dropped(self) -> None:
-        """Counts a oneway request that was not handled; a later warning reports the count."""
+        """Counts a oneway request that was refused. A later warning reports the number."""
     @property
     def is_closed(self) -> bool: ...
     def __len__(self) -> int: ...
@@ -699,7 +699,7 @@ class Mailbox:
 
 @final
 class RemotingServer:
-    """A listening socket. Requests go to a mailbox, or to a data plane, which passes on what it cannot answer."""
+    """A socket that listens for connections. Requests go to a mailbox, or to a data plane and then to the mailbox."""
 
     @staticmethod
     def bind(address: str, handler: Mailbox | DataPlane, options: ServerOptions) -> RemotingServer: ...
@@ -711,7 +711,7 @@ class RemotingServer:
 
 @final
 class RemotingClient:
-    """A connection that this side opened. Only one thread uses it at a time; others wait."""
+    """A connection that this process opened. Only one thread can use it at a time; other threads wait."""
 
     @staticmethod
     def connect(address: str, timeout: float, tls: TlsOptions | None) -> RemotingClient: ...
@@ -750,15 +750,15 @@ class Connections:
         waits: bool,
     ) -> None: ...
     def expect_takers(self) -> None:
-        """Called when threads that call `take` start."""
+        """Called when threads are started that call `take`."""
     def take(self, max_count: int, timeout: float) -> Iterator[tuple[Callable[[Any], object], Any]] | None:
         """Returns callables with their arguments: an answer as a tuple, an error, or an object made from the answer."""
     @property
     def in_flight(self) -> int: ...
     def drain(self) -> None:
-        """Refuses further requests, and waits until oneway requests are written, as long as peers read."""
+        """Refuses new requests, and waits until queued oneway requests are written, as long as servers read."""
     def close(self) -> list[tuple[str, int]]:
-        """Closes all connections. Returns the number of oneway requests that were never written, by address."""
+        """Closes all connections. Returns for each address how many oneway requests were not written."""
 
 @final
 class DataPlane:
@@ -801,15 +801,15 @@ class DataPlane:
     def put_group(self, config: SubscriptionGroupConfig) -> None: ...
     def remove_group(self, name: str) -> None: ...
     def put_subscription(self, group: str, subscription: SubscriptionData) -> str | None:
-        """Registers a subscription of an online group. Returns the error if its expression does not compile."""
+        """Adds a subscription of an online group. Returns the error if its expression does not compile."""
     def check_filter(self, expression_type: str, expression: str) -> tuple[int, str] | None:
-        """Checks a filter expression. Returns the response code and remark of a refusal, or None."""
+        """Checks a filter expression. Returns the response code and the remark of a refusal, or None."""
     def remove_subscription(self, group: str, topic: str) -> None: ...
     def put_consumer_group(self, group: str, message_model: str | None) -> None: ...
     def remove_consumer_group(self, group: str) -> None: ...
     def commit_offset(self, group: str, topic: str, queue_id: int, offset: int) -> None: ...
     def offset(self, group: str, topic: str, queue_id: int) -> int:
-        """Returns the committed offset; -1 if there is no offset."""
+        """Returns the committed offset, or -1 if there is none."""
     def offsets(self, *, group: str | None = None, topic: str | None = None) -> dict[str, dict[int, int]]:
         """Returns committed offsets by `topic@group`, then by queue id."""
     def take_changed_offsets(self, limit: int) -> list[tuple[str, str | None]]:
@@ -836,7 +836,7 @@ class DataPlane:
 
 @final
 class NameServers:
-    """The name servers of a client, in random order. One is used until it does not answer, then the next.
+    """The name servers of a client, in random order. Requests go to one of them until it does not answer.
 
     Args:
         addresses: Addresses as `host:port`.
@@ -851,7 +851,7 @@ class NameServers:
     def addresses(self) -> list[str]: ...
     @property
     def chosen(self) -> str | None:
-        """The address that gets the next request."""
+        """The address to which the next request goes."""
     def check(self) -> None:
         """Raises `ClientError` (10004) if there is no name server."""
     def request(self, code: int, ext_fields: Mapping[str, str] | None = None, *, timeout: float = 3.0) -> Response:
@@ -865,7 +865,7 @@ def no_route_error(topic: str, refusal: tuple[int, str] | None = None) -> Client
 
 @final
 class RouteTable:
-    """The routes of topics and addresses of brokers that all clients of an instance share. Each call is atomic.
+    """The routes and broker addresses that all clients of an instance share. Each call is atomic.
 
     Args:
         translate: Maps an address in a route to an address that is reachable from here.
@@ -888,20 +888,20 @@ class RouteTable:
     def publish_address(self, broker_name: str) -> str | None:
         """Returns the address of a broker's master."""
     def subscribe_address(self, broker_name: str, broker_id: int = 0, *, only_this: bool = False) -> FoundBroker | None:
-        """Returns the address of the broker with this id; unless `only_this`, or of another with that name."""
+        """Returns the address of the broker with this id, or of another with that name unless `only_this`."""
     def any_address(self, topic: str) -> str | None:
-        """Returns the address of one of a topic's brokers, preferably a master."""
+        """Returns the address of a broker of the topic, if possible a master."""
     def set_version(self, broker_name: str, address: str, version: int) -> None: ...
     def version(self, broker_name: str, address: str) -> int:
-        """Returns the ordinal of a broker's release, from its answer to a heartbeat; 0 until then."""
+        """Returns the version of a broker as a number, from its answer to a heartbeat. 0 until then."""
     def clean_offline_brokers(self) -> list[str]:
         """Removes and returns the addresses that are no longer in any route."""
 
 def subscribe_queues(topic: str, route: TopicRouteData) -> tuple[MessageQueue, ...]:
-    """Returns all readable queues, sorted. Their brokers need no master."""
+    """Returns all readable queues, sorted. A queue counts even if its broker has no master."""
 
 def is_timed(message: Message) -> bool:
-    """Whether a message has a timer of RocketMQ 5. A delay level overrides the timer."""
+    """Whether a message has a timer of RocketMQ 5. A message with a delay level ignores its timer."""
 
 @final
 class PublishQueues:
@@ -958,7 +958,7 @@ class MessageSender:
         argument: Any = None,
         messages: Sequence[Message] | None = None,
     ) -> None:
-        """Sends asynchronously. `callback` is called exactly once with the result or the error, unless this raises."""
+        """Sends asynchronously. `callback` is called exactly once with the outcome, unless this call raises."""
     def send_oneway(
         self,
         message: Message | Outgoing,
@@ -980,7 +980,7 @@ class MessageSender:
     def queues_for(self, message: Message | Outgoing) -> PublishQueues:
         """Validates a message, and returns the queues of its topic."""
     def queues_of(self, topic: str) -> PublishQueues:
-        """Returns the queues of a topic, or if it does not exist, those that a broker will create for it."""
+        """Returns the queues of a topic. If it does not exist, the queues that a broker will create for it."""
     def newest_queues(self, topic: str) -> PublishQueues | None:
         """Returns the queues from the newest known route of a topic."""
     def chosen_queue(
@@ -990,7 +990,7 @@ class MessageSender:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> MessageQueue | None:
-        """Returns the queue that the application selected; None if it leaves the choice to the producer."""
+        """Returns the queue that the application selected. None if the producer shall choose it."""
     def address_of(self, topic: str, broker_name: str) -> str:
         """Returns the address of a broker's master. If it is unknown, fetches the topic's route again."""
     @property
@@ -999,18 +999,18 @@ class MessageSender:
     def wait_until_sent(self, timeout: float) -> bool:
         """Waits until no asynchronous sends are in flight. Returns false after `timeout` seconds."""
     def knows(self, topic: str) -> bool:
-        """Whether the queues of a topic are known without asking a name server."""
+        """Whether the queues of a topic are known, so that no name server has to be asked."""
     def topics(self) -> list[str]:
-        """Returns the topics that messages are sent to, with their namespace."""
+        """Returns the topics to which messages were sent, with their namespace."""
 
 @final
 class Send:
-    """A send of an event loop: call `begin`, `attempt` and `record` until `record` returns false."""
+    """A send for an event loop. Call `begin`, `attempt` and `record` until `record` returns false."""
 
     def encode(self) -> None:
-        """Encodes the message ahead of the attempt, since compressing a large body takes milliseconds."""
+        """Encodes the message before its first attempt, since compressing a large body takes milliseconds."""
     def begin(self) -> None:
-        """Begins the next attempt. Raises `RemotingTimeoutError` if the time is over."""
+        """Begins the next attempt. Raises `RemotingTimeoutError` if the timeout is over."""
     def attempt(self, on_end: SendCallback, waits: bool) -> bool:
         """Makes the attempt. `on_end` is called once with the outcome, on any thread.
 
@@ -1018,13 +1018,13 @@ class Send:
         `ClientError` for an unknown broker, and `RemotingError` if the request was not sent.
         """
     def record(self, end: SendResult | RmqError) -> bool:
-        """Records the outcome of the attempt. Returns whether to make another attempt."""
+        """Records the outcome of the attempt. Returns whether another attempt follows."""
     def result(self) -> SendResult:
         """Returns the last result, or raises the error of the send."""
 
 @final
 class UniqueIds:
-    """Makes message ids. `month_bounds` returns, for a time, the start of its month and of the next in milliseconds."""
+    """Creates message ids. `month_bounds` returns the start of a time's month and of the next, in milliseconds."""
 
     def __new__(
         cls, ip: str, pid: int, tells_apart: int, month_bounds: Callable[[int], tuple[int, int]]
@@ -1050,12 +1050,12 @@ class MessageEncoder:
     def encode(self, message: Message, topic: str, added: list[tuple[str, str]] = ..., sys_flag: int = 0) -> Outgoing:
         """Encodes one message. `added` are properties that the producer adds."""
     def encode_batch(self, messages: list[Message], topic: str, wait_store: bool) -> Outgoing:
-        """Encodes several messages as a batch. That they share one topic is not checked."""
+        """Encodes several messages as a batch. Does not check that they have the same topic."""
 
     def encode_rows(
         self, batches: Any, topic: str | None, wrap: Callable[[str], str], *, most_bytes: int, most_count: int
     ) -> list[Outgoing]:
-        """Encodes Arrow rows in order. Each request has one topic, which `wrap` checks and adds the namespace to."""
+        """Encodes Arrow rows in order, one topic per request. `wrap` checks a topic and adds the namespace."""
 
 @final
 class Outgoing:
@@ -1186,7 +1186,7 @@ def decode_pull(
     verify_crc: bool = False,
     max_body_bytes: int = ...,
 ) -> list[MessageView]:
-    """Returns the messages of a pull's answer in their order.
+    """Returns the messages of the answer to a pull, in their order.
 
     Args:
         body: Records of the commit log, one behind the other.
@@ -1215,7 +1215,7 @@ def pull_fields(
     expression_type: str = "TAG",
     sub_version: int = 0,
 ) -> dict[str, str]:
-    """Returns the header fields of a pull that carries its own filter expression, for an ordinary request.
+    """Returns the header fields of a single pull that contains its own filter expression.
 
     Source: `PullMessageRequestHeader`.
     """
@@ -1231,7 +1231,7 @@ def read_pull(
     tags: frozenset[str] | set[str] | None = None,
     verify_crc: bool = False,
 ) -> Fetched:
-    """Converts the answer to a pull. An error gives status FAILED; the code is -1 if the answer is not one to a pull.
+    """Converts the answer to a pull. An error gives the status FAILED; without a valid answer the code is -1.
 
     Source: `MQClientAPIImpl.processPullResponse`.
     """
@@ -1261,7 +1261,7 @@ class RangeReader:
 
 @final
 class TopicSink:
-    """The sink of a DataFrame with its options and schema. It can be pickled.
+    """The sink of a DataFrame, with its options and schema. It can be pickled.
 
     Attributes:
         columns: The columns that are sent, in the order of the schema. Columns that a broker sets itself, such as
@@ -1272,7 +1272,7 @@ class TopicSink:
     """
 
     def __new__(cls, options: dict[str, str], fields: Sequence[tuple[str, str]]) -> TopicSink:
-        """Parses options and schema, and checks in the driver what would otherwise fail in every task.
+        """Parses options and schema. Checks in the driver what would otherwise fail in every task.
 
         Args:
             options: Options of the data source, as Spark passes them.
@@ -1291,14 +1291,14 @@ class TopicSink:
     @property
     def topic(self) -> str | None: ...
     def check(self, month: tuple[int, int]) -> None:
-        """Checks that messages of the option `topic` can be sent. For `month` see `open`.
+        """Checks that messages can be sent to the topic of the option `topic`. For `month` see `open`.
 
         Raises:
             ClientError: The topic does not exist, no name server answers, or several brokers have the rows' queue ids.
         """
 
     def open(self, partition: int, month: tuple[int, int]) -> TopicWriter:
-        """Starts the writer of a partition, without a request.
+        """Starts the writer of a partition. Sends nothing yet.
 
         Args:
             partition: Number of the partition, for errors.
@@ -1307,13 +1307,13 @@ class TopicSink:
 
 @final
 class TopicWriter:
-    """Sends the rows of a partition in threads of its own: each row at least once, and those of a queue in order.
+    """Sends the rows of a partition on its own threads: each row at least once, and the rows of a queue in order.
 
     Source: `DefaultMQProducerImpl.sendDefaultImpl`, for its tries.
     """
 
     def write(self, batch: Any) -> None:
-        """Takes an Arrow record batch. Waits while enough batches are queued.
+        """Takes an Arrow record batch. Waits while the queue of batches is full.
 
         Raises:
             ArgumentError: The type of a column differs from the schema.
@@ -1321,18 +1321,18 @@ class TopicWriter:
         """
 
     def finish(self) -> Written:
-        """Waits until brokers have stored all rows. `write` must not be called afterwards.
+        """Waits until brokers have stored all rows. Do not call `write` afterwards.
 
         Raises:
             ClientError: See `write`.
         """
 
     def close(self) -> None:
-        """Stops the writer; rows that are still queued are dropped."""
+        """Stops the writer. Rows in its queue are dropped."""
 
 @final
 class Written:
-    """Counts of a task, or of all tasks.
+    """The counts of a task, or of all tasks together.
 
     Attributes:
         rows: Rows that brokers have stored.
@@ -1367,18 +1367,18 @@ class Written:
 
 @final
 class SparkStream:
-    """The driver's side of a stream. Its offsets are JSON strings, the same as in the JVM source.
+    """The driver's side of a stream. Its offsets are JSON strings, with the same form as in the JVM source.
 
     Source: `MicroBatchStream` of Spark.
     """
 
     @staticmethod
     def of_topic(read: TopicRead) -> SparkStream:
-        """Creates a stream of topics, without a request. The end offsets of `read` are ignored."""
+        """Creates a stream of topics without a request. Ignores the end offsets of `read`."""
 
     @staticmethod
     def of_store(options: dict[str, str]) -> SparkStream:
-        """Creates a stream of a store, which is opened again for each call.
+        """Creates a stream of a store. The store is opened again in each call.
 
         Raises:
             ArgumentError: Invalid options of a "store stream"; see `SparkOptions`.
@@ -1395,7 +1395,7 @@ class SparkStream:
         """Fixes the current end as the last offset of all later batches."""
 
     def latest(self, start: str | None, *, is_limited: bool) -> str:
-        """Returns the end offsets of the batch that begins at `start`; equal to `start` if there is nothing to read.
+        """Returns the end offsets of the batch that begins at `start`. They equal `start` if there is nothing to read.
 
         Args:
             start: The stream's offsets; with None the current end is returned.
@@ -1416,10 +1416,10 @@ class SparkStream:
         """Returns the serialized tasks of a batch."""
 
     def commit(self, end: str) -> None:
-        """Called when Spark has stored all rows before `end`. Commits them for the group, if there is one."""
+        """Called when Spark has stored all rows before `end`. Commits the offsets for the group, if there is one."""
 
     def metrics(self, consumed: str | None) -> dict[str, str]:
-        """Returns metrics of the backlog behind `consumed`, by name.
+        """Returns metrics about the messages after `consumed`, by name.
 
         Source: `KafkaMicroBatchStream.metrics` of Spark.
         """
@@ -1491,17 +1491,17 @@ class Fetched:
     @property
     def messages(self) -> list[MessageView]: ...
     def messages_as(self, topic: str) -> list[MessageView]:
-        """Returns the messages with another topic to show, such as one without its namespace."""
+        """Returns the messages, with another topic to show, such as the topic without its namespace."""
 
     def changed(self) -> list[MessageView]:
-        """Returns the messages with any tag whose stored body differs from its CRC. Reads all bodies.
+        """Returns the messages, with any tag, whose body does not match its CRC. Reads all bodies.
 
         Source: `MessageDecoder.decode` with `checkCRC`, which Java's consumers do not use.
         """
 
 @final
 class PullerEvent:
-    """A connection of a puller was opened, or was lost and will be opened again."""
+    """The event that a connection was opened, or was lost and will be opened again."""
 
     @property
     def address(self) -> str: ...
@@ -1512,7 +1512,7 @@ class PullerEvent:
 
 @final
 class FlowControl:
-    """The reason why a queue is not pulled for now. It is returned the first time, then every thousandth time.
+    """The event that a queue is not pulled for now. Returned the first time, and then every thousandth time.
 
     Attributes:
         queue: The queue.
@@ -1537,7 +1537,7 @@ class FlowControl:
 
 @final
 class Puller:
-    """Pulls many queues, over one connection for each broker, with many pulls in flight. All consumers use it.
+    """Pulls many queues over one connection per broker, with many pulls in flight. All consumers use it.
 
     Messages of a queue are returned in order and exactly once, also if connections fail. The puller reconnects forever,
     with growing pauses, and reports it through `take`. Each broker has a thread.
@@ -1631,23 +1631,23 @@ class Puller:
         """
 
     def remove(self, queue: MessageQueue) -> bool:
-        """Stops pulling a queue and drops its items. Returns false if it was not pulled."""
+        """Stops pulling a queue and drops its items. Returns false if the queue was not pulled."""
 
     def seek(self, queue: MessageQueue, offset: int) -> int | None:
         """Continues at another offset and drops the queue's items. Returns the new epoch; None if it is not pulled."""
 
     def move_to(self, queue: MessageQueue, address: str, *, is_slave: bool = False) -> bool:
-        """Pulls a queue from another broker; its items stay. Returns false if it is not pulled.
+        """Pulls a queue from another broker and keeps its items. Returns false if the queue is not pulled.
 
         Raises:
             ChannelClosedError: The puller is closed.
         """
 
     def pause(self, queue: MessageQueue) -> bool:
-        """Stops pulling a queue; its items can still be taken. Returns false if it is not pulled."""
+        """Pauses a queue. Its items can still be taken. Returns false if the queue is not pulled."""
 
     def resume(self, queue: MessageQueue) -> bool:
-        """Continues to pull a queue. Returns false if it is not pulled."""
+        """Resumes a queue. Returns false if the queue is not pulled."""
 
     def subscribe(
         self,
@@ -1658,7 +1658,7 @@ class Puller:
         sub_version: int = 0,
         tags: frozenset[str] | set[str] | None = None,
     ) -> None:
-        """Changes the filter of a topic's queues; earlier items stay."""
+        """Changes the filter of a topic's queues. Items that were received before stay."""
 
     def set_threshold(self, messages: int, size: int) -> None:
         """Changes `of_queue`."""
@@ -1674,10 +1674,10 @@ class Puller:
         """
 
     def give_back(self, fetched: Fetched) -> None:
-        """Puts an answer back as the first item to take, unless its queue was removed or had a seek."""
+        """Puts an answer back, to be taken before all others. Ignored if its queue was removed or got a seek."""
 
     def take(self, timeout: float, *, max_items: int = 64) -> list[Fetched | PullerEvent | FlowControl]:
-        """Returns received items. Waits up to `timeout` seconds for the first.
+        """Returns received items. Waits up to `timeout` seconds for the first item.
 
         Raises:
             ChannelClosedError: The puller is closed.
@@ -1687,19 +1687,19 @@ class Puller:
 
     @property
     def held(self) -> tuple[int, int]:
-        """Messages and bytes that were received and not taken."""
+        """Number and bytes of the messages that were received but not taken."""
 
     @property
     def in_hand(self) -> tuple[int, int]:
-        """Messages and bytes that were taken and not acknowledged."""
+        """Number and bytes of the messages that were taken but not acknowledged."""
 
     @property
     def is_handled(self) -> bool:
-        """Whether all messages are handled: no pull is in flight, no item is ready, and a thread waits in `take`."""
+        """Whether all messages are handled: nothing is in flight or ready, and a thread waits in `take`."""
 
     @property
     def full_times(self) -> int:
-        """Number of times that a queue was not pulled because of a threshold."""
+        """Number of times that a queue was not pulled because a threshold was reached."""
 
     def close(self) -> None:
         """Ends the threads and the connections. Further calls have no effect."""
@@ -1707,7 +1707,7 @@ class Puller:
 def messages_to_arrow(
     messages: Sequence[MessageView], columns: list[str] | None = None, *, microseconds: bool = False
 ) -> Batch:
-    """Converts messages to one Arrow batch, in their order, with the values that the views show.
+    """Converts messages to one Arrow batch, in order. A value that a view replaces is taken from the view.
 
     Raises:
         UnknownColumnError: A column that the row does not have.
@@ -1721,7 +1721,7 @@ def fetched_to_arrow(
     microseconds: bool = False,
     max_body_bytes: int = ...,
 ) -> list[Batch]:
-    """Converts a puller's answers to Arrow batches, in their order, without an object for each message.
+    """Converts a puller's answers to Arrow batches, in order, without creating an object for each message.
 
     Raises:
         UnknownColumnError: A column that the row does not have.
