@@ -51,7 +51,7 @@ class DeadLetters:
         begin_timestamp: Time = 0,
         end_timestamp: Time = LATEST,
     ) -> list[Any]:
-        """Lists the dead letters of a group, also the resent ones. For each broker, the oldest come first.
+        """Lists the dead letters of a group, including those that were resent. For each broker, the oldest come first.
 
         Args:
             group: The group; `ResponseError` 17 if it does not exist.

@@ -1,4 +1,4 @@
-"""Builds the members of asyncio clients from those of the blocking clients, with the same names and parameters.
+"""Builds the methods of asyncio clients from the methods of blocking clients, with the same names and parameters.
 
 Type checkers and editors know the parameters without a second declaration.
 """

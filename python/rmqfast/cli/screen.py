@@ -85,7 +85,7 @@ def _widths(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[int]
 
 
 def _previews(columns: Sequence[str], widths: Sequence[int], width: int) -> dict[int, int]:
-    """Returns the widths of the columns that are cut. The last column gets the rest of the line."""
+    """Returns the widths of the columns that are cut. The last column gets the remaining width of the line."""
     remaining = width - sum(widths[:-1]) - len(GAP) * (len(widths) - 1)
     last = len(columns) - 1
     return {

@@ -58,7 +58,7 @@ def data_output() -> TextIO:
 
 
 def _open_closed() -> None:
-    """Opens closed streams such that any use fails. Otherwise the next file to be opened would replace the stream."""
+    """Opens streams that are closed, but any use of them fails. Otherwise the next opened file would become the stream."""
     for number, (name, flags, mode) in enumerate(
         (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
     ):

@@ -47,7 +47,7 @@ class NarrowedStore(NamedTuple):
 
 
 def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
-    """Narrows a store read by those filters that a scan can apply exactly."""
+    """Narrows a store read by the filters that a scan can apply exactly."""
     request = read.request
     start, end = request.start_offset, request.end_offset
     # A filter on offsets cannot narrow bounds that differ by queue, so Spark applies it.

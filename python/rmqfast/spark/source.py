@@ -135,7 +135,7 @@ class _StoreReader(DataSourceReader):
 
 class _FilteringStoreReader(_StoreReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
-        """Takes those filters that a scan applies exactly. Returns the other filters."""
+        """Applies the filters that a scan can apply exactly. Returns the other filters."""
         # PySpark 4.0 lacks the filter classes, so import only here.
         from rmqfast.spark.filters import narrowed_store
 

@@ -104,7 +104,8 @@ pub fn without_namespace(resource: &str) -> String {
     format!("{prefix}{}", bare.unwrap_or(name))
 }
 
-/// Splits a name into the prefix of a retry or dead-letter topic and the rest, since the namespace stands between both.
+/// Splits a name into the prefix `%RETRY%` or `%DLQ%`, if it has one, and the rest. The namespace stands after the
+/// prefix.
 fn cut(resource: &str) -> (&'static str, &str) {
     let mut prefixes = [RETRY_PREFIX, DLQ_PREFIX].into_iter();
     prefixes.find_map(|prefix| Some((prefix, resource.strip_prefix(prefix)?))).unwrap_or(("", resource))

@@ -107,7 +107,7 @@ fn java_class(text: &str, from: usize) -> Option<(usize, usize)> {
     packages(text, from).next()
 }
 
-/// Finds package names of two or more words. Returns where each package and the class behind it start.
+/// Finds Java package names of two or more words. Returns the position of each package, and of the class name after it.
 fn packages(text: &str, from: usize) -> impl Iterator<Item = (usize, usize)> {
     text[from..].match_indices(|c: char| c.is_ascii_lowercase()).filter_map(move |(at, _)| {
         let start = from + at;

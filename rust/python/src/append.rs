@@ -19,13 +19,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// `queue_id, queue_offset, physical_offset, offset_msg_id`.
+/// The location of a stored message: `queue_id, queue_offset, physical_offset, offset_msg_id`.
 type Placed<'py> = (i32, i64, i64, Bound<'py, PyString>);
 
-/// `log_end, cut_bytes, records, units, unlisted, index_entries, left_out`.
+/// The counts of a recovery: `log_end, cut_bytes, records, units, unlisted, index_entries, left_out`.
 type Figures = (u64, u64, u64, u64, u64, u64, u64);
 
-/// `log_end, expected, file, position, reason`.
+/// The missing end of a log: `log_end, expected, file, position, reason`.
 type Missing = (u64, u64, PathBuf, u64, String);
 
 fn figures(done: &RecoveryReport) -> Figures {

@@ -26,7 +26,7 @@ pub struct DataPlane {
     process: u32,
 }
 
-/// `topic, queue_id, queue_offset, physical_offset, size, reason`.
+/// A message that a pull skipped: `topic, queue_id, queue_offset, physical_offset, size, reason`.
 type SkippedRow = (String, i32, i64, i64, i32, String);
 
 // statistics that the control plane may count

@@ -54,7 +54,7 @@ impl Follower {
         Ok(Self { inner, process: std::process::id() })
     }
 
-    /// `position, listed_to, compared_to, last_store_ms, is_compared`.
+    /// Returns how far the copy is: `position, listed_to, compared_to, last_store_ms, is_compared`.
     fn progress(&self) -> (u64, u64, u64, i64, bool) {
         let progress = self.inner.progress();
         let Progress { position, listed_to, compared_to, is_compared, last_store_ms } = progress;

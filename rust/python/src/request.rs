@@ -35,7 +35,7 @@ pub enum PyOffsetBound {
     ByQueue(BTreeMap<i32, i64>),
 }
 
-/// `(way, from, end, verify_crc)`.
+/// A piece of a scan as a tuple: `(way, from, end, verify_crc)`.
 pub type PyPiece = (String, u64, u64, bool);
 
 impl PyScanRequest {

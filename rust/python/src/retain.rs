@@ -16,7 +16,8 @@ pub struct PyRetentionOptions {
     clean_forcibly: bool,
 }
 
-/// `log_files, queue_files, index_files, bytes, min_offset, used_ratio, is_writable, clock_jump_ms`.
+/// The report of a retention run: `log_files, queue_files, index_files, bytes, min_offset, used_ratio, is_writable,
+/// clock_jump_ms`.
 pub type Report = (usize, usize, usize, u64, u64, Option<u8>, bool, i64);
 
 type PyRemovable = (&'static str, PathBuf, u64);

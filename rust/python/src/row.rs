@@ -10,7 +10,7 @@ use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::batch::batches_of;
 use rmqfast_store::store::Damage;
 
-/// `(offset, length, reason, file)`.
+/// Damaged bytes as a tuple: `(offset, length, reason, file)`.
 pub type PyDamage = (u64, u64, String, String);
 
 pub fn from_damage(damage: &Damage) -> PyDamage {

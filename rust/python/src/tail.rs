@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 // interval of checks for Ctrl-C
 const ASK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// `("end" | "begin" | "position" | "time", number)`.
+/// The start of a tail as a tuple: `("end" | "begin" | "position" | "time", number)`.
 pub type PyStart = (String, i64);
 
 /// Follows the new messages of a store.

@@ -70,7 +70,7 @@ class ConsumerFilterManager:
                 self._die(group, topic, now)
 
     def check_room(self, group: str, subscriptions: Iterable[SubscriptionData]) -> None:
-        """Refuses expressions beyond a limit, after removing those without a consumer."""
+        """Refuses more expressions than the limit. Before that, removes subscriptions without a consumer."""
         wanted = {it.topic: it.sub_string for it in subscriptions if not it.is_tag_type}
         with self._lock:
             if self._size_with(group, wanted) <= MAX_EXPRESSIONS:

@@ -155,7 +155,7 @@ class ConsumerManager:
             return self._change(group) if is_notify_enabled else None
 
     def disconnect(self, channel: Channel, *, now: int) -> list[GroupChange]:
-        """Removes a client from all its groups. Returns the notices for the others, whatever the groups' settings."""
+        """Removes a client from all its groups. Returns the notices for the other clients of these groups."""
         changes = []
         with self._lock:
             for name in sorted(self._names_by_channel.get(channel, ())):

@@ -1,4 +1,4 @@
-"""One round of transaction checks of a queue: finds half messages that ended, and what to do with the others.
+"""One round of transaction checks of a queue: finds half messages that ended, and the next step for each other one.
 
 Source: RocketMQ's `TransactionalMessageServiceImpl`, `BrokerConfig`, `MessageStoreConfig`, `fillOpRemoveMap`,
 `checkPrepareQueueOffset`.

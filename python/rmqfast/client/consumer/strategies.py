@@ -82,7 +82,7 @@ class AllocateMessageQueueAveragelyByCircle:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByConfig:
-    """Gives this consumer the configured queues, whatever the others have.
+    """Gives this consumer the configured queues, without regard to the group's other consumers.
 
     Attributes:
         message_queues: The queues of this member.

@@ -148,7 +148,7 @@ def expression_of(subscription: SubscriptionData | None) -> str:
 
 
 def meaning_of(subscription: SubscriptionData | None) -> object:
-    """Returns a value that is equal for equal subscriptions, in whatever order they list tags."""
+    """Returns a value by which subscriptions can be compared. The order of tags does not matter."""
     if subscription is None:
         return None
     if subscription.is_tag_type and subscription.sub_string != SUB_ALL and subscription.tags_set:

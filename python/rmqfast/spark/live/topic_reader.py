@@ -53,7 +53,7 @@ class TopicReader(DataSourceReader):
 
 class _FilteringTopicReader(TopicReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
-        """Takes the filters on queues, offsets, times and tags that a read applies exactly. Returns the others."""
+        """Applies the filters on queues, offsets, times and tags that a read can apply exactly. Returns the others."""
         # PySpark 4.0 lacks the filter classes, so import only here.
         from rmqfast.spark.filters import rest_of
 

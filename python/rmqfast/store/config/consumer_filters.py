@@ -123,7 +123,7 @@ class ConsumerFilterTable(ConfigFile, Mapping[tuple[str, str], ConsumerFilterDat
         )
 
     def without_dead(self, *, now: int, span: int = DAY_MS) -> Self:
-        """Returns a copy without those subscriptions that have been dead for `span` milliseconds."""
+        """Returns a copy without the subscriptions that have been dead for `span` milliseconds."""
         return self._with(data for data in self.values() if not data.dead or now - data.dead_time < span)
 
     def _with(self, subscriptions: Iterable[ConsumerFilterData]) -> Self:

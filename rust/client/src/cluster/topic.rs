@@ -231,8 +231,8 @@ impl TopicCluster {
     }
 
     /// Returns for each queue whether its messages cannot be read from the commit log by queue offset. This is the case
-    /// for 5.x topics with compaction, batch consume queues or static queues. Older brokers do not know the request and
-    /// have no such topics.
+    /// for 5.x topics with compaction, batch consume queues or static queues. Brokers before 5.x do not know the
+    /// request and have none of these topics.
     ///
     /// # Errors
     /// Fails like [`bounds`](Self::bounds).

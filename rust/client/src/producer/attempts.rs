@@ -59,7 +59,7 @@ pub enum AttemptEnd {
     Remoting,
     /// The client could not send the request, for example to an unknown broker.
     Client,
-    /// An error that no other broker would avoid, such as a call in a forked process.
+    /// An error for which another broker is not tried, for example a call in a forked process.
     Other,
 }
 

@@ -117,8 +117,8 @@ impl Link {
         std::mem::replace(&mut self.inbox, inbox)
     }
 
-    /// Makes room behind the unread bytes for a read, or for all of a large frame. Returns the position where the read
-    /// must end.
+    /// Makes room in the inbox after the unread bytes: for the next read, or for the rest of a large frame. Returns the
+    /// end of this room.
     fn make_room(&mut self) -> usize {
         if self.start == self.filled {
             (self.start, self.filled) = (0, 0);

@@ -165,8 +165,8 @@ pub struct Assignment {
     pub without_properties: bool,
     /// Offset that the broker shall store for the group, sent with each pull; 0 if unknown.
     pub commit_offset: i64,
-    /// Whether messages behind `end` are pulled in advance, once all messages before it were taken. They can be taken
-    /// after the queue is [resumed](super::State::resume).
+    /// Whether messages after `end` are pulled in advance, as soon as all messages before `end` were taken. They can be
+    /// taken after [`resume`](super::State::resume).
     pub reads_ahead: bool,
 }
 

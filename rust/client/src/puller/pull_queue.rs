@@ -52,8 +52,8 @@ pub struct PullQueue {
     pub ready: Volume,
     /// Messages that were taken but not acknowledged.
     pub in_hand: Volume,
-    /// The first offset that is not acknowledged, and the last offset that was received. `None` if there are no such
-    /// messages.
+    /// The first offset that is not acknowledged, and the last offset that was received. `None` if all messages are
+    /// acknowledged.
     span: Option<(i64, i64)>,
     /// Offset after the last message taken.
     position: i64,
@@ -262,7 +262,7 @@ impl PullQueue {
         };
     }
 
-    /// Extends the span of unacknowledged offsets by those of an answer.
+    /// Extends the span of unacknowledged offsets to the last offset of an answer.
     fn reach(&mut self, fetched: &PulledAnswer) {
         if let Some((first, last)) = fetched.offsets() {
             let (least, most) = self.span.unwrap_or((first, last));

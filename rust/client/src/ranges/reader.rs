@@ -199,7 +199,8 @@ impl RangeReader {
         self.puller.close();
     }
 
-    /// Makes the puller read on behind the ranges, for the next reader that gets it from the pool.
+    /// Makes the puller continue after the ends of the ranges. The next reader that gets the puller from the pool takes
+    /// these messages.
     pub fn reading_ahead(mut self) -> Self {
         self.reads_ahead = true;
         // these thresholds limit the memory of a pooled puller

@@ -39,7 +39,7 @@ pub struct Source {
     pub verify_crc: bool,
 }
 
-/// Values that a view shows instead of those in the record.
+/// Values that a view shows instead of the values in the record.
 #[derive(Clone, Default)]
 pub struct SeenAs {
     pub topic: Option<Arc<str>>,

@@ -107,7 +107,7 @@ fn wrong(row: usize, expected: &str) -> PyErr {
     ArgumentError::new_err(format!("row {row}: expected {expected}"))
 }
 
-/// Adds a column `topic` if the batch has no such column.
+/// Adds the column `topic` if the batch does not have it.
 fn with_topic(batch: RecordBatch, topic: Option<&str>) -> PyResult<RecordBatch> {
     // a column takes precedence over the argument
     let Some(topic) = topic.filter(|_| batch.column_by_name("topic").is_none()) else { return Ok(batch) };

@@ -8,8 +8,8 @@ use rmqfast_remoting::{Handler, Limits, Server, ServerOptions};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A socket that listens for connections. Requests go to a mailbox, or to a data plane, which passes on the ones that
-/// it cannot answer.
+/// A socket that listens for connections. Requests go to a mailbox, or to a data plane, which puts requests that it
+/// cannot answer into the mailbox.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct RemotingServer(Server);
 

@@ -1,4 +1,4 @@
-//! A task's share of a read of topics, and the cutting of queue ranges into such shares.
+//! The part of a topic read that one task gets. Cuts queue ranges into these parts.
 use crate::error::{Error, Result};
 use crate::store::piece::{self as store_piece, decode, encode, malformed_piece};
 use rmqfast_client::puller::Queue;

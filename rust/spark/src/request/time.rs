@@ -196,7 +196,7 @@ impl Clock {
     }
 }
 
-/// Parses `digits` digits, and returns the number and the rest.
+/// Parses a number with `digits` digits. Returns the number and the bytes after it.
 fn number(text: &[u8], digits: usize) -> Option<(i64, &[u8])> {
     let (head, rest) = text.split_at_checked(digits)?;
     let add = |value: i64, digit: &u8| digit.is_ascii_digit().then(|| value * 10 + i64::from(digit - b'0'));

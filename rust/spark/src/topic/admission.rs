@@ -1,5 +1,4 @@
-//! Decides where a topic stream's next batch ends. The functions only compute with their arguments; even the time is an
-//! argument.
+//! Decides where a topic stream's next batch ends. Does no I/O, and gets the time from its callers.
 //!
 //! A queue that appears while the stream runs joins the offsets at its first message and is read from the next batch
 //! on. So a batch is fully described by two offsets, and running it again reads the same messages.

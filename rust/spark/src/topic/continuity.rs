@@ -1,5 +1,5 @@
-//! Decides whether the queues of a stream are still the ones that it has read. The functions only compute with their
-//! arguments.
+//! Detects queues that were replaced since a stream has read them, for example because their topic was created again.
+//! Does no I/O.
 //!
 //! A topic that was deleted and created again has other messages at the same offsets. So does a broker that lost its
 //! last messages and took new ones. Two facts reveal this: a master's queue ends before the stream's offset, or the

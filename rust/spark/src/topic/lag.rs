@@ -1,5 +1,4 @@
-//! Measures how far a query is behind, in offsets and seconds. It uses the ends of queues that the stream fetches
-//! anyway.
+//! Measures the lag of a query, in offsets and in seconds, from the ends of queues that the stream fetches anyway.
 use crate::topic::admission::StreamBounds;
 use crate::topic::checkpoint::StreamOffsets;
 use rmqfast_client::puller::Queue;
@@ -44,7 +43,7 @@ impl Lag {
         self.queues.iter().map(|(queue, ends)| (queue.clone(), ends.last)).collect()
     }
 
-    /// Returns how far a query that has read up to `consumed` is behind; empty if its queues are unknown.
+    /// Returns the lag of a query that has read up to `consumed`. Empty if none of its queues is known.
     ///
     /// Source: Spark's `KafkaMicroBatchStream.metrics`, for the first three names.
     pub fn metrics(&self, consumed: &StreamOffsets, now: Duration) -> Vec<(String, String)> {

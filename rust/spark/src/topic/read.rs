@@ -469,7 +469,7 @@ impl TopicRead {
         Ok(ranges.filter(|range| range.start < range.end).collect())
     }
 
-    /// Divides ranges into those that are read from brokers' logs and those that are pulled.
+    /// Decides which ranges are read from brokers' logs. The other ranges are pulled.
     fn plan_logs(
         &self,
         cluster: &TopicCluster,

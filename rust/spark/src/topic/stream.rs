@@ -1,4 +1,4 @@
-//! The stream of topics. Tasks read its batches like those of a batch read.
+//! A stream of topics. Tasks read each of its batches as they read a batch read.
 use crate::error::{Error, Result};
 use crate::origin::piece::TopicPiece;
 use crate::stream::{Level, Limits, Log, Stream};
