@@ -116,7 +116,7 @@ def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQue
 
 
 def subscriptions_of(subscriptions: Mapping[str, SubscriptionData], members: Infos) -> list[SubscriptionFacts]:
-    """Returns subscriptions by topic, but not to retry topics. The broker's subscription comes before the consumers'."""
+    """Returns subscriptions by topic, without retry topics. The broker's comes first, then the consumers'."""
     own = [info.subscriptions for info in members.values() if isinstance(info, ConsumerRunningInfo)]
     # Every member subscribes to the group's retry topic by itself.
     topics = sorted({topic for each in (subscriptions, *own) for topic in each if not topic.startswith(RETRY_PREFIX)})

@@ -7,7 +7,7 @@ from collections import deque
 
 
 class Turns:
-    """Lets up to `most` tasks continue in one iteration of the loop. Other tasks wait for later iterations, in order."""
+    """Lets up to `most` tasks continue per iteration of the loop. Others wait for later iterations, in order."""
 
     def __init__(self, most: int) -> None:
         self._most = self._left = most

@@ -112,7 +112,7 @@ TABLE_COLUMNS = ("topic", "queue_id", "queue_offset", "store_timestamp", "tags",
 
 
 def chosen_columns(columns: str | None, form: Form) -> Sequence[str]:
-    """Returns the columns to show: the columns that the user named, or the default columns of a table, or all columns."""
+    """Returns the columns to show: those that the user named, the default columns of a table, or all columns."""
     if columns is not None:
         return [name.strip() for name in columns.split(",")]
     return TABLE_COLUMNS if form is Form.TABLE else COLUMNS

@@ -58,7 +58,7 @@ def data_output() -> TextIO:
 
 
 def _open_closed() -> None:
-    """Opens streams that are closed, but any use of them fails. Otherwise the next opened file would become the stream."""
+    """Opens streams that are closed so that their use fails. Otherwise the next opened file would become one."""
     for number, (name, flags, mode) in enumerate(
         (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
     ):
