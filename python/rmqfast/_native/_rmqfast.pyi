@@ -762,7 +762,7 @@ class Connections:
 
 @final
 class DataPlane:
-    """Serves the requests that a broker gets for each message, without the GIL."""
+    """The data plane of a broker. It answers requests that occur per message, without the GIL."""
 
     @staticmethod
     def open(appender: Appender, mailbox: Mailbox, options: DataPlaneOptions) -> DataPlane: ...

@@ -95,7 +95,7 @@ def check_engine(engine: str) -> None:
 
 
 def store_read(path: str | os.PathLike[str], topic: str | None, **arguments: Unpack[StoreReadArguments]) -> StoreRead:
-    """Returns the checked arguments of `read_store` as a value.
+    """Checks the arguments of `read_store` and returns them as one object.
 
     Raises `CorruptError` for an expired offset in `start_offset`, unless `on_damage` is "warn".
     """

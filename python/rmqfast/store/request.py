@@ -81,7 +81,7 @@ class MessageArguments(TypedDict, total=False):
 
 
 class ReadArguments(MessageArguments, total=False):
-    """Keyword arguments of reads that end.
+    """Keyword arguments of reads that have an end, as opposed to a tail.
 
     Attributes:
         start_time: Earliest store time: a datetime, a date, ISO 8601, milliseconds since 1970, or a NumPy or pandas

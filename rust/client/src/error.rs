@@ -43,7 +43,7 @@ pub enum Error {
         remark: String,
         /// Response code, or a code of `ClientErrorCode`; -1 for none.
         code: i32,
-        /// Advice for the reader, unless [`step_after`] has better advice for the remark.
+        /// Advice for the user. Only used if [`step_after`] knows no advice for the remark.
         next_step: &'static str,
     },
 }
@@ -56,7 +56,7 @@ fn by(address: &str) -> String {
     if address.is_empty() { String::new() } else { format!(" BROKER: {address}") }
 }
 
-/// Returns the next step on its own line, if there is one.
+/// Formats the next step as a line of its own. Empty if there is no next step.
 fn step(next_step: &str) -> String {
     if next_step.is_empty() { String::new() } else { format!("\n{next_step}") }
 }

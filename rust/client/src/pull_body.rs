@@ -10,7 +10,7 @@ use rmqfast_store::scan::row::Row;
 use rmqfast_store::scan::text::lossy;
 use std::collections::HashSet;
 
-/// Tags that a client subscribes to, in full. A message without a tag matches no tag.
+/// The tags of a subscription, as strings. A message without a tag matches no tag.
 pub type Tags = HashSet<Vec<u8>>;
 
 // Maximum bytes of a body. Rows store positions in 32 bits.

@@ -19,7 +19,7 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Serves the requests that a broker gets for each message, without the GIL.
+/// The data plane of a broker. It answers requests that occur per message, without the GIL.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct DataPlane {
     pub inner: Arc<rmqfast_broker::DataPlane>,

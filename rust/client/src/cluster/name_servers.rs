@@ -42,6 +42,8 @@ impl NameServers {
         self.addresses.get(self.chosen.load(Ordering::Relaxed)).map(String::as_str)
     }
 
+    /// Checks that a name server is configured.
+    ///
     /// # Errors
     /// [`Error::Client`] if there is no name server.
     pub fn check(&self) -> Result<(), Error> {

@@ -345,8 +345,8 @@ impl TopicCluster {
         Ok(())
     }
 
-    /// Fetches the route and returns the address to read a broker at. Called by a range reader while its broker does
-    /// not answer.
+    /// Fetches the topic's route again and returns the address from which to read a broker. Called while the broker
+    /// does not answer.
     ///
     /// # Errors
     /// Fails like [`route`](Self::route); [`Error::Client`] if the broker is not in the route.

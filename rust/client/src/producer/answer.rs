@@ -36,7 +36,7 @@ pub struct StoredMessage<'a> {
     pub queue_id: i32,
     pub queue_offset: i64,
     pub transaction_id: Option<&'a str>,
-    /// `None` for the default region.
+    /// The broker's region; `None` for the default region.
     pub region: Option<&'a str>,
     pub is_traced: bool,
 }
@@ -45,12 +45,12 @@ pub struct StoredMessage<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
     Code(i32),
-    /// SUCCESS without `msgId`, `queueId` or `queueOffset`.
+    /// The response code is SUCCESS, but `msgId`, `queueId` or `queueOffset` is missing.
     Incomplete,
 }
 
 impl<'a> StoredMessage<'a> {
-    /// Parses an answer.
+    /// Parses the answer to a send.
     ///
     /// # Errors
     /// [`Refusal`] if the message is not stored, or fields are missing.
@@ -77,7 +77,7 @@ impl<'a> StoredMessage<'a> {
         Ok(Self { status, offset_id, queue_id, queue_offset, transaction_id, region, is_traced })
     }
 
-    /// Parses an answer. The error contains the broker's address.
+    /// Parses the answer to a send. An error contains the broker's address.
     ///
     /// # Errors
     /// [`Error::Response`]; [`Error::Remoting`] if the answer is incomplete.

@@ -41,7 +41,7 @@ impl RetryRules {
     }
 }
 
-/// Outcome of one attempt.
+/// The outcome of one attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptEnd {
     /// The message is stored. `is_safe` is true for SEND_OK.
@@ -55,7 +55,7 @@ pub enum AttemptEnd {
     Timeout,
     /// An answer without a required field.
     Malformed,
-    /// The connection failed in another way.
+    /// The connection failed for another reason than a timeout.
     Remoting,
     /// The client could not send the request, for example to an unknown broker.
     Client,

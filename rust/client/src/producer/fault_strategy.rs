@@ -52,7 +52,7 @@ impl FaultStrategy {
         self.lock().insert(broker_name.clone(), FaultItem { latency_ms, start: now + pause });
     }
 
-    /// Returns whether a broker may be used. An unknown broker may.
+    /// Returns whether a broker may be used now. True for a broker that was not used yet.
     pub fn is_available(&self, broker_name: &str, now: Instant) -> bool {
         self.lock().get(broker_name).is_none_or(|item| now >= item.start)
     }

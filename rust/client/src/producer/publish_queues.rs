@@ -16,7 +16,8 @@ pub const DEFAULT_QUEUES: i32 = 4;
 
 /// Mask that keeps an index positive, like `Math.abs` in Java.
 const POSITIVE: u32 = 0x7FFF_FFFF;
-/// Maximum round-robin positions per thread. Beyond this, all positions are dropped and restart at random.
+/// Maximum number of round-robin positions that a thread keeps. If there are more, all are dropped and start at random
+/// again.
 const MOST_WALKS: usize = 1024;
 
 thread_local! {
@@ -87,7 +88,7 @@ impl PublishQueues {
 pub enum Choice {
     /// A queue by its index in [`PublishQueues::queues`].
     Listed(usize),
-    /// A queue by its broker's name and its id, which need not be listed.
+    /// A queue given by its broker's name and its queue id. It may be missing in the list of queues.
     Named(Arc<str>, i32),
 }
 

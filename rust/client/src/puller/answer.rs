@@ -76,7 +76,7 @@ fn is_dispatched_to(message: &Message<'_>, name: &str) -> bool {
     names.split(|byte| *byte == b',').any(|other| other == name.as_bytes())
 }
 
-/// A checked answer to a pull, or its failure.
+/// The answer to a pull after all checks, or a failed pull.
 #[derive(Debug)]
 pub struct Answer {
     pub status: PullStatus,
@@ -85,14 +85,15 @@ pub struct Answer {
     pub remark: String,
     /// Offset of the next pull.
     pub next: i64,
-    /// First offset of the queue, and its end (exclusive).
+    /// The first offset of the queue, and the offset after its last message.
     pub bounds: (i64, i64),
     /// Broker id that the broker suggests for the next pull: 0 is the master, others are slaves.
     pub suggested_broker_id: i64,
     pub body: Body,
-    /// Positions of the records in `body`, with their properties if these are requested.
+    /// Positions of the records in `body`, and of their properties if the application needs them.
     pub rows: Vec<Row>,
-    /// Queue offset of the first row, for multi-dispatch queues. Their records hold the offset in another queue.
+    /// Queue offset of the first row in a light queue, whose records contain offsets of another queue. `None` for other
+    /// queues.
     pub counted_from: Option<i64>,
 }
 

@@ -24,7 +24,7 @@ pub struct Body {
 /// A pool of free buffers, which the connections of a puller share.
 #[derive(Debug, Default)]
 pub struct Pool {
-    /// Sorted by the time of their return, oldest first.
+    /// Free buffers. The buffer that was returned first is at the front.
     free: Mutex<VecDeque<Vec<u8>>>,
 }
 

@@ -39,7 +39,7 @@ impl Link {
         Ok(Self { transport, address, limits, pool, inbox, start: 0, filled: 0, header: Vec::new() })
     }
 
-    /// Returns the socket, to wait for it.
+    /// Returns the socket, on which the thread waits for data.
     pub fn socket(&self) -> &std::net::TcpStream {
         self.transport.socket()
     }

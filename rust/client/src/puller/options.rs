@@ -16,7 +16,8 @@ pub struct Queue {
     pub queue_id: i32,
 }
 
-/// Returns header fields to add to a request, for example a signature. Called with its code, its fields and its body.
+/// Returns header fields to add to a request, such as its signature. The arguments are the code, fields and body of the
+/// request.
 pub type Sign =
     dyn Fn(i32, &[(String, String)], &[u8]) -> std::result::Result<Vec<(String, String)>, String> + Send + Sync;
 
@@ -41,7 +42,7 @@ pub struct PullerOptions {
     pub connect_timeout: Duration,
     /// Pause of a queue after the broker refused a pull.
     pub retry: Duration,
-    /// Pause of a queue after an answer with messages; if not zero, at most one request of a queue is in flight.
+    /// Pause of a queue after an answer with messages. If this is not zero, a queue has at most one request in flight.
     pub interval: Duration,
     /// The field `sysFlag` of a pull. The bits for long polling and for committing an offset are added from other
     /// options.
@@ -155,7 +156,7 @@ pub struct Subscription {
 pub struct Assignment {
     /// The first offset to pull.
     pub start: i64,
-    /// End offset (exclusive); `None` pulls for ever.
+    /// The offset before which pulling ends; `None` for no end.
     pub end: Option<i64>,
     pub subscription: Arc<Subscription>,
     /// Whether the queue starts paused, so that it is not pulled until it is resumed.

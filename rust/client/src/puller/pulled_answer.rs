@@ -23,7 +23,7 @@ pub struct PulledAnswer {
     pub next_begin_offset: i64,
     /// First offset of the queue.
     pub min_offset: i64,
-    /// End of the queue (exclusive).
+    /// The offset after the queue's last message.
     pub max_offset: i64,
     /// Whether this is the last answer before the assignment's end.
     pub is_end: bool,
@@ -34,19 +34,20 @@ pub struct PulledAnswer {
     pub remark: String,
     /// Records, one after the other. Parts of a split answer share the same body.
     pub body: Arc<Body>,
-    /// Positions of the records in `body`, with their properties if these are requested.
+    /// Positions of the records in `body`, and of their properties if the application needs them.
     pub rows: Vec<Row>,
     /// Tags that the client compares in full; `None` for all messages.
     pub tags: Option<Arc<Tags>>,
     /// Time from the request to its answer.
     pub elapsed: Duration,
-    /// Queue offset of the first row, for multi-dispatch queues. Their records hold the offset in another queue.
+    /// Queue offset of the first row in a light queue, whose records contain offsets of another queue. `None` for other
+    /// queues.
     pub counted_from: Option<i64>,
     /// Bytes of the records in `rows`.
     pub size: usize,
 }
 
-/// Flow control stopped a queue: its own volume, or that of all queues, reached a threshold.
+/// The event that flow control stopped a queue, because its messages or the messages of all queues reached a threshold.
 #[derive(Clone, Debug)]
 pub struct FlowControl {
     pub queue: Arc<Queue>,
@@ -136,7 +137,7 @@ impl PulledAnswer {
         Some(self.rows.last()?.message(&self.body)?.store_timestamp())
     }
 
-    /// Returns false for failures and illegal offsets, which say nothing about the messages of the queue.
+    /// Returns whether the answer tells which messages the queue has. False for failures and illegal offsets.
     pub fn is_sound(&self) -> bool {
         !matches!(self.status, PullStatus::Failed | PullStatus::OffsetIllegal)
     }
@@ -165,7 +166,7 @@ impl PulledAnswer {
         Some(rest)
     }
 
-    /// Returns the rows whose tags match in full.
+    /// Returns the rows whose tag is in `tags`, compared as strings.
     pub fn matching_rows(&self) -> Cow<'_, [Row]> {
         let tags = self.tags.as_deref();
         match tags {

@@ -316,7 +316,7 @@ impl State {
         expired.last().map(|(_, sent)| *sent)
     }
 
-    /// Called when the connection to a broker was lost. Its requests are planned again.
+    /// Called when the connection to a broker was lost. The requests that were in flight are sent again.
     pub fn on_disconnect(&mut self, broker: usize, reason: String) {
         self.in_flight.retain(|_, request| request.broker != broker);
         self.queues.values_mut().filter(|queue| queue.broker == broker).for_each(PullQueue::forget_in_flight);
@@ -412,7 +412,7 @@ impl State {
         enough == 0 || is_idle() || is_at_end() || self.ready.len() >= max || ready() >= enough
     }
 
-    /// Returns whether all received messages are handled: nothing is in flight or ready, and a taker waits for more.
+    /// Returns whether all received messages are handled: nothing is in flight or ready, and a thread waits in `take`.
     pub fn is_handled(&self) -> bool {
         self.in_flight.is_empty() && self.ready.is_empty() && self.takers > 0
     }

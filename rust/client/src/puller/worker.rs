@@ -49,7 +49,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes all takers and calls `on_ready`.
+    /// Wakes all threads that wait in `take`, and calls `on_ready`.
     pub fn notify(&self) {
         self.ready.notify_all();
         if let Some(on_ready) = &self.on_ready {
@@ -81,7 +81,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Sends requests and receives answers until the puller is closed.
+    /// Sends requests and receives answers, until the puller is closed.
     pub fn run(mut self) {
         while !self.shared.is_closed() {
             if let Err(error) = self.turn() {

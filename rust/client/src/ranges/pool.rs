@@ -33,7 +33,8 @@ struct Idle {
     since: Instant,
 }
 
-/// Identifies interchangeable pullers: cluster, account, options. It may contain a secret and is not printed.
+/// A key that is equal for pullers with the same cluster, account and options. It may contain a secret, so it is never
+/// printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PoolKey(String);
 

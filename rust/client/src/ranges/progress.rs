@@ -62,7 +62,7 @@ impl fmt::Display for Trouble {
     }
 }
 
-/// Progress of a range. Times are durations since any fixed moment.
+/// The progress of a range. All times are durations since the same moment, which the caller chooses.
 #[derive(Debug)]
 pub struct Progress {
     range: QueueRange,

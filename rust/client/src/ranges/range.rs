@@ -10,7 +10,7 @@ use std::time::Duration;
 pub struct QueueRange {
     pub queue: Queue,
     pub start: i64,
-    /// End offset (exclusive), or [`ENDLESS`](Self::ENDLESS).
+    /// The offset before which the range ends, or [`ENDLESS`](Self::ENDLESS).
     pub end: i64,
 }
 

@@ -128,7 +128,7 @@ impl RangeReader {
         })
     }
 
-    /// Reads further. Waits for at most `wait`, longer only to look up the broker's address.
+    /// Reads the next answers. Waits at most for `wait`, or longer if the broker's address must be looked up.
     ///
     /// # Errors
     /// [`Error::DataLoss`] and [`Error::Corrupt`] if the request is strict. [`Error::Client`] if the broker refuses, or
@@ -173,7 +173,7 @@ impl RangeReader {
         rows::batches(&self.request, answers, &mut self.warnings)
     }
 
-    /// Reports bodies that do not decompress, given the physical offsets of their messages.
+    /// Reports messages whose bodies do not decompress, by their physical offsets.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if there is any, and the request is strict.
@@ -208,8 +208,8 @@ impl RangeReader {
         self
     }
 
-    /// Starts with a puller of `pool` if there is one. Returns its puller to the pool when all ranges are read, or in
-    /// [`keep`](Self::keep).
+    /// Takes a puller with this key from `pool`, if there is one. The puller returns to the pool when all ranges are
+    /// read, or in [`keep`](Self::keep).
     pub fn with_pool(mut self, pool: &'static PullerPool, key: PoolKey) -> Self {
         // pullers that read ahead have other thresholds, so they need another key
         let key = key.with(if self.reads_ahead { "ahead" } else { "" });
@@ -330,7 +330,7 @@ impl RangeReader {
         self.ranges.values_mut().for_each(|pulled| pulled.progress.on_disconnect(reason));
     }
 
-    /// Continues at another address if the broker has one now: a slave, or a master that moved.
+    /// Continues at another address if the route now has one: the address of a slave, or of a master that moved.
     ///
     /// Source: `MQClientInstance.findBrokerAddressInSubscribe`.
     fn move_on(&mut self) -> Result<()> {
@@ -387,7 +387,7 @@ impl RangeReader {
     }
 }
 
-/// Returns options for ranges whose messages exist: large answers, no held pulls.
+/// Returns puller options for ranges whose messages exist already: large answers, and no long polling.
 fn gathering(options: &PullerOptions) -> PullerOptions {
     PullerOptions {
         // a broker checks only every five seconds whether a held pull is due
@@ -402,7 +402,7 @@ fn gathering(options: &PullerOptions) -> PullerOptions {
     }
 }
 
-/// Returns options for ranges without end: each message is returned on arrival, and the broker holds pulls.
+/// Returns puller options for ranges without an end: long polling, and each message is returned when it arrives.
 fn waiting(options: &PullerOptions) -> PullerOptions {
     let usual = PullerOptions::default();
     // the broker's hold comes on top of the usual time for an answer

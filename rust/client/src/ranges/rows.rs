@@ -43,7 +43,7 @@ pub fn batches(
     Ok(batches)
 }
 
-/// Reports bodies that do not decompress, given the physical offsets of their messages.
+/// Reports messages whose bodies do not decompress, by their physical offsets.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if there is any, and the request is strict.

@@ -1,4 +1,4 @@
-//! Encodes rows of a table as the body of a batch until it is full.
+//! Encodes rows of a table as messages of a batch, until the batch is full.
 //!
 //! Source: `MessageBatch.generateFromList`.
 use super::batch_body::{BatchMessage, write_batch_message};

@@ -17,7 +17,7 @@ pub struct Properties<'a> {
     pub wait_store: bool,
     /// Delay level; 0 for no delay.
     pub delay_level: i32,
-    /// Properties of the application. A field above overrides a pair with its name.
+    /// Properties of the application. If a field above has the same property, the field's value counts.
     pub pairs: &'a [(&'a str, &'a str)],
     /// Properties of the producer, which override all others.
     pub added: &'a [(&'a str, &'a str)],

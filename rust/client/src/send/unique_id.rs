@@ -1,4 +1,4 @@
-//! Ids that a producer sets: unique without coordination, and with the time of creation.
+//! Message ids that a producer creates. They are unique without coordination, and contain the time of creation.
 //!
 //! Source: `MessageClientIDSetter`.
 use rmqfast_store::format::message_id::UniqKey;
@@ -35,7 +35,7 @@ impl UniqueIds {
         now_ms >= self.next_month.load(Ordering::Acquire)
     }
 
-    /// Sets the start of the month in local time, and of the next month, in milliseconds.
+    /// Sets when the current and the next month start in local time, in milliseconds since 1970.
     pub fn begin_month(&self, start_ms: i64, next_ms: i64) {
         // in this order: a thread that sees the new end must also see the new start
         self.month_start.store(start_ms, Ordering::Relaxed);

@@ -122,7 +122,7 @@ impl LogPlanner<'_> {
         self.cut(&stretch, &ends, count)
     }
 
-    /// Returns the first source whose log reaches `end`; a slave may lag.
+    /// Returns the first source whose log reaches `end`. The log of a slave may be shorter than its master's.
     fn first_that_reaches(&self, end: u64, sources: Vec<LogSource>) -> Result<Source, Refusal> {
         let mut refusal = pull_because("nobody serves its log");
         for log in sources {

@@ -117,7 +117,7 @@ impl PieceReader {
         })
     }
 
-    /// Reports bodies that do not decompress, by the physical offsets of their messages.
+    /// Reports messages whose bodies do not decompress, by their physical offsets.
     ///
     /// # Errors
     /// There is such a body, and the request is strict.
@@ -167,12 +167,12 @@ impl PieceReader {
         }
     }
 
-    /// Sets [`RangeReader::reading_ahead`]. A log or a copy is never read beyond the piece.
+    /// Makes pulls read ahead, see [`RangeReader::reading_ahead`]. A log or a copy is never read beyond the piece.
     pub fn reading_ahead(self) -> Self {
         self.with_reader(RangeReader::reading_ahead)
     }
 
-    /// Sets [`RangeReader::with_pool`]. A connection to a log serves one piece only.
+    /// Makes pulls use a pool, see [`RangeReader::with_pool`]. A connection to a log is only used for one piece.
     pub fn with_pool(self, pool: &'static PullerPool, key: PoolKey) -> Self {
         self.with_reader(|reader| reader.with_pool(pool, key))
     }

@@ -5,7 +5,7 @@ use rmqfast_store::scan::Column;
 /// A condition on one column. A comparison has one value, `in` has several values, `null` and `not null` have no value.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// `=`, `<`, `<=`, `>`, `>=`, `in`, `null`, `not null`.
+    /// The kind of condition: `=`, `<`, `<=`, `>`, `>=`, `in`, `null` or `not null`.
     pub kind: String,
     pub column: String,
     pub values: Vec<Option<Literal>>,

@@ -153,7 +153,8 @@ pub fn hint<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String 
     if near.is_empty() { String::new() } else { format!("did you mean {}? ", near.join(", ")) }
 }
 
-/// Counts the characters in the longest common block, and recursively in the parts left and right of it.
+/// Counts equal characters as Python's `difflib` does: in the longest common block, and recursively to its left and
+/// right.
 fn matching(a: &[char], b: &[char]) -> usize {
     let (mut longest, mut at) = (0, (0, 0));
     for i in 0..a.len() {

@@ -17,11 +17,11 @@ use std::time::Duration;
 
 /// Number of messages after which a batch may end.
 const STEP: usize = 256;
-/// The form of a stream's offset, shown in errors.
+/// Example of a stream's offset, shown in errors.
 const POSITION: &str = r#"{"log": 123}"#;
 /// Number of bytes of a record that are read first.
 const HEAD: usize = 4096;
-/// Pause before the log's end is read again.
+/// Pause before the stream looks for new messages at the log's end again.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// A stream of a store. Its offsets are `{"log": 123456}`, byte positions in the commit log. Between two positions

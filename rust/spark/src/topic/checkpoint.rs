@@ -97,7 +97,7 @@ pub fn topic_text(offsets: &StreamOffsets) -> String {
     TopicPosition { offsets: offsets.clone(), stored: StoreTimes::new() }.to_text()
 }
 
-/// Parses offsets.
+/// Parses the next offset of each queue, without store times.
 ///
 /// # Errors
 /// The offsets are of a topic that is not read, or of another source.

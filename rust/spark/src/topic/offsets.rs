@@ -181,7 +181,7 @@ fn or_none(names: impl Iterator<Item = String>) -> String {
 /// The store time in milliseconds of the message before the stream's offset, by queue. Unknown times are left out.
 pub type StoreTimes = BTreeMap<Queue, i64>;
 
-/// Separates the broker's name from its times.
+/// Separates the broker's name from the store times in a JSON key.
 const MARK: &str = " stored ";
 
 /// Formats the JSON key with the store times of a broker's queues: `broker-a stored 0:1700000000000 1:1700000000001`.

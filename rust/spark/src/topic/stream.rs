@@ -15,7 +15,7 @@ use rmqfast_client::ranges::QueueRange;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-/// Age up to which fetched queue states are used again.
+/// Maximum age at which fetched queue states are still used.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// A stream of topics. Its offsets are the next offset of each queue, as `{"topic": {"broker": {"0": 23}}}`.

@@ -186,6 +186,8 @@ impl fmt::Display for Topics {
 }
 
 impl TopicPattern {
+    /// Compiles the regular expression of a pattern.
+    ///
     /// # Errors
     /// The text is not a regular expression.
     fn new(text: &str) -> Result<Self> {
