@@ -45,6 +45,7 @@ def _run(words: list[str]) -> None:
         _complete()
         return
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    # Python's own form shows a line of source code, which means nothing to a user.
     warnings.showwarning = _show_warning
     try:
         import rich  # noqa: F401  # only this part of rich is imported before a table is shown
@@ -77,6 +78,7 @@ def _show_warning(  # noqa: PLR0917 - as `warnings.showwarning`
 
 def _complete() -> None:
     """Answers a shell's request for completion. Logs nothing."""
+    # Without the extra, there is nothing to complete.
     with suppress(ImportError):
         from rmqfast.cli.app import app
         from rmqfast.cli.completion import join_split_words

@@ -85,6 +85,7 @@ def _row(admin: Admin, broker: BrokerRow) -> Row:
     try:
         status = admin.brokers.status(broker.address)
     except RemotingError as error:
+        # One broker that does not answer must not hide the others.
         say(f"{broker.broker_name} at {broker.address} tells nothing of itself: {error}")
         status = {}
     # The key is misspelled in 4.9 and corrected in 5.x.

@@ -22,6 +22,7 @@ from rmqfast.remoting import ResponseCode
 
 __all__ = ["consume"]
 
+# Short, since the end of `idle` is only checked between two polls.
 POLL_SECONDS = 0.5
 BATCH = 32
 #: Seconds in which a new member gets queues, if there are any for it.
@@ -62,6 +63,7 @@ def consume(
     names = chosen_columns(columns, output)
     # If messages are counted, pull them one by one, since a pull is committed as a whole.
     size = BATCH if most is None else 1
+    # Without auto-commit, since messages count as consumed only after they were printed.
     options = LitePullOptions(auto_commit=False, pull_batch_size=size, consume_from_where=BEGINNINGS[beginning])
     consumer = LitePullConsumer(group, config=access.config(), options=options)
     consumer.subscribe(topic, tags if sql is None else MessageSelector.by_sql(sql))

@@ -30,6 +30,7 @@ MARK = ".rmqfast-demo"  # marks a directory that the demo created and may remove
 RECORD_BYTES = BODY_BYTES + 200
 # Factor for the store, its Parquet files, and Spark's spilled data.
 SPACE = 2.5
+# Characters of the longest bar.
 BAR_WIDTH = 40
 FILE_BYTES = 64 << 20  # RocketMQ's default of 1 GiB would leave files mostly empty
 INDEX_ENTRIES = 1_000_000

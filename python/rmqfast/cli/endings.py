@@ -72,6 +72,7 @@ def end_on_errors() -> Iterator[None]:
         say(f"error: {': '.join(filter(None, (error.filename and str(error.filename), error.strerror or str(error))))}")
         raise SystemExit(UNREACHABLE) from None
     except KeyboardInterrupt:
+        # The exit code that shells give a program that Ctrl-C has ended.
         raise SystemExit(INTERRUPTED) from None
 
 

@@ -11,6 +11,7 @@ from rmqfast.store import COLUMNS
 
 __all__ = ["write_messages"]
 
+# Bytes per line of hexadecimal digits.
 LINE_BYTES = 32
 
 
@@ -48,4 +49,5 @@ def _lines(body: bytes) -> list[str]:
     try:
         return [one_line(line) for line in body.decode("utf-8").splitlines()]
     except UnicodeDecodeError:
+        # A binary body is shown as hexadecimal digits.
         return [body[start : start + LINE_BYTES].hex(" ", 4) for start in range(0, len(body), LINE_BYTES)]

@@ -116,6 +116,7 @@ def start_of(text: str) -> Literal["earliest", "latest"] | int | datetime:
         return "earliest"
     if text == "latest":
         return "latest"
+    # Tested before the time, since `fromisoformat` takes 20261101 for a date.
     if text.isdecimal():
         return int(text)
     try:

@@ -31,6 +31,7 @@ def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientC
     if not isinstance(wanted, str):
         return None
     try:
+        # Topics are only listed after an error, so that a correct name costs nothing.
         with Admin(config=config) as admin:
             topics = admin.topics.all()
     except RmqError:

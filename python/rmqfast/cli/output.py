@@ -59,6 +59,7 @@ def write_facts(form: Form, facts: Mapping[str, object]) -> None:
     if form is not Form.TABLE:
         write(form, list(facts), [[list(facts.values())]])
         return
+    # Imported here, since the other forms start faster without rich.
     from rmqfast.cli import screen
 
     screen.print_facts(facts)

@@ -30,6 +30,7 @@ TEXTS = ("name_server", "access_key", *SECRETS)
 PATHS = ("tls_trust", "tls_certificate", "tls_key")
 FLAGS = ("tls", "tls_verify", "tls_check_host")
 KEYS = (*TEXTS, FLAGS[0], *PATHS, *FLAGS[1:])
+# The read permissions of the file's group and of all other users.
 READ_BY_OTHERS = 0o044
 
 

@@ -39,6 +39,7 @@ def console(stream: TextIO | None = None) -> Console:
     stream = stream or sys.stdout
     # Without a terminal, rich would cut lines at 80 columns.
     width = None if stream.isatty() else 1000
+    # Users set NO_COLOR to get no colours: https://no-color.org
     plain = "NO_COLOR" in os.environ or not stream.isatty()
     return Screen(file=stream, width=width, color_system=None if plain else "auto", highlight=False, markup=False)
 
@@ -70,6 +71,7 @@ def print_table(
             _print_header(screen, columns, widths)
         previews = {} if whole else _previews(columns, widths, screen.width)
         stream.writelines(_line(row, widths, previews) for row in cells)
+        # Show each chunk at once, since the next one may take long.
         stream.flush()
     if not widths:
         _print_header(screen, columns, _widths(columns, []))

@@ -43,6 +43,7 @@ class StopSignals:
 
     def _note(self, *_: Any) -> None:
         self.is_noted = True
+        # Ends the wait at once, not only after `_INTERVAL`.
         self._wakes.put(None)
 
 

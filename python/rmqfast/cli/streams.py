@@ -15,6 +15,7 @@ from rmqfast.errors import RmqError
 __all__ = ["data_output", "discard_output", "standard_streams"]
 
 _CANNOT_WRITE = 3
+# Errors of writing; any other error must not be reported as one of standard output.
 _OF_OUTPUT = frozenset({errno.EPIPE, errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
@@ -27,6 +28,7 @@ def standard_streams() -> Iterator[None]:
     """
     _open_closed()
     if isinstance(sys.stdout, io.TextIOWrapper):
+        # The terminal's encoding may lack a character of a topic, a key or a body.
         sys.stdout.reconfigure(errors="replace")
     try:
         try:
@@ -59,6 +61,7 @@ def data_output() -> TextIO:
 
 def _open_closed() -> None:
     """Opens streams that are closed so that their use fails. Otherwise the next opened file would become one."""
+    # Opened for the opposite direction, so that any use of the stream raises an error.
     for number, (name, flags, mode) in enumerate(
         (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))
     ):

@@ -70,6 +70,7 @@ def tail(
         try:
             write(output, names, tail_rows(messages), whole=columns is not None)
         except KeyboardInterrupt:
+            # Ctrl-C is the normal end of following a store.
             raise typer.Exit(0) from None
 
 
@@ -87,4 +88,5 @@ def tail_rows(messages: Tail) -> Iterator[Sequence[Row]]:
                 say(f"retention removed {stretch.length} bytes from offset {stretch.offset} on before they were read")
             damage_count, retained_count = len(damage), len(retained)
             yield batch_rows(batch)
+            # Show each batch at once, even in a pipe.
             sys.stdout.flush()

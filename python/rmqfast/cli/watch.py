@@ -137,6 +137,7 @@ def _screen() -> Iterator[Show]:
         ) as live:
             yield show
     finally:
+        # The terminal shows its earlier content again; leave the last output below it.
         sys.stdout.write(last)
 
 

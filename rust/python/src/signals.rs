@@ -17,6 +17,7 @@ pub struct Signals {
 }
 
 impl Signals {
+    // short enough that Ctrl-C seems immediate, long enough that taking the GIL costs little
     const INTERVAL: Duration = Duration::from_millis(50);
 
     pub fn here() -> Self {

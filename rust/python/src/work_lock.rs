@@ -40,6 +40,7 @@ impl<T> WorkLock<T> {
 
     /// Takes the lock if it is free.
     pub fn try_lock(&self) -> Option<WorkGuard<'_, T>> {
+        // cannot deadlock, so the holder need not be compared with this thread
         let value = self.value.try_lock().ok()?;
         self.holder.store(this_thread(), Ordering::Relaxed);
         Some(WorkGuard { value, holder: &self.holder })
@@ -69,6 +70,7 @@ impl<T> Drop for WorkGuard<'_, T> {
 
 /// Returns the address of a thread-local, a number that no two living threads share.
 fn this_thread() -> usize {
+    // the standard library does not give a thread's id as a number
     thread_local!(static PLACE: u8 = const { 0 });
     PLACE.with(|place| std::ptr::from_ref(place).addr())
 }

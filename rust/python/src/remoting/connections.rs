@@ -171,6 +171,7 @@ impl Connections {
             Ok(false) => py.detach(|| self.inner.submit(address, ask, token, waits)),
             tried => tried.map(drop),
         };
+        // the caller gets the error, so the callback must not run too
         submitted.map_err(|error| {
             self.callbacks.remove(token);
             remoting(error)
