@@ -17,7 +17,7 @@ MAX_SIZE = 64 << 20
 
 
 def read_text(path: Path) -> str | None:
-    """Returns the content of a file, or of its `.bak` if it is missing or blank. `None` if both are.
+    """Returns the content of a file, or of its `.bak` if the file is missing or blank. `None` if the `.bak` is, too.
 
     `CorruptError` if the file is larger than 64 MiB or not UTF-8, `StoreIOError` if the operating system refuses.
     """

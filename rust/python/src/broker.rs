@@ -153,7 +153,8 @@ fn seconds(seconds: f64) -> Duration {
 
 #[pymethods]
 impl DataPlane {
-    /// Answers requests from the appender's store. Requests for the control plane are put into the mailbox.
+    /// Creates a data plane, which answers requests from the appender's store. Other requests go to the mailbox, for
+    /// the control plane.
     #[staticmethod]
     fn open(appender: &Appender, mailbox: &Mailbox, options: PyDataPlaneOptions) -> PyResult<Self> {
         let (flush, control) = (options.flush(), mailbox.0.mailbox());

@@ -73,7 +73,7 @@ class ProducerManager:
             return None if clients is None else list(clients.values())
 
     def available_channel(self, group: str) -> Channel | None:
-        """Returns an open connection of a group, each time the next one. None if there is none."""
+        """Returns an open connection of a group, in round-robin order. None if there is none."""
         with self._lock:
             channels = list(self._groups.get(group, ()))
             if not channels:

@@ -30,7 +30,7 @@ _PIECE = 16
 
 
 class Registrar:
-    """Registers all topics at the start, and then changes. Compares versions every 30 seconds.
+    """Registers all topics at the start, later only changed topics. Compares versions every 30 seconds.
 
     One thread sends the registrations, so that requests to the broker hardly wait for them.
     """

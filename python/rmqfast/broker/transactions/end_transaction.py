@@ -52,7 +52,7 @@ class EndTransactionProcessor:
         return Response()
 
     def resume_check_half_message(self, request: Request) -> Response:
-        """Stores a half message again that was given up, so that its producer is asked again."""
+        """Puts back a half message that was given up, so that its producer is asked again."""
         place = parse_message_id(request.ext_fields.get("msgId", ""))
         message = None if place is None else message_at(self._live, place[2])
         if message is None or not has_target(message):

@@ -98,7 +98,7 @@ class HalfMessages:
         return self._copy(half, TRANS_CHECK_MAX_TIME_TOPIC, properties)
 
     def resume(self, given_up: StoredMessage) -> bool:
-        """Stores a half message that was given up again, without its checks. Returns whether it is stored."""
+        """Puts back a half message that was given up, with its count of checks reset. Returns whether it is stored."""
         return self._copy(given_up, HALF_TOPIC, dict(given_up.properties) | {CHECK_TIMES: "0"})
 
     def _copy(self, message: StoredMessage, topic: str, properties: Mapping[str, str]) -> bool:

@@ -131,7 +131,7 @@ class AllocateMessageQueueByMachineRoom:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMachineRoomNearby:
-    """Divides the queues of each machine room among its consumers. If a room has none, among all consumers.
+    """Divides the queues of each machine room among the consumers there, or among all consumers if it has none.
 
     Attributes:
         inner: The strategy within a room.

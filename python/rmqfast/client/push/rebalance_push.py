@@ -60,7 +60,7 @@ class RebalancePush(Rebalance[ProcessQueue]):
         return process_queue
 
     def dispatch(self, requests: Sequence[PullRequest[ProcessQueue]]) -> None:
-        """Keeps new pulls until `message_queue_changed` has sent the subscription's new version to brokers.
+        """Holds back new pulls until `message_queue_changed` has sent the subscription's new version to brokers.
 
         Brokers refuse earlier pulls with that version, and the retry would come a second later.
         """

@@ -262,7 +262,7 @@ impl PullQueue {
         };
     }
 
-    /// Extends the span of unacknowledged offsets to the last offset of an answer.
+    /// Extends the span of unacknowledged offsets by the offsets of an answer.
     fn reach(&mut self, fetched: &PulledAnswer) {
         if let Some((first, last)) = fetched.offsets() {
             let (least, most) = self.span.unwrap_or((first, last));

@@ -1,4 +1,4 @@
-//! Messages as views of the answers of brokers, pulls, and conversions to Arrow.
+//! Messages that read their values from the answers of brokers, pulls, and conversions to Arrow.
 pub mod arrow;
 pub mod decode;
 pub mod fetched;

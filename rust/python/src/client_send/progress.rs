@@ -92,7 +92,7 @@ impl Progress {
     }
 }
 
-/// Whether an error only ends the attempt. Other errors end the send.
+/// Whether an error only ends the attempt. Any other error ends the whole send.
 pub fn ends_attempt(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<RemotingError>(py) || error.is_instance_of::<ClientError>(py)
 }

@@ -22,7 +22,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Names of `CommunicationMode`, which say who waits for the answer.
+/// The names of `CommunicationMode`: the caller of a send waits for the answer, gets a callback, or gets no answer.
 pub const SYNC: &str = "SYNC";
 pub const ASYNC: &str = "ASYNC";
 pub const ONEWAY: &str = "ONEWAY";

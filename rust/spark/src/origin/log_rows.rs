@@ -19,8 +19,8 @@ pub struct LogRows {
     first: Option<(i64, i32)>,
     ranges: Vec<RangeRows>,
     topics: Vec<Topic>,
-    /// Index of the topic of the last matching record. It is tried first, since most records have the topic of the
-    /// record before.
+    /// Index of the topic of the last matching record. This topic is tried first, since most records have the same
+    /// topic as the record before.
     last: usize,
     needs_properties: bool,
     trouble: Option<String>,
