@@ -199,11 +199,11 @@ class RequestTimeoutError(ClientError, TimeoutError):
 
 
 class DataLossError(ClientError):
-    """Messages of a requested range of a queue no longer exist. The message shows how to read the rest."""
+    """Messages of a requested range of a queue no longer exist. The error's text shows how to read the rest."""
 
 
 class MirrorError(RmqError):
-    """A copy of a broker's log cannot start or continue. The message has the reason and the next step."""
+    """A copy of a broker's log cannot start or continue. The error's text has the reason and the next step."""
 
     def __init__(self, message: str, *, next_step: str | None = None) -> None:
         # an unpickled error has no next step: its message already includes it

@@ -70,7 +70,7 @@ def address_of(remote_address: str) -> Address | None:
 
 
 def parse_pattern(text: str | None) -> AddressPattern:
-    """Parses a pattern of a white list. Raises `ArgumentError`, with Java's text if Java has one.
+    """Parses a pattern of a white list. Raises `ArgumentError`, with the text of RocketMQ if RocketMQ refuses it too.
 
     An entry is `*`, an address, `10.0.0.*`, `10.0.*.*`, `10.0.0.1-9`, `10.0.0.{1,2}`, addresses joined by commas, or
     the same with IPv6 (`fe80:0:0:0:0:0:1-20:*`). A blank entry matches no address.

@@ -77,7 +77,7 @@ class SetWhiteAddresses:
     file: str | None
 
     def path(self, _rules: Rules, files: AclFiles) -> Path | None:
-        """Returns the file, or `None` if it is not an ACL file. The check is needed because a client sent the path."""
+        """Returns the path that a client sent, or `None` if it is not the path of an ACL file."""
         if self.addresses is None:
             return None
         # Normalized, so that `conf/acl/../../x` does not count as an ACL file.

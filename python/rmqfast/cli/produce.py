@@ -47,9 +47,9 @@ def produce(
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
-    """Sends messages, and prints where they are stored. Without BODY, or for -, each line of standard input is one.
+    """Sends messages, and prints where they are stored. If BODY is - or missing, each line of input is a message.
 
-    A blank line ends it with an error that has its number, since a message of RocketMQ is never empty.
+    A blank line is an error, which gives its number: a message of RocketMQ is never empty.
     """
     if (broker is None) != (queue is None):
         raise ArgumentError("expected --broker and --queue, got one of them")

@@ -8,7 +8,7 @@ use rmqfast_store::store::serve::Places;
 const LARGE: usize = 512 << 10;
 
 /// A body in the mapped files of the log. The files stay mapped until the body is written or the connection ends,
-/// even if retention removes them. A connection whose peer does not read ends after a timeout.
+/// even if retention removes them. If the peer does not read, a timeout ends the connection.
 #[derive(Debug)]
 struct InLog(Places);
 

@@ -17,7 +17,7 @@ pub struct Command<'a> {
     pub code: i32,
     /// The peer's programming language.
     pub language: Language,
-    /// Ordinal of the peer's release.
+    /// RocketMQ release of the sender, as an ordinal of `MQVersion.Version`.
     pub version: i32,
     /// Number of the request. The response to it has the same number.
     pub opaque: i32,

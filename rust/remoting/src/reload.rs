@@ -14,8 +14,8 @@ struct Watch {
     seen: Option<KeyMaterial>,
 }
 
-/// Checks the files every `interval` until the server is dropped. If new files are unusable, the old certificates
-/// stay in use and the handler gets a warning.
+/// Loads changed certificate files, which are checked every `interval` until the server is dropped. If new files are
+/// unusable, the old certificates stay in use and the handler gets a warning.
 pub async fn run(acceptor: Weak<Acceptor>, handler: Weak<dyn Handler>, loaded: KeyMaterial, interval: Duration) {
     let mut watch = Watch { loaded, seen: None };
     loop {

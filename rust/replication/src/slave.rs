@@ -101,7 +101,7 @@ impl Slave {
         }
     }
 
-    /// Logs the end of the connection, but only for replicas; readers disconnect all the time.
+    /// Returns `how` as the reason to log if the peer is a replica. Other readers disconnect all the time.
     fn leave(&self, how: &str) -> Result<(), Reason> {
         if self.replicas.has(self.number) { Err(how.to_owned()) } else { Ok(()) }
     }

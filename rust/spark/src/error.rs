@@ -28,7 +28,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the name of the class of `rmqfast.errors` that Python and the JVM raise.
+    /// Returns the name of the error's class in `rmqfast.errors`. The JVM throws a class of the same name.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Argument(_) => "ArgumentError",

@@ -25,7 +25,7 @@ _log = logger_of(__name__)
 
 
 class OwnedQueue:
-    """An assigned queue of a consumer that pulls by itself. It has no process queue."""
+    """A queue assigned to a pull consumer or a lite pull consumer, which keep no process queue."""
 
     def __init__(self) -> None:
         self.is_dropped = self.is_locked = False

@@ -20,7 +20,10 @@ __all__ = ["topic_stream_reader"]
 
 
 def topic_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StreamReader:
-    """Returns the stream reader. Its offsets `{"topic": {"broker": {"0": 23}}}` are the next offset of each queue."""
+    """Returns the stream reader of a topic.
+
+    Its offsets, such as `{"topic": {"broker": {"0": 23}}}`, have the next offset by topic, broker name and queue id.
+    """
     values = SparkOptions("topic stream", dict(options)).values
     return StreamReader(
         _TopicSource(

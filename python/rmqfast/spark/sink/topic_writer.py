@@ -114,7 +114,7 @@ def _sum(messages: Sequence[WrittenPartition | None]) -> Written:
 
 
 def _log_to_stderr() -> None:
-    """Configures logging. Spark commits in a separate Python process, in which only Spark 4.1 configures logging."""
+    """Configures logging in the Python process in which Spark commits a write. Spark does so itself from 4.1 on."""
     root = logging.getLogger()
     # Keep any existing configuration.
     if root.handlers or _LOG.handlers:

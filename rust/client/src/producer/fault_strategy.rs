@@ -24,7 +24,7 @@ pub struct FaultStrategy {
 #[derive(Clone, Copy, Debug)]
 struct FaultItem {
     latency_ms: u64,
-    /// Time until which the broker is avoided.
+    /// Time from which the broker may be used again.
     start: Instant,
 }
 

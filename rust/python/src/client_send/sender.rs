@@ -141,7 +141,7 @@ impl MessageSender {
         &self.shared
     }
 
-    /// Waits until `deadline` for room for an asynchronous send of `size` bytes.
+    /// Takes room for an asynchronous send of `size` bytes. Waits for it until `deadline`, then raises a timeout error.
     pub fn enter(&self, py: Python<'_>, size: usize, deadline: Instant) -> PyResult<Room> {
         // the GIL is kept in the usual case that there is room
         if let Some(room) = self.in_flight.try_enter(size) {

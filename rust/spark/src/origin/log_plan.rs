@@ -44,7 +44,7 @@ pub struct LogPlanner<'a> {
     pub ways: Option<&'a [BrokerWay]>,
     /// Minimum number of pieces. A small backlog may give fewer pieces.
     pub min_pieces: i64,
-    /// The reason to pull from all brokers, if there is one.
+    /// The reason why no log can be read, so that all brokers are pulled from; `None` if logs can be read.
     pub refusal: Option<String>,
 }
 

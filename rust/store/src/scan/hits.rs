@@ -29,7 +29,8 @@ pub struct Hit {
     pub queue_offset: i64,
 }
 
-/// Collects hits in steps. Call [`next_stretch`](Self::next_stretch) until it returns `false`.
+/// Collects the records that match a scan, one part of the log a call. Call [`next_stretch`](Self::next_stretch)
+/// until it returns `false`.
 #[derive(Debug)]
 pub struct HitCollector {
     queues: Arc<Vec<ConsumeQueue>>,

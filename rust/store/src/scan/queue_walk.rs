@@ -67,7 +67,8 @@ impl QueueWalk {
         self
     }
 
-    /// Reads the next block, which may be empty. Returns `false` at the end. A removed file or a dead link is damage, not an error.
+    /// Reads the next block, which may be empty. Returns `false` at the end. A removed file, or a symbolic link without
+    /// a target, is added to `damage` and is no error.
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         self.bytes.clear();

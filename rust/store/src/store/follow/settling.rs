@@ -11,8 +11,8 @@ pub struct SettlingBytes {
 }
 
 impl SettlingBytes {
-    /// Returns how long `record` at `offset` has been unchanged; `None` if the bytes were different or not read
-    /// before.
+    /// Returns how long the bytes at `offset` have been `record`; `None` if they were other bytes,
+    /// or not read, last time.
     pub fn age(&self, offset: u64, record: &[u8]) -> Option<Duration> {
         let at = usize::try_from(offset.checked_sub(self.from)?).ok()?;
         let seen = self.bytes.get(at..at.checked_add(record.len())?)?;

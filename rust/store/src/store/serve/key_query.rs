@@ -45,8 +45,8 @@ impl LiveIndex {
         Self { directory, slots, entries }
     }
 
-    /// Returns the newest messages of a topic with the hash of a key, with a store time from `begin` to `end` in
-    /// milliseconds.
+    /// Returns the newest messages of a topic whose key has the same hash as `key`. Their store times are from
+    /// `begin` to `end`, in milliseconds.
     pub fn query(
         &self,
         log: &LiveLog,
