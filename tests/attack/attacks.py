@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.attack import accounts, bodies, clocks, disk, everything, files, filters, full_disk, kills, names, plans
+from tests.attack import accounts, clocks, disk, everything, filters, names
 from tests.attack.figures import Figure, Scale
 from tests.broker.interop.cluster import Cluster
 
@@ -41,7 +41,6 @@ ATTACKS = (
     Attack("offsets", names.many_offsets, is_quick=True),
     Attack("everything", everything.all_at_once, is_for_real=False),
     Attack("queues", disk.many_queues, ("mappedFileSizeCommitLog=16777216",)),
-    Attack("bodies", bodies.large_bodies, is_quick=True),
     Attack("restart", disk.restart, ()),
     Attack(
         "accounts",
@@ -51,14 +50,7 @@ ATTACKS = (
         is_for_real=False,
         is_quick=True,
     ),
-    Attack("rights", accounts.trespasses, accounts.STRANGERS, accounts.make_strangers, is_quick=True),
     Attack("filters", filters.large_filters),
-    Attack("kills", kills.kills, is_for_real=False),
     Attack("paused", clocks.paused, is_for_real=False),
     Attack("clock", clocks.clock_set, is_for_real=False),
-    Attack("full-disk", full_disk.killed_on_a_full_disk, is_for_real=False),
-    Attack("files", files.files, is_for_real=False),
-    Attack("connections", bodies.bad_connections, is_for_real=False, is_quick=True),
-    # a broker attacks a client: nothing of a real broker is asked
-    Attack("plans", plans.impossible_offsets, is_for_real=False, is_quick=True),
 )

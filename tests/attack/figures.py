@@ -52,9 +52,7 @@ class Scale:
         offsets: Groups that one connection commits offsets for.
         queues: Queues with one message each.
         connections: Connections that send no frame.
-        kills: Kills of a broker, with each way of flushing.
         pause: Seconds for which a broker stands still.
-        harms: How often files are cut off, removed and zeroed.
     """
 
     groups: int
@@ -62,15 +60,11 @@ class Scale:
     offsets: int
     queues: int
     connections: int
-    kills: int
     pause: int
-    harms: int
 
 
-FULL = Scale(
-    groups=10_000, topics=50_000, offsets=320_000, queues=10_000, connections=10_000, kills=200, pause=60, harms=100
-)
-SHORT = Scale(groups=1_000, topics=500, offsets=12_000, queues=300, connections=500, kills=2, pause=1, harms=2)
+FULL = Scale(groups=10_000, topics=50_000, offsets=320_000, queues=10_000, connections=10_000, pause=60)
+SHORT = Scale(groups=1_000, topics=500, offsets=12_000, queues=300, connections=500, pause=1)
 
 
 def median_ms(work: Callable[[int], object], count: int) -> float:

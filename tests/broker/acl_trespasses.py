@@ -115,15 +115,6 @@ class House:
         assert answer.code == ResponseCode.SUCCESS, answer.remark
         return int((answer.ext_fields or {})["msgId"][16:], 16)
 
-    def accepted(self) -> int:
-        """How many requests of the stranger pass that touch more than it has a right to."""
-        return sum(map(self.is_accepted, self.trespasses()))
-
-    def is_accepted(self, asked: Asked) -> bool:
-        """Whether a request of the stranger passes."""
-        answer = self.ask(STRANGER, asked.code, asked.fields, asked.body)
-        return REFUSED not in str(answer.remark)
-
     def counts(self) -> dict[str, str]:
         """How many messages the queues have that are not the stranger's."""
         places = [{"topic": topic, "queueId": "0"} for topic in ("secret", "%RETRY%other", "%DLQ%other")]

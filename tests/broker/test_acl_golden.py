@@ -160,6 +160,6 @@ def without_times(text: str) -> object:
 
 @pytest.mark.long
 def test_the_real_classes_answer_as_the_golden_file_says() -> None:
-    asked = acl_questions.questions()
+    asked = [question for question, _ in ENTRIES]
     golden = [(question, acl_questions.masked(answer)) for question, answer in ENTRIES]
     assert list(zip(asked, acl_questions.answers(asked), strict=True)) == golden

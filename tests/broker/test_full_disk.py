@@ -63,12 +63,26 @@ with LiveServer(disk / "server", {"mappedFileSizeCommitLog": "1048576"} | FULL) 
         assert codes & {1, 14}, codes
         os.truncate(ballast, 0)
         until(lambda: send()["code"] == 0, send)
-        offset = 0
-        while (answer := wire.ask(11, pull_fields("full", "g", offset=offset)))[0]["code"] == 0:
-            after = int(answer[0]["extFields"]["nextBeginOffset"])
-            assert all(body in answer[1] for body in bodies[offset:after])
-            offset = after
-        assert offset == len(bodies)
+        def check_stored():
+            offset = 0
+            while (answer := wire.ask(11, pull_fields("full", "g", offset=offset)))[0]["code"] == 0:
+                after = int(answer[0]["extFields"]["nextBeginOffset"])
+                assert all(body in answer[1] for body in bodies[offset:after])
+                offset = after
+            assert offset == len(bodies)
+
+        check_stored()
+        fill(0)
+        until(lambda: send()["code"] != 0, send)
+    server.kill9()
+    fill(0)
+    server.start()
+    with Wire(server.broker) as wire:
+        check_stored()
+        assert send()["code"] != 0, "the disk is full"
+        os.truncate(ballast, 0)
+        until(lambda: send()["code"] == 0, send)
+        check_stored()
     assert server.stop() == 0
     print(len(bodies), [line for line in server.defects() if "No space" not in line])
 """
