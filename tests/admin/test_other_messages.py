@@ -12,8 +12,7 @@ from rmqfast import ClientConfig, EmbeddedCluster, Message, MessageQueue, Produc
 from rmqfast.admin import Admin
 from rmqfast.errors import RemotingProtocolError, UnknownMessageError
 from rmqfast.remoting import RequestCode
-from tests.broker.interop.frames import JSON, Frame
-from tests.proxy import Passage, Proxy, Stream
+from tests.proxy import OtherFields, Proxy
 
 
 class Sent(NamedTuple):
@@ -21,20 +20,6 @@ class Sent(NamedTuple):
 
     cluster: EmbeddedCluster
     ids: list[str]
-
-
-class OfAnother(Passage):
-    """Has the broker answer requests of a code as if something else was asked for."""
-
-    def __init__(self, code: int, fields: dict[str, str]) -> None:
-        self._code, self._fields = code, fields
-
-    def requests(self, stream: Stream) -> Stream:
-        """With other fields; each piece is a frame, as a client that waits for one answer sends it."""
-        for piece in stream:
-            frame = Frame.read(piece)
-            fields = frame.fields | (self._fields if frame.code == self._code else {})
-            yield Frame(JSON, frame.header | {"extFields": fields}, frame.body).written()
 
 
 @pytest.fixture(scope="module")
@@ -51,9 +36,9 @@ def sent() -> Iterator[Sent]:
 @contextmanager
 def misled(sent: Sent, code: int, **fields: str) -> Iterator[Admin]:
     """An administrator whose requests of a code reach the broker with other fields."""
-    host, _, port = sent.cluster.brokers[0].address.rpartition(":")
-    with Proxy((host, int(port)), lambda _: OfAnother(code, fields)) as proxy:
-        behind = {sent.cluster.brokers[0].address: "{}:{}".format(*proxy.address)}
+    broker = sent.cluster.brokers[0].address
+    with Proxy(broker, lambda _: OtherFields(code, **fields)) as proxy:
+        behind = {broker: proxy.address}
         config = ClientConfig(translate_address=lambda address: behind.get(address, address))
         with Admin(name_server=sent.cluster.name_server, config=config) as admin:
             yield admin

@@ -22,7 +22,7 @@ import rmqfast
 from rmqfast import EmbeddedCluster, Message, aio
 from rmqfast.aio.on_loop import OnLoop
 from rmqfast.errors import ChannelClosedError, ClientError, ForkError, RmqError
-from tests.client.instance.gate import gated
+from tests.proxy import gated
 from tests.waiting import PATIENCE, until_async
 
 from .loops import run

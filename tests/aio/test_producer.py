@@ -15,7 +15,7 @@ from rmqfast import EmbeddedCluster, Message, MessageQueue, aio, open_store
 from rmqfast.aio.producer import _IN_A_TURN, LARGE
 from rmqfast.client.producer import ProducerOptions, SendContext, SendStatus
 from rmqfast.errors import ClientError, RemotingTimeoutError, RequestTimeoutError
-from tests.client.instance.gate import gated
+from tests.proxy import gated
 from tests.waiting import PATIENCE, until_async
 
 from .loops import run, threads_of_loops

@@ -11,8 +11,8 @@ from rmqfast import EmbeddedCluster, Message, MessageQueue, PullStatus, aio
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.pull import PullOptions
 from rmqfast.errors import RemotingTimeoutError
-from tests.client.instance.gate import gated
 from tests.client.pull.filled import bodies, fill
+from tests.proxy import gated
 from tests.waiting import until_async
 
 from .loops import run, threads_of_loops, turns

@@ -5,28 +5,28 @@ python -m tests.interop.recorder [cpp go node csharp]     makes tests/golden/rem
 
 A line is a request: `client`, `code`, `oneway`, `request` (the frame in hex). Kept is what a real 4.9.4 answered with 0
 and what nobody answers, in the order in which it was sent, of a few of each client's scenarios. The C# client cannot be
-installed here: its requests, `csharp`, are written by the names, types and order of the members in the public source of
-NewLife.RocketMQ, and kept as a real 4.9.4 answered them. PHP's client is made of the C++ library.
+installed here: its requests, `csharp`, follow the source of NewLife.RocketMQ, and are asked again. PHP's
+client is made of the C++ library.
 """
 
 from __future__ import annotations
 
-import contextlib
 import gzip
 import json
 import socket
-import struct
 import sys
 import tempfile
-import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from tests.broker.interop.cluster import SCENARIO, RealCluster
-from tests.broker.interop.frames import JSON, ONE_WAY, RESPONSE, Connection, Frame
+from tests.broker.interop.frames import ONE_WAY, RESPONSE, Connection, Frame
+from tests.proxy import Passage, Proxy, Stream, frames
 from tests.waiting import PATIENCE
 
 from .outsiders import CPP, GO, NODE, Outsider
@@ -44,117 +44,60 @@ OTHERS = frozenset({17, 40, 105})
 
 Row = dict[str, Any]
 
-#: As the serializers of .NET may write them: members as they are named, or with a small first letter; null or left out.
-_SUBSCRIPTION = {
-    "Topic": "cpp_push",
-    "ExpressionType": "TAG",
-    "SubString": "*",
-    "TagsSet": None,
-    "CodeSet": None,
-    "ClassFilterMode": False,
-    "FilterClassSource": None,
-    "SubVersion": 639_000_000_000_000_000,  # ticks of 100 ns since the year 1
-}
-_CONSUMER = {
-    "ConsumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-    "ConsumeType": "CONSUME_ACTIVELY",
-    "GroupName": "g_csharp",
-    "MessageModel": "CLUSTERING",
-    "SubscriptionDataSet": [_SUBSCRIPTION],
-    "UnitMode": False,
-}
-_HEARTBEATS = (
-    {"ClientID": "127.0.0.1@1", "ProducerDataSet": [{"GroupName": "p"}, {"GroupName": "q"}], "ConsumerDataSet": []},
-    {"ClientID": "127.0.0.1@2", "ProducerDataSet": [{"GroupName": "q"}], "ConsumerDataSet": [_CONSUMER]},
-)
 
+class Kept(Passage):
+    """Keeps requests and the codes of their answers; answers name the proxies, whose ports have as many digits."""
 
-class Recorder:
-    """Stands before the name server and the broker of a cluster, and has the face of one; `with` starts and ends it."""
+    def __init__(self, exchanges: list[Row], moved: Iterable[tuple[bytes, bytes]]) -> None:
+        self._exchanges, self._moved = exchanges, tuple(moved)
+        self._open: dict[int, Row] = {}
 
-    def __init__(self, cluster: RealCluster) -> None:
-        self.directory, self.version = cluster.directory, cluster.version
-        self.exchanges: list[Row] = []
-        self._real = cluster
-        self._lock = threading.Lock()
-        self._sockets: list[socket.socket] = []
-        self._name_server, self._broker = (self._listen(port) for port in free_ports(2))
-        self._moved = tuple(zip(_forms(cluster.broker), _forms(self.broker), strict=True))
+    def requests(self, stream: Stream) -> Stream:
+        return map(self._keep, frames(stream))
 
-    @property
-    def name_server(self) -> str:
-        """`host:port`, as that of a cluster."""
-        return "{}:{}".format(*self._name_server.getsockname())
+    def answers(self, stream: Stream) -> Stream:
+        return map(self._keep, frames(stream))
 
-    @property
-    def broker(self) -> str:
-        """`host:port`, as that of a cluster."""
-        return "{}:{}".format(*self._broker.getsockname())
-
-    def __enter__(self) -> Self:
-        for listener, port in (
-            (self._name_server, self._real.name_server_port),
-            (self._broker, self._real.broker_port),
-        ):
-            threading.Thread(target=self._accept, args=(listener, port), daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for one in self._sockets:
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
-            one.close()
-
-    def _listen(self, port: int) -> socket.socket:
-        listener = socket.create_server(("127.0.0.1", port))
-        self._sockets.append(listener)
-        return listener
-
-    def _accept(self, listener: socket.socket, port: int) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = listener.accept()
-                server = socket.create_connection(("127.0.0.1", port))
-                self._sockets += (client, server)
-                open_requests: dict[int, Row] = {}
-                pumps = ((client, server, open_requests), (server, client, open_requests))
-                for pump in pumps:
-                    threading.Thread(target=self._pump, args=pump, daemon=True).start()
-
-    def _pump(self, source: socket.socket, sink: socket.socket, open_requests: dict[int, Row]) -> None:
-        """Hands frames on; answers name this proxy, whose port has as many digits as the broker's."""
-        with contextlib.suppress(OSError, ValueError):
-            for data in _frames(source):
-                self._keep(data, open_requests)
-                for address, instead in self._moved:
-                    data = data.replace(address, instead)  # noqa: PLW2901 - the frame with another address
-                sink.sendall(data)
-        with contextlib.suppress(OSError):
-            sink.shutdown(socket.SHUT_RDWR)
-
-    def _keep(self, data: bytes, open_requests: dict[int, Row]) -> None:
+    def _keep(self, data: bytes) -> bytes:
         frame = Frame.read(data)
         flag, opaque = int(frame.header["flag"]), int(frame.header["opaque"])
-        with self._lock:
-            if flag & RESPONSE:
-                if opaque in open_requests:
-                    open_requests.pop(opaque)["answer"] = frame.code
-                return
+        if not flag & RESPONSE:
             row = {"code": frame.code, "oneway": bool(flag & ONE_WAY), "request": data.hex()}
-            self.exchanges.append(row)
-            open_requests[opaque] = row
+            self._exchanges.append(row)
+            self._open[opaque] = row
+        elif opaque in self._open:
+            self._open.pop(opaque)["answer"] = frame.code
+        for address, instead in self._moved:
+            data = data.replace(address, instead)
+        return data
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The face of a cluster, as far as an outsider looks at it."""
+
+    directory: Path
+    version: str
+    name_server: str
+    broker: str
+
+
+@contextmanager
+def recorded_cluster(cluster: RealCluster, exchanges: list[Row]) -> Iterator[Recorded]:
+    """A cluster behind proxies that keep what clients ask."""
+    listen = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    moved = list(zip(_forms(cluster.broker), _forms(listen[1]), strict=True))
+    with (
+        Proxy(cluster.name_server, lambda _: Kept(exchanges, moved), listen=listen[0]),
+        Proxy(cluster.broker, lambda _: Kept(exchanges, moved), listen=listen[1]),
+    ):
+        yield Recorded(cluster.directory, cluster.version, *listen)
 
 
 def _forms(address: str) -> tuple[bytes, bytes]:
     """An address as routes and as records have it: to that one the C++ client sends a message back."""
     host, _, port = address.rpartition(":")
     return address.encode(), socket.inet_aton(host) + int(port).to_bytes(4, "big")
-
-
-def _frames(source: socket.socket) -> Iterator[bytes]:
-    stream = source.makefile("rb")
-    while len(head := stream.read(4)) == 4:
-        yield head + stream.read(struct.unpack(">I", head)[0])
 
 
 def recorded() -> list[Row]:
@@ -164,13 +107,13 @@ def recorded() -> list[Row]:
 
 def record(outsider: Outsider) -> Iterator[Row]:
     outsider.install()
+    exchanges: list[Row] = []
     with (
         tempfile.TemporaryDirectory() as directory,
         RealCluster(VERSION, Path(directory) / "mq", SCENARIO) as cluster,
-        Recorder(cluster) as recorder,
+        recorded_cluster(cluster, exchanges) as behind,
     ):
-        outsider.play(recorder)  # type: ignore[arg-type]  # it has all of a cluster that an outsider looks at
-        exchanges = list(recorder.exchanges)
+        outsider.play(behind)  # type: ignore[arg-type]  # it has all of a cluster that an outsider looks at
     names = [f"{outsider.name}_{name}" if name != "go" else name for name in TOPICS[outsider.name]]
     kinds: Counter[tuple[object, ...]] = Counter()
     for row in exchanges:
@@ -187,39 +130,17 @@ def record(outsider: Outsider) -> Iterator[Row]:
 
 
 def written() -> Iterator[Row]:
-    """Requests of the C# client that a RocketMQ broker answers with 0."""
+    """The recorded requests of the C# client that a RocketMQ broker still answers with 0."""
     with tempfile.TemporaryDirectory() as directory, RealCluster(VERSION, Path(directory) / "mq", SCENARIO) as cluster:
         connection = Connection(("127.0.0.1", cluster.broker_port))
-        for number, frame in enumerate(_csharp()):
-            data = Frame(frame.serialization, frame.header | {"opaque": number}, frame.body).written()
+        for row in (row for row in recorded() if row["client"] == "csharp"):
+            frame = Frame.read(data := bytes.fromhex(row["request"]))
             connection.send(data)
-            answer = connection.response(number, PATIENCE)
+            answer = connection.response(frame.header["opaque"], PATIENCE)
             if answer is None or answer.code:
                 raise RuntimeError(f"a real broker answered {answer} to {frame}")
-            yield {"client": "csharp", "code": frame.code, "oneway": False, "request": data.hex()}
+            yield row
         connection.close()
-
-
-def _csharp() -> Iterator[Frame]:
-    header = {"flag": 0, "language": "DOTNET", "opaque": 0, "serializeTypeCurrentRPC": "JSON", "version": 373}
-    for heartbeat in _HEARTBEATS:
-        for body in (heartbeat, _small(heartbeat), _without_null(_small(heartbeat))):
-            yield Frame(JSON, {"code": HEARTBEAT, **header}, json.dumps(body, separators=(",", ":")).encode())
-    yield Frame(JSON, {"code": 38, "extFields": {"consumerGroup": "g_csharp"}, **header}, b"")
-    fields = {"clientId": "127.0.0.1@2", "producerGroup": "g_csharp", "consumerGroup": "g_csharp"}
-    yield Frame(JSON, {"code": 35, "extFields": fields, **header}, b"")
-
-
-def _small(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name[0].lower() + name[1:]: _small(one) for name, one in value.items()}
-    return [_small(one) for one in value] if isinstance(value, list) else value
-
-
-def _without_null(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _without_null(one) for name, one in value.items() if one is not None}
-    return [_without_null(one) for one in value] if isinstance(value, list) else value
 
 
 def main() -> None:

@@ -18,8 +18,8 @@ from rmqfast.admin import Admin
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import RmqError
 from tests.broker.interop.cluster import OurCluster
-from tests.client.instance.gate import Gate
 from tests.client.interop.processes import MemberProcess
+from tests.proxy import Proxy
 from tests.waiting import until
 
 from .history import END, GROUPS, TOPIC, Commit, Delivery, History, Violation, check, read_deliveries
@@ -61,7 +61,7 @@ class Run:
 class Nemesis:
     """Breaks one thing after the other, by chance, and mends it."""
 
-    def __init__(self, cluster: OurCluster, gates: dict[str, Gate], directory: Path, seed: int) -> None:
+    def __init__(self, cluster: OurCluster, gates: dict[str, Proxy], directory: Path, seed: int) -> None:
         self._cluster, self._gates, self._directory, self._seed = cluster, gates, directory, seed
         self._chance = random.Random(seed)
         self.members: list[MemberProcess] = []
@@ -182,7 +182,7 @@ def run_seed(seed: int, flush: str, events: int, directory: Path) -> Run:
     cluster = OurCluster(directory / "cluster", (*_CONFIG, f"flushDiskType={flush}"))
     with ExitStack() as stack:
         stack.enter_context(cluster)
-        gates = {"broker": Gate(cluster.broker), "name server": Gate(cluster.name_server)}
+        gates = {"broker": Proxy(cluster.broker), "name server": Proxy(cluster.name_server)}
         for gate in gates.values():
             stack.callback(gate.close)
         admin = stack.enter_context(Admin(name_server=cluster.name_server, instance_name=f"admin-{seed}", timeout=20))

@@ -56,9 +56,8 @@ class BrokerAnswers:
         directory = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="losses-")))
         cluster = self._stack.enter_context(EmbeddedCluster(directory, config=CONFIG))
         port = int(cluster.brokers[0].address.rpartition(":")[2])
-        self._broker = self._stack.enter_context(Proxy(("127.0.0.1", port), listen=("127.0.0.2", port)))
-        host, _, name_port = cluster.name_server.rpartition(":")
-        self._name_server = self._stack.enter_context(Proxy((host, int(name_port))))
+        self._broker = self._stack.enter_context(Proxy(f"127.0.0.1:{port}", listen=f"127.0.0.2:{port}"))
+        self._name_server = self._stack.enter_context(Proxy(cluster.name_server))
         _fill(cluster.name_server)
         read = TopicRead("topic batch", {"nameServer": cluster.name_server, "subscribe": ",".join(TOPICS)}, COLUMNS)
         rows = rows_of(batch for piece in read.plan() for batch in read_topic_piece(read, piece))
@@ -77,7 +76,7 @@ class BrokerAnswers:
         self._broker.passage = self._name_server.passage = lambda _: HarmedAnswers(answers)
         topics = chance.sample(list(TOPICS), chance.randrange(1, 3))
         options = {
-            "nameServer": "{}:{}".format(*self._name_server.address),
+            "nameServer": self._name_server.address,
             "subscribe": ",".join(topics),
             "pullTimeoutMs": "200",
             # a pull that failed is tried again after a second

@@ -56,8 +56,8 @@ class Replication:
         self._cluster = self._stack.enter_context(EmbeddedCluster(directory / "master", config=CONFIG))
         broker = self._cluster.brokers[0]
         port, log_port = int(broker.address.rpartition(":")[2]), broker.config.number("haListenPort")
-        self._stack.enter_context(Proxy(("127.0.0.1", port), listen=("127.0.0.2", port)))
-        proxy = self._stack.enter_context(Proxy(("127.0.0.1", log_port), listen=("127.0.0.2", log_port)))
+        self._stack.enter_context(Proxy(f"127.0.0.1:{port}", listen=f"127.0.0.2:{port}"))
+        proxy = self._stack.enter_context(Proxy(f"127.0.0.1:{log_port}", listen=f"127.0.0.2:{log_port}"))
         _fill(self._cluster.name_server, 400)
         _fill_other(directory / "other")
         self._master = _Master(directory / "master", proxy, directory / "other")
@@ -113,7 +113,7 @@ class _Master:
     """A log, its rows, and where it is served."""
 
     def __init__(self, store: Path, proxy: Proxy, other: Path) -> None:
-        self.proxy, self.address = proxy, "{}:{}".format(*proxy.address)
+        self.proxy, self.address = proxy, proxy.address
         self.log, self.foreign = log_of(store)[1], log_of(other)[1]
         with open_store(store) as opened, open_store(other) as foreign:
             self.rows = rows_of(opened.scan().batches())

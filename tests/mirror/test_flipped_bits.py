@@ -36,8 +36,8 @@ def reached_over_a_proxy(
         broker = cluster.brokers[0]
         port, ha_port = int(broker.address.rpartition(":")[2]), broker.config.number("haListenPort")
         with (
-            Proxy(("127.0.0.1", port), listen=("127.0.0.2", port)),
-            Proxy(("127.0.0.1", ha_port), lambda n: FlippedBit(flipped(n)), listen=("127.0.0.2", ha_port)) as proxy,
+            Proxy(f"127.0.0.1:{port}", listen=f"127.0.0.2:{port}"),
+            Proxy(f"127.0.0.1:{ha_port}", lambda n: FlippedBit(flipped(n)), listen=f"127.0.0.2:{ha_port}") as proxy,
         ):
             send(cluster.name_server, count)
             yield cluster, proxy

@@ -26,9 +26,9 @@ from rmqfast.client.push import ConsumeConcurrentlyStatus, PushConsumer
 from rmqfast.client.push.push_member import PushMember
 from rmqfast.errors import ArgumentError, RemotingTimeoutError, ResponseError
 from rmqfast.otel import instrument
-from tests.client.instance.gate import gated
 from tests.client.producer.transactions import ASKS_SOON, UNASKED, Bank
 from tests.client.push.listening import Seen, consumer, member_of
+from tests.proxy import gated
 from tests.waiting import PATIENCE, until
 
 SUCCESS, LATER = ConsumeConcurrentlyStatus.CONSUME_SUCCESS, ConsumeConcurrentlyStatus.RECONSUME_LATER

@@ -14,8 +14,8 @@ from rmqfast.errors import ClientError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RemotingClient, RequestCode, fastjson
 from tests.client.instance.doubles import FakeConsumer, FakeProducer
-from tests.client.instance.gate import Gate
 from tests.embedded.client import send
+from tests.proxy import Proxy
 from tests.waiting import PATIENCE, until
 
 #: Seconds of an interval that never comes round: what happens is then done by something else.
@@ -173,7 +173,7 @@ def test_an_operator_asks_a_consumer_through_its_broker(
 
 def test_a_broker_that_restarts_is_told_before_the_next_heartbeat_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(heartbeats, "FIRST_DELAY", 0.02)
-    to_name_server, to_broker = Gate(), Gate()
+    to_name_server, to_broker = Proxy(), Proxy()
     config = ClientConfig(
         name_server=to_name_server.address,
         instance_name="restart",
@@ -262,7 +262,7 @@ def test_no_name_server_is_said_before_anything_starts(monkeypatch: pytest.Monke
 
 
 def test_timers_do_all_by_themselves_once_there_is_a_name_server(rmqfast_cluster: EmbeddedCluster) -> None:
-    gate = Gate()
+    gate = Proxy()
     send(address_of(rmqfast_cluster), "t", b"x")
     config = ClientConfig(
         name_server=gate.address,

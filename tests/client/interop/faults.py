@@ -16,8 +16,8 @@ from rmqfast.client.producer import Producer, ProducerOptions
 from rmqfast.client.pull import PullConsumer
 from rmqfast.client.push import PushConsumer
 from rmqfast.errors import ArgumentError, ClientError, ResponseError, RmqError
-from tests.client.instance.gate import Gate
 from tests.effort import effort
+from tests.proxy import Proxy
 
 from .exiting import WAYS
 from .member import GROUPS, group_of
@@ -52,7 +52,7 @@ def clients_go_on_while_a_name_server_is_down(scene_: Scene) -> None:
     topic, seen = "nameless", Seen()
     queues = scene_.topic(topic)
     with (
-        closing(Gate(scene_.name_server)) as gate,
+        closing(Proxy(scene_.name_server)) as gate,
         Producer("nameless", name_server=gate.address, instance_name="nameless") as producer,
     ):
         consumer = PushConsumer("nameless_too", name_server=gate.address, consume_from_where=FIRST)

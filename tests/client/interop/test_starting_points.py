@@ -19,8 +19,8 @@ from rmqfast.client.push import PushConsumer, PushOptions
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from tests.admin.members import online_members
 from tests.broker.interop.cluster import SCENARIO, Cluster, cluster_of
-from tests.client.instance.gate import Gate
 from tests.client.push.listening import member_of
+from tests.proxy import Proxy
 
 from .scene import Seen, until
 
@@ -148,7 +148,7 @@ def test_a_queue_whose_broker_cannot_be_asked_is_taken_once_it_can(tmp_path: Pat
             for queue, number in itertools.product((a, b), range(3)):
                 producer.send(Message(topic, b"%d" % number), queue)
         admin.offsets.reset(group, b, 1, force=True)
-        gate = Gate(beyond)
+        gate = Proxy(beyond)
         gate.down()
         config = ClientConfig(
             name_server=cluster.name_server,

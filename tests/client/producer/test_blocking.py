@@ -12,8 +12,8 @@ import pytest
 from rmqfast import EmbeddedCluster, Message, open_store
 from rmqfast.client.producer import Producer, ProducerOptions, SendContext, SendStatus
 from rmqfast.errors import ForkError, RemotingTimeoutError
-from tests.client.instance.gate import gated
 from tests.client.pull.waiters import check_ends_by_ctrl_c
+from tests.proxy import gated
 from tests.waiting import PATIENCE, until
 
 

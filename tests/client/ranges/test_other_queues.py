@@ -9,24 +9,8 @@ import pytest
 from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer
 from rmqfast.errors import ClientError
 from rmqfast.remoting import RequestCode
-from tests.broker.interop.frames import JSON, Frame
 from tests.client.ranges.clusters import PieceRead, offsets, range_of, request
-from tests.proxy import Passage, Proxy, Stream
-
-
-class OfAnotherQueue(Passage):
-    """Has the broker answer pulls as if another queue was asked for."""
-
-    def __init__(self, **fields: str) -> None:
-        self._fields = fields
-
-    def requests(self, stream: Stream) -> Stream:
-        """With other fields; each piece is a frame, as a client that waits for one answer sends it."""
-        for piece in stream:
-            frame = Frame.read(piece)
-            is_pull = frame.code == RequestCode.PULL_MESSAGE
-            fields = frame.fields | (self._fields if is_pull else {})
-            yield Frame(JSON, frame.header | {"extFields": fields}, frame.body).written()
+from tests.proxy import OtherFields, Proxy
 
 
 @pytest.fixture(scope="module")
@@ -52,19 +36,15 @@ def cluster() -> Iterator[EmbeddedCluster]:
 def test_messages_of_another_queue_are_no_rows(
     cluster: EmbeddedCluster, fields: dict[str, str], tags: str, got: str
 ) -> None:
-    host, _, port = cluster.brokers[0].address.rpartition(":")
     wanted = request(cluster.name_server, tags=tags, pullsInFlight=1, retryTimeoutMs=1000)
-    with Proxy((host, int(port)), lambda _: OfAnotherQueue(**fields)) as proxy:
-        pull = PieceRead(wanted, [range_of(0, 10)], "{}:{}".format(*proxy.address))
+    with Proxy(cluster.brokers[0].address, lambda _: OtherFields(RequestCode.PULL_MESSAGE, **fields)) as proxy:
+        pull = PieceRead(wanted, [range_of(0, 10)], proxy.address)
         with pytest.raises(ClientError, match=f"expected messages of topic orders, queue 0, got one of {got}"):
             list(pull.batches())
         assert pull.rows == 0
 
 
 def test_the_same_messages_are_rows_where_they_are_asked_for(cluster: EmbeddedCluster) -> None:
-    host, _, port = cluster.brokers[0].address.rpartition(":")
-    with Proxy((host, int(port)), lambda _: OfAnotherQueue(queueId="0")) as proxy:
-        pull = PieceRead(
-            request(cluster.name_server, pullsInFlight=1), [range_of(0, 10)], "{}:{}".format(*proxy.address)
-        )
+    with Proxy(cluster.brokers[0].address, lambda _: OtherFields(RequestCode.PULL_MESSAGE, queueId="0")) as proxy:
+        pull = PieceRead(request(cluster.name_server, pullsInFlight=1), [range_of(0, 10)], proxy.address)
         assert offsets(pull.batches()) == list(range(10))

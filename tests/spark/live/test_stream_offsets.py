@@ -22,10 +22,10 @@ from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import RequestCode
 from rmqfast.store import COLUMNS
 from rmqfast.store.config import TopicConfig
-from tests.client.instance.gate import Gate
 from tests.client.pull.waiters import check_ends_by_ctrl_c
 from tests.client.ranges.clusters import RestartableCluster
 from tests.embedded.client import broker_config
+from tests.proxy import Proxy
 from tests.waiting import PATIENCE, until
 
 COUNT = 3000
@@ -254,7 +254,7 @@ def test_queues_that_are_assigned_are_read_and_no_others(cluster: RestartableClu
 def test_ctrl_c_ends_a_question_that_nobody_answers(
     cluster: RestartableCluster, silent: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    gate = Gate(cluster.name_server if silent == "name server" else cluster.broker)
+    gate = Proxy(cluster.name_server if silent == "name server" else cluster.broker)
     if silent == "name server":
         config = ClientConfig(name_server=gate.address, request_timeout=PATIENCE)
     else:
