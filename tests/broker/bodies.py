@@ -24,7 +24,24 @@ _MADE = {
     RequestCode.REGISTER_BROKER: [_REGISTRATION, zlib.compress(_REGISTRATION)],
     RequestCode.QUERY_DATA_VERSION: [_VERSION],
 }
-_VALUES: list[Any] = [None, True, -1, 0, 1.5, 1 << 31, 1 << 63, 10**400, "", [], {}, [[]], [None], {"": None}, *NASTY]
+_VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    1.5,
+    1 << 31,
+    1 << 63,
+    10**400,
+    "",
+    "\ud800",
+    [],
+    {},
+    [[]],
+    [None],
+    {"": None},
+    *NASTY,
+]
 
 
 @cache

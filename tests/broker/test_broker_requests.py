@@ -8,8 +8,7 @@ import pytest
 
 import rmqfast
 from rmqfast.broker.queries.query_message_processor import MAX_BODY, newest
-from rmqfast.broker.queries.runtime_info_processor import readable_bytes, used_ratio
-from rmqfast.remoting.fastjson import decode
+from rmqfast.broker.queries.runtime_info_processor import readable_bytes
 from rmqfast.store.config import TopicConfig
 from tests.broker.control_plane import NOW, ControlPlane
 
@@ -78,10 +77,6 @@ def test_the_broker_tells_what_it_has_done(plane: ControlPlane) -> None:
     assert 0 < float(table["commitLogDiskRatio"]) <= 1
 
 
-def test_a_path_that_is_not_there_has_no_ratio(tmp_path: Path) -> None:
-    assert used_ratio(tmp_path / "nobody") == -1.0
-
-
 @pytest.mark.parametrize(
     ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1 << 20, "1.0 MiB"), (1 << 40, "1.0 TiB")]
 )
@@ -121,9 +116,3 @@ def test_an_answer_fits_into_a_frame() -> None:
     records = [bytes(4 << 20)] * 5
     assert sum(len(record) for record in newest(records, MAX_BODY)) <= MAX_BODY
     assert len(newest(records, MAX_BODY)) == 3
-
-
-def test_no_code_is_answered_twice(still: ControlPlane) -> None:
-    expected = {12, 17, 21, 25, 26, 28, 29, 30, 31, 32, 33, 45, 200, 201, 202, 207, 208, 215}
-    assert still.processors.keys() == expected | {300, 303, 305, 306, 315, 316, 317, 321, 329, 351, 352}
-    assert decode(still.answer(305).body)["topicList"]

@@ -82,12 +82,6 @@ def test_a_clock_that_jumps_back_does_not_end_the_samples() -> None:
     assert item_minute(stats, "TOPIC_PUT_NUMS", "t") == StatsSnapshot(sum=5, tps=0.0, times=5, avgpt=1.0)
 
 
-def test_what_is_no_statistic_of_the_broker_has_no_item() -> None:
-    stats = BrokerStats(Counters(("STORE_GET_MISS", "", 1, 1)))
-    assert stats.item("STORE_GET_MISS", "") is None
-    assert stats.item("TOPIC_PUT_NUMS", "t") is None
-
-
 def test_a_deleted_topic_begins_at_nothing() -> None:
     names = [
         ("TOPIC_PUT_NUMS", "t"),

@@ -13,15 +13,6 @@ def _notices() -> list[int]:
     return [len(line.notified()) for line in LINES]
 
 
-def test_a_small_group_is_told_of_every_change_at_once() -> None:
-    notifier = ChangeNotifier()
-    for _ in range(2):
-        notifier.take(GroupChange("g", LINES[:AT_ONCE]))
-    assert _notices() == [2] * AT_ONCE + [0, 0]
-    notifier.run_once()
-    assert _notices() == [0] * len(LINES)
-
-
 def test_a_large_group_is_told_once_of_many_changes() -> None:
     notifier = ChangeNotifier()
     for size in (1, 2):
@@ -40,13 +31,3 @@ def test_a_group_that_became_small_is_told_at_once_and_not_again() -> None:
     assert _notices() == [1] * 3 + [0] * (len(LINES) - 3)
     notifier.run_once()
     assert sum(_notices()) == 0
-
-
-def test_groups_do_not_wait_for_each_other() -> None:
-    notifier = ChangeNotifier()
-    notifier.take(GroupChange("large", LINES))
-    notifier.take(GroupChange("small", LINES[:1]))
-    assert LINES[0].notified() == ["small"]
-    notifier.run_once()
-    assert LINES[0].notified() == ["large"]
-    assert sum(_notices()) == len(LINES) - 1

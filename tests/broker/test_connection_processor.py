@@ -6,43 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from rmqfast.remoting import Response
 from rmqfast.remoting.fastjson import decode
 
 from .client_control import Control
-from .client_doubles import Line, client, consumer, request, subscription
+from .client_doubles import Line, client, request
 
 
 @pytest.fixture
 def control(tmp_path: Path) -> Control:
     return Control(tmp_path)
-
-
-def test_the_names_of_a_groups_clients(control: Control) -> None:
-    control.consumers.register(client(Line(), "a"), consumer("g"))
-    control.consumers.register(client(Line(), "b"), consumer("g"))
-    answer = control.answer(request(38, consumerGroup="g"))
-    assert answer == Response(ext_fields={}, body=b'{"consumerIdList":["a","b"]}')
-
-
-def test_a_group_without_clients_has_no_list(control: Control) -> None:
-    answer = control.answer(request(38, consumerGroup="g"))
-    assert (answer.code, answer.remark, answer.body) == (1, "no consumer for this group, g", b"")
-
-
-def test_the_connections_of_a_group(control: Control) -> None:
-    line = Line("192.0.2.7:40001")
-    control.consumers.register(client(line, "a"), consumer("g", subscription("t", "A", 5)))
-    answer = control.answer(request(203, consumerGroup="g"))
-    wanted = (
-        '{"classFilterMode":false,"codeSet":[65],"expressionType":"TAG",'
-        '"subString":"A","subVersion":5,"tagsSet":["A"],"topic":"t"}'
-    )
-    assert answer.body.decode() == (
-        '{"connectionSet":[{"clientAddr":"192.0.2.7:40001","clientId":"a","language":"JAVA","version":401}],'
-        '"consumeFromWhere":"CONSUME_FROM_LAST_OFFSET","consumeType":"CONSUME_PASSIVELY",'
-        f'"messageModel":"CLUSTERING","subscriptionTable":{{"t":{wanted}}}}}'
-    )
 
 
 def test_a_group_that_is_not_online_has_no_connections(control: Control) -> None:
@@ -69,10 +41,3 @@ def test_all_producers(control: Control) -> None:
     assert control.answer(request(328)).body == (
         b'{"data":{"g":[{"clientId":"c","language":"JAVA","lastUpdateTimestamp":1,"remoteIP":"/1.1.1.1:22","version":401}]}}'
     )
-
-
-@pytest.mark.parametrize("code", [38, 203, 204])
-def test_a_group_must_be_named(control: Control, code: int) -> None:
-    answer = control.answer(request(code))
-    assert answer.code == 1
-    assert "is missing" in (answer.remark or "")

@@ -14,16 +14,9 @@ from .client_doubles import Line, client, consumer, subscription
 T1, T2 = subscription("t1", "A", 5), subscription("t2", "*", 5)
 
 
-def test_a_new_channel_is_new_once() -> None:
-    group, line = ConsumerGroup("g"), Line()
-    assert group.update_client(client(line), consumer("g"))
-    assert not group.update_client(client(line, now=9), consumer("g"))
-    assert group.clients[line].last_update == 9
-
-
 def test_the_same_channel_with_another_client_id_is_replaced_and_not_new() -> None:
     group, line = ConsumerGroup("g"), Line()
-    group.update_client(client(line, "one"), consumer("g"))
+    assert group.update_client(client(line, "one"), consumer("g"))
     assert not group.update_client(client(line, "two", now=3), consumer("g"))
     assert [known.client_id for known in group.clients.values()] == ["two"]
 
@@ -33,19 +26,6 @@ def test_language_and_version_stay_those_of_the_first_heartbeat() -> None:
     group.update_client(client(line, version=401), consumer("g"))
     group.update_client(client(line, version=20, now=1), consumer("g"))
     assert group.clients[line].version == 401
-
-
-def test_each_heartbeat_overwrites_type_model_and_start() -> None:
-    group = ConsumerGroup("g")
-    group.update_client(client(Line()), consumer("g"))
-    pulling = replace(
-        consumer("g", model="BROADCASTING"),
-        consume_type="CONSUME_ACTIVELY",
-        consume_from_where="CONSUME_FROM_TIMESTAMP",
-    )
-    group.update_client(client(Line(), "other"), pulling)
-    kept = (group.consume_type, group.message_model, group.consume_from_where)
-    assert kept == ("CONSUME_ACTIVELY", "BROADCASTING", "CONSUME_FROM_TIMESTAMP")
 
 
 B6 = replace(T1, sub_string="B", sub_version=6)

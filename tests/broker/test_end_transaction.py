@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-import rmqfast
-from rmqfast import AppendOptions, Message
+from rmqfast import Message
 from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC
 from rmqfast.broker.transactions.end_transaction import EndTransactionProcessor
 from rmqfast.broker.transactions.half_messages import HalfMessages
@@ -17,7 +14,6 @@ from tests.broker.doubles import request
 from tests.broker.memory_store import MemoryStore
 from tests.broker.recorded import recorded
 
-SMALL = AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
 PROPERTIES = {
     "REAL_TOPIC": "orders",
     "TRAN_MSG": "true",
@@ -65,13 +61,6 @@ def test_a_committed_message_goes_to_its_own_queue() -> None:
     (operation,) = broker.store.messages(OP_TOPIC)
     assert (operation.body, operation.properties) == (b"0", {"TAGS": "d", "WAIT": "true"})
     assert (operation.born_timestamp, str(operation.born_host)) == (999, "127.0.0.1:10911")
-
-
-def test_of_a_message_that_is_rolled_back_only_the_operation_is_stored() -> None:
-    broker = Broker()
-    assert broker.end(ROLLBACK, fromTransactionCheck="true") == Response()
-    assert [one.body for one in broker.store.messages(OP_TOPIC)] == [b"0"]
-    assert set(broker.store.queues) == {(HALF_TOPIC, 0), (OP_TOPIC, 0)}
 
 
 def test_a_second_commit_stores_the_message_a_second_time() -> None:
@@ -208,16 +197,3 @@ def test_the_ends_that_a_java_client_told_are_understood() -> None:
     assert stored == [("tx-commit", Response(), 2), ("tx-rollback", Response(), 1), *[unknown] * 4]
     (message,) = broker.store.messages("orders", 3)
     assert message.prepared_transaction_offset == 2194
-
-
-def test_a_real_store_keeps_both_ends(tmp_path: Path) -> None:
-    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
-        half = HalfMessages(store.live, store.append, store_host="127.0.0.1:10911", now=lambda: 999)
-        processor = EndTransactionProcessor(half, store.live)
-        for queue_offset, how in enumerate((COMMIT, ROLLBACK)):
-            at = store.append(HALF, born_host="10.9.9.9:1", sys_flag=0x300).physical_offset
-            fields = {"producerGroup": "p", "tranStateTableOffset": queue_offset, "commitLogOffset": at}
-            assert processor.end_transaction(request(37, fields | {"commitOrRollback": how})) == Response()
-        (message,) = store.get("orders", 3, 0).messages
-        assert (message.body, message.sys_flag, message.properties) == (b"paid", 0x308, PROPERTIES)
-        assert [one.body for one in store.get(OP_TOPIC, 0, 0).messages] == [b"0", b"1"]

@@ -7,16 +7,13 @@ import os
 import shutil
 import socket
 import tempfile
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from rmqfast import EmbeddedCluster
-from rmqfast.remoting import RequestCode
 from tests.waiting import until
 
 from .live_server import SMALL, Wire, pull_fields, send_fields
@@ -111,49 +108,6 @@ def test_unknown_codes_are_said_to_be_so(cluster: EmbeddedCluster, code: int) ->
         assert (header["code"], header["remark"]) == (3, f" request type {code} not supported")
 
 
-def _codes() -> list[int]:
-    return sorted({int(code) for code in RequestCode})
-
-
-BODIES = {
-    "nothing": b"",
-    "garbage": b"\xff\xfe\0garbage",
-    "deep lists": b"[" * 50_000,
-    "deep objects": b'{"a":' * 100_000,
-    "deep and closed": b"[" * 50_000 + b"]" * 50_000,
-    "many members": b"{" + b",".join(b'"k%d":0' % n for n in range(20_000)) + b"}",
-    "long number": b"9" * 100_000,
-    "long fraction": b"1e" + b"9" * 100_000,
-    "long text": b'"' + b"a" * 400_000 + b'"',
-    "escapes": b'"' + b"\\u0000" * 20_000 + b'"',
-    "null": b"null",
-    "a number": b"5",
-    "a list": b"[1,2,3]",
-    "wrong members": json.dumps(
-        {name: {"x": [1]} for name in ("clientID", "consumerDataSet", "producerDataSet", "mqSet", "groupName", "topic")}
-    ).encode(),
-    "members of the wrong kind": json.dumps(
-        {"clientID": 5, "consumerDataSet": "x", "producerDataSet": [5], "mqSet": [None, 5, {}], "groupName": []}
-    ).encode(),
-    "zlib of zeroes": zlib.compress(bytes(20_000_000)),
-}
-
-
-@pytest.mark.parametrize("listener", ["broker", "namesrv"])
-@pytest.mark.parametrize("name", BODIES)
-def test_any_body_with_any_code_is_answered_or_passed_over(cluster: EmbeddedCluster, listener: str, name: str) -> None:
-    fields = {"topic": "t", "queueId": "0", "group": "g", "consumerGroup": "g", "compressed": "true", "bodyCrc32": "0"}
-    identity = {"brokerName": "x", "brokerAddr": "1.2.3.4:5", "clusterName": "c", "brokerId": "0", "haServerAddr": "h"}
-    with Wire(address(cluster, listener)) as wire:
-        codes = [code for code in _codes() if code not in {310, 10, 320, 25, 307, 309}]
-        for code in codes:
-            wire.socket.sendall(json_frame(code, fields | identity, BODIES[name], opaque=code))
-        # one that is answered always, behind all others: some have no answer
-        wire.socket.sendall(json_frame(30 if listener == "broker" else 105, fields, opaque=-1))
-        while wire.answer()[0]["opaque"] != -1:
-            pass
-
-
 def send_all(cluster: EmbeddedCluster, server: str, frames: Iterable[bytes]) -> None:
     """Sends the frames, and waits until a request behind them is answered."""
     last = json_frame(*((30, {"topic": "t", "queueId": "0"}) if server == "broker" else (206,)), opaque=-1)
@@ -180,36 +134,6 @@ def test_each_field_may_hold_anything(cluster: EmbeddedCluster, request_: Record
             yield framed(json.dumps(header | {"extFields": missing}).encode(), request_.body)
 
     send_all(cluster, request_.server, frames())
-
-
-WITH_JSON = [each for each in one_of_each() if each.body.startswith((b"{", b"["))]
-
-
-@pytest.mark.parametrize("request_", WITH_JSON, ids=lambda each: f"{each.server}-{each.name}")
-def test_each_value_of_a_body_may_be_anything(cluster: EmbeddedCluster, request_: Recorded) -> None:
-    body = json.loads(request_.body)
-
-    def frames() -> Iterator[bytes]:
-        yield framed(request_.header, request_.body)
-        for end in range(0, len(request_.body), 5):
-            yield framed(request_.header, request_.body[:end])
-        for other in [*NASTY, "\ud800", None, 5, -1, 1 << 70, 1.5, True, {}, {"a": 1}, [], [1, "x"], [None]]:
-            for changed in _with_one_changed(body, other):
-                yield framed(request_.header, json.dumps(changed).encode())
-
-    send_all(cluster, request_.server, frames())
-
-
-def _with_one_changed(value: Any, other: object) -> Iterator[Any]:
-    """The value with each of its parts, and itself, in turn replaced."""
-    yield other
-    if isinstance(value, dict):
-        for name, member in value.items():
-            yield from ({**value, name: changed} for changed in _with_one_changed(member, other))
-            yield {each: value[each] for each in value if each != name}
-    elif isinstance(value, list):
-        for at, member in enumerate(value):
-            yield from ([*value[:at], changed, *value[at + 1 :]] for changed in _with_one_changed(member, other))
 
 
 HOSTILE = ["../x", "../../x", "/etc/x", "%RETRY%../x", "%DLQ%../x", "a/../../x", "a\0b", "..", ".", "", "n" * 10_000]
@@ -305,54 +229,3 @@ def test_pulls_that_wait_for_ever_cost_little(cluster: EmbeddedCluster) -> None:
 def _memory() -> int:
     status = Path("/proc/self/status").read_text()
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon"))) << 10
-
-
-def test_halves_of_characters_are_answered(cluster: EmbeddedCluster) -> None:
-    half = "\ud800"
-    subscription = {"topic": half, "subString": half, "subVersion": 1, "tagsSet": [half], "codeSet": [1]}
-    consumer = {
-        "groupName": half,
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": "CLUSTERING",
-        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-        "subscriptionDataSet": [subscription, subscription | {"topic": "t", "expressionType": "SQL92"}],
-        "unitMode": False,
-    }
-    named = [consumer, consumer | {"groupName": "halves"}]
-    beat = {"clientID": half, "consumerDataSet": named, "producerDataSet": [{"groupName": half}, {"groupName": "p"}]}
-    queue = {"topic": half, "brokerName": half, "queueId": 0}
-    with Wire(address(cluster, "broker")) as wire:
-        bodies = [
-            (34, beat),
-            (41, {"consumerGroup": half, "clientId": half, "mqSet": [queue]}),
-            (42, {"consumerGroup": half, "clientId": half, "mqSet": [queue]}),
-            (200, {"groupName": half}),
-            (46, {"clientId": half, "group": half, "subscriptionData": subscription | {"expressionType": "SQL92"}}),
-        ]
-        for code, body in bodies:
-            assert wire.ask(code, body=json.dumps(body).encode())[0]["flag"] & 1
-        for code in (203, 38, 201, 17, 208, 300, 204, 328, 21, 43, 307):
-            fields = {"consumerGroup": "halves", "topic": "t", "producerGroup": "p", "clientId": "c"}
-            assert wire.ask(code, fields)[0]["flag"] & 1
-        cluster.brokers[0].state.persist()
-
-
-BOMBS = ["(" * 100_000, "NOT " * 30_000 + "a=1", "a=" + "-" * 100_000 + "1", "a=1" + " OR a=1" * 20_000, "9" * 100_000]
-
-
-@pytest.mark.parametrize("expression", BOMBS, ids=lambda text: text[:8])
-def test_an_expression_may_be_of_any_size_and_depth(cluster: EmbeddedCluster, expression: str) -> None:
-    subscription = {"topic": "sound", "subString": expression, "subVersion": 1, "expressionType": "SQL92"}
-    group = {
-        "groupName": "bombs",
-        "consumeType": "CONSUME_PASSIVELY",
-        "messageModel": "CLUSTERING",
-        "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
-        "subscriptionDataSet": [subscription | {"tagsSet": [], "codeSet": []}],
-    }
-    beat = {"clientID": "c", "consumerDataSet": [group], "producerDataSet": []}
-    check = {"clientId": "c", "group": "bombs", "subscriptionData": subscription}
-    own = pull_fields("sound", "bombs") | {"subscription": expression[:50_000], "expressionType": "SQL92"}
-    stored = pull_fields("sound", "bombs", sys_flag=0)
-    bodies = [(34, {}, beat), (46, {}, check), (11, own, {}), (11, stored, {}), (203, {"consumerGroup": "bombs"}, {})]
-    send_all(cluster, "broker", [json_frame(code, fields, json.dumps(body).encode()) for code, fields, body in bodies])

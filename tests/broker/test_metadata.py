@@ -46,22 +46,6 @@ def by_another_broker(root: Path, state: State) -> None:
     table.save(root)
 
 
-def test_what_was_flushed_is_there_though_nothing_else_was_written(tmp_path: Path) -> None:
-    metadata = Metadata(tmp_path / "s")
-    metadata.load(ConsumerOffsetTable)
-    put(metadata, "t@g", {0: 1})
-    put(metadata, "t@h", {3: 4})
-    metadata.flush()
-    put(metadata, "t@h", None)
-    put(metadata, "u@g", {0: 7})
-    metadata.flush()
-    put(metadata, "u@g", {0: 8})  # not flushed
-    shutil.copytree(tmp_path / "s", tmp_path / "killed", ignore=shutil.ignore_patterns("*.json*"))
-    assert kept(tmp_path / "killed") == {"t@g": {0: 1}, "u@g": {0: 7}}
-    metadata.close()
-    assert kept(tmp_path / "s") == in_file(tmp_path / "s") == {"t@g": {0: 1}, "u@g": {0: 8}}
-
-
 class History:
     """A broker's metadata changed at random, and each state that was acknowledged.
 
@@ -290,18 +274,6 @@ def test_a_broker_of_java_that_was_killed_as_it_saved_leaves_its_file_as_a_backu
     by_another_broker(tmp_path, {"t@g": {0: 77}})
     path.replace(path.with_name(f"{path.name}.bak"))
     assert kept(tmp_path) == {"t@g": {0: 77}}
-
-
-def test_a_database_that_is_damaged_is_put_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    whole = with_offsets(tmp_path / "whole").with_name("metadata.db").read_bytes()
-    for damage in (b"", b"no database at all" * 300, whole[:4096] + bytes(len(whole) - 4096)):
-        path = with_offsets(tmp_path / str(len(damage)))
-        database = path.with_name("metadata.db")
-        database.write_bytes(damage)
-        caplog.clear()
-        assert kept(path.parents[1]) == {"t@g": {0: 5}}
-        assert path.with_name("metadata.db.damaged").exists() == bool(damage)
-        assert ("RocketMQ's files beside it are read instead" in caplog.text) == bool(damage)
 
 
 def test_neither_the_database_nor_the_file_is_an_error_and_not_a_beginning(tmp_path: Path) -> None:

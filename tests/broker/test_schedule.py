@@ -155,18 +155,6 @@ def test_an_empty_level_is_looked_at_again_after_100_ms(tmp_path: Path) -> None:
     assert [broker.run(after=99), broker.run(after=1)] == [0, 1]
 
 
-def test_a_level_is_delivered_in_order_and_levels_do_not_wait_for_each_other(tmp_path: Path) -> None:
-    broker = Broker(tmp_path)
-    for n in range(5):
-        broker.delay(3, f"late{n}")
-        broker.delay(1, f"soon{n}")
-        broker.now += 100
-    broker.run(after=1500)
-    assert broker.delivered == [f"soon{n}" for n in range(5)]
-    broker.run(after=9000)
-    assert broker.delivered[5:] == [f"late{n}" for n in range(5)]
-
-
 def test_a_message_that_cannot_be_stored_holds_up_its_level_for_100_ms(tmp_path: Path) -> None:
     broker = Broker(tmp_path)
     for name in "abc":
@@ -260,19 +248,6 @@ def test_a_disk_that_refuses_keeps_the_old_progress(tmp_path: Path) -> None:
     assert dict(DelayOffsetTable.load(tmp_path)) == {}
 
 
-def test_a_crash_between_delivery_and_save_delivers_twice_and_loses_nothing(tmp_path: Path) -> None:
-    broker = Broker(tmp_path, batch=2)
-    for n in range(6):
-        broker.delay(1, str(n))
-    broker.run(after=2000)
-    broker.service.persist()
-    broker.run()
-    broker.start()
-    while len(set(broker.delivered)) < 6:
-        broker.run(after=1000)
-    assert broker.delivered == ["0", "1", "2", "3", "2", "3", "4", "5"]
-
-
 @pytest.mark.parametrize(("saved", "corrected"), [(0, 2), (3, 3), (99, 4), (-5, 2)])
 def test_progress_outside_of_the_queue_is_corrected_when_it_is_read(tmp_path: Path, saved: int, corrected: int) -> None:
     broker = Broker(tmp_path)
@@ -288,21 +263,6 @@ def test_progress_outside_of_the_queue_is_corrected_when_it_is_read(tmp_path: Pa
     assert broker.service.offsets() == {1: corrected, 7: saved, 40: 8}
     broker.run(after=3000)
     assert broker.delivered == [str(n) for n in range(corrected, 4)]
-
-
-def test_a_queue_whose_first_messages_go_is_delivered_from_its_first_one_on(tmp_path: Path) -> None:
-    broker = Broker(tmp_path)
-    for n in range(4):
-        broker.delay(1, str(n))
-    broker.store.forget(SCHEDULE_TOPIC, 0, 3)
-    assert (broker.run(after=2000), broker.delivered) == (1, ["3"])
-
-
-def test_a_level_without_saved_progress_begins_at_its_first_message(tmp_path: Path) -> None:
-    broker = Broker(tmp_path)
-    broker.delay(5, "a")
-    broker.start()
-    assert (broker.run(after=60_000), broker.delivered) == (1, ["a"])
 
 
 def test_what_a_file_of_5_x_says_besides_is_kept(tmp_path: Path) -> None:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import rmqfast
-from rmqfast import AppendOptions, Message
+from rmqfast import Message
 from rmqfast.broker.messages.send_back import SendBackProcessor
 from rmqfast.errors import ArgumentError, FlushTimeoutError, RmqError, StoreNotWritableError
 from rmqfast.remoting import Response, process
@@ -16,8 +14,6 @@ from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 from tests.broker.doubles import Groups, Topics, request
 from tests.broker.memory_store import SCHEDULE_TOPIC, MemoryStore
 from tests.broker.recorded import recorded
-
-SMALL = AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
 
 
 class Broker:
@@ -188,21 +184,3 @@ def test_what_consumers_sent_back_to_a_real_broker_is_answered_as_it_did() -> No
         wanted = one["response"]
         assert (answer.code, answer.ext_fields, answer.remark) == (wanted["code"], wanted["fields"], wanted["remark"])
     assert len(requests) == len(broker.store.messages(SCHEDULE_TOPIC, 2)) == 4
-
-
-def test_a_real_store_delays_what_is_sent_back(tmp_path: Path) -> None:
-    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
-        first = store.append(Message("orders", b"paid", tags="t"), born_host="10.1.1.1:7")
-        processor = SendBackProcessor(
-            store.live,
-            store.append,
-            find_group=Groups(SubscriptionGroupConfig(group_name="g")).find,
-            make_topic=Topics().make,
-            is_writable=lambda: True,
-            broker_ip="",
-        )
-        fields = {"offset": first.physical_offset, "group": "g", "delayLevel": 2}
-        assert processor.consumer_send_msg_back(request(36, fields)).code == 0
-        back = store.get(SCHEDULE_TOPIC, 1, 0).messages[0]
-    assert (back.body, back.tags, back.reconsume_times, back.born_host) == (b"paid", "t", 1, "10.1.1.1:7")
-    assert (back.properties["REAL_TOPIC"], back.properties["RETRY_TOPIC"]) == ("%RETRY%g", "orders")

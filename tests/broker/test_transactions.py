@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import rmqfast
-from rmqfast import AppendOptions, Message, WritableStore
+from rmqfast import Message, WritableStore
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from rmqfast.broker.transactions.check_round import TransactionCheckOptions
@@ -21,7 +19,6 @@ from tests.broker.doubles import Topics
 from tests.broker.memory_store import MemoryStore, records_of
 from tests.broker.recorded import recorded
 
-SMALL = AppendOptions(file_size=1 << 20, index_slots=1000, index_entries=4000)
 HOUR = 3_600_000
 START = 1_800_000_000_000
 
@@ -165,15 +162,6 @@ def test_a_message_of_the_future_is_asked_for_at_once() -> None:
     assert broker.run() == 1
 
 
-def test_what_has_ended_is_passed() -> None:
-    broker = Broker()
-    ended = [broker.prepare(age=HOUR) for _ in range(100)]
-    for half in [*ended[1::2], *ended[::2]]:
-        broker.half.remove(half)
-    assert (broker.run(after=1), broker.channel.sent) == (0, [])
-    assert broker.progress == (100, 100)
-
-
 def test_operations_are_done_up_to_the_first_that_is_not_used() -> None:
     broker = Broker()
     first, second, third = (broker.prepare(age=age) for age in (HOUR, 1, HOUR))
@@ -182,15 +170,6 @@ def test_operations_are_done_up_to_the_first_that_is_not_used() -> None:
     assert (broker.run(), broker.progress) == (0, (1, 0))
     broker.half.remove(second)
     assert (broker.run(), broker.progress) == (0, (3, 3))
-
-
-def test_an_end_that_comes_after_the_check_is_of_the_message_that_was_put_back() -> None:
-    broker = Broker()
-    broker.prepare(age=HOUR)
-    broker.run()
-    at = broker.store.queues[HALF_TOPIC, 0][1][0]
-    broker.half.remove(StoredMessage.parse(broker.store.records[at]))
-    assert (broker.run(after=60_000), broker.progress) == (0, (2, 1))
 
 
 def test_a_producer_is_asked_15_times_and_then_the_message_is_given_up() -> None:
@@ -360,23 +339,3 @@ def test_a_round_ends_after_a_minute() -> None:
 
     broker.channel.send_oneway = slowly  # type: ignore[method-assign, assignment]
     assert (broker.run(), broker.progress) == (3, (3, 0))
-
-
-def test_a_real_store_is_checked_round_after_round(tmp_path: Path) -> None:
-    now = [START - HOUR]
-    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL, clock=lambda: now[0]) as store:
-        broker = Broker(real=store)
-        broker.now = now[0]
-        for n in range(3):
-            properties = {"REAL_TOPIC": "orders", "UNIQ_KEY": f"U{n}", "PGROUP": "p", "REAL_QID": "3"}
-            store.append(Message(HALF_TOPIC, b"%d" % n, properties=properties))
-        half = broker.half.read(HALF_TOPIC, 0, 1, 1).messages[0]
-        broker.half.remove(half)
-        asked = []
-        for turn in range(3):
-            now[0] = broker.now = START + 60_000 * turn
-            asked.append(broker.run())
-        assert asked == [2, 2, 2]
-        assert [fields["msgId"] for _, fields, _ in broker.channel.sent] == ["U0", "U2"] * 3
-        assert [StoredMessage.parse(body).body for _, _, body in broker.channel.sent[:2]] == [b"0", b"2"]
-        assert broker.progress == (7, 1)

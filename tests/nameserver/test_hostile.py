@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import logging
 import tracemalloc
 import zlib
-from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from rmqfast.nameserver import NameServer, broker_table, register_body, topic_queues
 from rmqfast.remoting import Response
@@ -165,52 +161,3 @@ def test_there_is_room_for_so_many_topics(server: NameServer, monkeypatch: pytes
     assert topics(server) == set()
     register(server, *[topic(f"v{n}") for n in range(200)])
     assert len(topics(server)) == 100
-
-
-TEXT = st.text(max_size=20) | st.sampled_from([*NAMES, "broker-a", "t", "0", "1", "true", "ORDER_TOPIC_CONFIG"])
-FIELDS = [
-    "brokerName", "brokerAddr", "clusterName", "brokerId", "haServerAddr", "compressed", "bodyCrc32", "topic",
-    "cluster", "namespace", "key", "value", "acceptStandardJsonOnly",
-]  # fmt: skip
-BODIES = st.one_of(
-    st.binary(max_size=60),
-    st.just(body(topic("t"))),
-    st.just(zlib.compress(VERSION + b"\0\0\0\1" + block(b"t 4 4 6 SINGLE_TAG") + block(b"[]"))),
-    st.recursive(
-        st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5)),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(
-                    ["topicConfigSerializeWrapper", "dataVersion", "topicConfigTable", "filterServerList", "t"]
-                ),
-                inner,
-                max_size=3,
-            )
-        ),
-        max_leaves=8,
-    ).map(lambda value: json.dumps(value).encode()),
-)
-
-
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    code=st.sampled_from(
-        [100, 101, 102, 103, 103, 103, 104, 105, 106, 205, 206, 216, 219, 224, 304, 311, 318, 319, 322]
-    ),
-    fields=st.dictionaries(st.sampled_from(FIELDS), TEXT, max_size=len(FIELDS)),
-    data=BODIES,
-    version=st.sampled_from([0, 36, 37, 400, 401]),
-)
-def test_anything_is_answered(
-    anything: NameServer, *, code: int, fields: dict[str, str], data: bytes, version: int
-) -> None:
-    assert ask(anything, code, fields, data, version=version).code in {0, 1, 16, 17, 22}
-    json.loads(ask(anything, 206).body)
-
-
-@pytest.fixture
-def anything(server: NameServer, caplog: pytest.LogCaptureFixture) -> Iterator[NameServer]:
-    """A server whose processors are not allowed to fail: that would be logged."""
-    yield server
-    assert not [record for record in caplog.get_records("call") if record.levelno >= logging.ERROR]

@@ -27,20 +27,6 @@ def test_texts_survive_a_restart(server: NameServer, config: NamesrvConfig) -> N
     assert ask(again, 101, {"namespace": "n", "key": "b"}).remark == "No config item, Namespace: n Key: b"
 
 
-def test_what_is_missing_is_said_as_rocketmq_says_it(server: NameServer) -> None:
-    answer = ask(server, 101, {"namespace": "n"})
-    assert (answer.code, answer.remark, answer.ext_fields) == (22, "No config item, Namespace: n Key: null", {})
-    answer = ask(server, 219)
-    assert (answer.code, answer.remark) == (22, "No config item, Namespace: null")
-    answer = ask(server, 100, {"key": "k", "value": "v"})
-    assert (answer.code, answer.remark) == (1, "namespace or key is null")
-
-
-def test_a_namespace_stays_when_its_last_text_goes(server: NameServer) -> None:
-    ask(server, 100, {"namespace": "n", "key": "k"})
-    assert ask(server, 219, {"namespace": "n"}).body == b'{"table":{}}'
-
-
 @pytest.mark.parametrize("text", ["{", '{"configTable":[]}', '{"configTable":{"n":1}}', "[]"])
 def test_a_file_that_cannot_be_read_stops_the_start(path: Path, text: str) -> None:
     path.write_text(text)
