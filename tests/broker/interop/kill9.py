@@ -1,7 +1,4 @@
-"""A broker killed again and again under a Java producer and consumer: what was acknowledged is there, and was consumed.
-
-python -m tests.broker.interop.kill9 CLUSTER ROUNDS [SEED]     (ours or 4.9.4)
-"""
+"""A broker killed repeatedly under a Java producer and consumer: what was acknowledged is there and was consumed."""
 
 from __future__ import annotations
 
@@ -9,18 +6,16 @@ import base64
 import json
 import random
 import sys
-import tempfile
 import threading
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
 from tests.interop.rocketmq import java, running
 from tests.waiting import PATIENCE, until
 
-from .cluster import Cluster, cluster_of
+from .cluster import Cluster
 
 VERSION, TOPIC = "4.9.4", "steady"
 #: Java's clients ask for routes every 30 seconds, and take up what they dropped every 20.
@@ -121,14 +116,3 @@ def wait_for(lines: Lines, more: int) -> None:
     want = len(lines.lines) + more
     what = f"{want} acknowledged"
     until(lambda: len(lines.lines) >= want, lambda: f"{what}, got {len(lines.lines)}", patience=CLIENTS_PATIENCE)
-
-
-def main() -> None:
-    with tempfile.TemporaryDirectory() as directory, cluster_of(sys.argv[1], Path(directory) / "mq") as cluster:
-        outcome = killed(cluster, int(sys.argv[2]), *map(int, sys.argv[3:]))
-        sys.stdout.write(f"{outcome}\n")
-        sys.exit(1 if outcome.lost or outcome.not_consumed else 0)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,18 +1,13 @@
-"""mqadmin, every command that the broker answers for, in a sequence that makes each of them print something.
-
-python -m tests.broker.interop.mqadmin CLUSTER     (ours or 4.9.4)
-"""
+"""mqadmin, every command that the broker answers for, in a sequence that makes each of them print something."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from subprocess import Popen
 
 from tests.interop.rocketmq import java, running
@@ -20,7 +15,7 @@ from tests.waiting import PATIENCE, until
 
 from . import masks
 from .admin_commands import MESSAGES, SEQUENCE
-from .cluster import SCENARIO, Cluster, cluster_of
+from .cluster import Cluster
 
 VERSION = "4.9.4"
 LONG = 900_000
@@ -162,16 +157,3 @@ def printed(text: str, values: dict[str, str], figures: re.Pattern[str] | None =
     lines = [line for line in lines if not line.startswith("rocketmqHome")]  # ours has none
     lines = [FIGURES.sub(r"\g<name>\g<between><figure>", line) for line in lines]
     return "\n".join(re.sub(r"\s+", " ", masks.printed(line)) for line in lines).strip()
-
-
-def main() -> None:
-    with (
-        tempfile.TemporaryDirectory() as directory,
-        cluster_of(sys.argv[1], Path(directory) / "mq", SCENARIO) as cluster,
-    ):
-        for line, text in ask_all(cluster):
-            sys.stdout.write(f"$ {line}\n{text}\n\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import go_client, mqadmin, replay, replay_answers, scenarios
+from . import mqadmin, replay, replay_answers, scenarios
 from .cluster import SCENARIO, RealCluster
 from .goldens import keep
 from .tag_conflict import conflict
@@ -48,10 +48,6 @@ def record_mqadmin() -> None:
 
 def record_tag_conflict() -> None:
     keep("tag-conflict-4.9.4", on("4.9.4", conflict, ()))
-
-
-def record_go_client() -> None:
-    keep("go-client-4.9.4", on("4.9.4", go_client.rows))
 
 
 def record_replay() -> None:
