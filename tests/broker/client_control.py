@@ -18,7 +18,7 @@ from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor, ResetOffsetProcessor
 from rmqfast.remoting import Later, Processor, Request, Response, process
-from rmqfast.store import GetLimits, LiveStore
+from rmqfast.store import LiveStore
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 
 from .client_doubles import QueuesByHand, Tables
@@ -41,7 +41,6 @@ class Control:
         root: Path,
         store: LiveStore | None = None,
         data_plane: DataPlane | None = None,
-        memory: int = 1 << 40,
     ) -> None:
         store = store or QueuesByHand({})
         self.tables = Tables()
@@ -52,8 +51,7 @@ class Control:
         self.consumers = ConsumerManager(self.data_plane, self.filters, is_notifying=lambda: self.is_notifying)
         self.producers = ProducerManager()
         self.locks = QueueLockManager()
-        limits = GetLimits(physical_memory=memory)
-        self.offsets = ConsumerOffsetManager(self.metadata, self.data_plane, store, limits=limits)
+        self.offsets = ConsumerOffsetManager(self.metadata, self.data_plane, store)
         self.groups: dict[str, SubscriptionGroupConfig] = {}
         self.is_creating_groups = True
         self.created: dict[str, tuple[int, int]] = {}

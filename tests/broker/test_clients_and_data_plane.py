@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import queue
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,19 +15,45 @@ import rmqfast
 from rmqfast._native import DataPlane
 from rmqfast._native import RemotingServer as Listener
 from rmqfast.broker.options_of_config import DataPlaneOptions
-from rmqfast.remoting import Channel, RemotingServer, ServerOptions
+from rmqfast.remoting import Channel, RemotingServer, RequestCode, ServerOptions
 from rmqfast.remoting.fastjson import decode, encode
 from rmqfast.store.config import ConsumerOffsetTable, SubscriptionGroupConfig, TopicConfig
 from tests.waiting import PATIENCE
 
 from .client_control import Control
+from .interop.frames import JSON, Connection, Frame
 from .pulled import body_of, records_of
-from .socket_client import SocketClient
 
 GROUP, TOPIC = "conflict", "orders"
 FILTERS = DataPlaneOptions("broker-a", "c", "127.0.0.1:10911", property_filter=True)
 SQL = {"topic": TOPIC, "expressionType": "SQL92", "subString": "a > 1", "subVersion": 1}
 SMALL = rmqfast.AppendOptions(file_size=1 << 20, queue_file_size=2000, index_slots=1000, index_entries=4000)
+
+
+class SocketClient:
+    """A client at the other end of a socket; `asked` has the bodies of the broker's own requests, without notices."""
+
+    def __init__(self, address: str) -> None:
+        self.asked: queue.Queue[bytes] = queue.Queue()
+        host, _, port = address.rpartition(":")
+        self._connection, self._opaque = Connection((host, int(port)), self._take), 0
+
+    def ask(self, code: int, body: bytes = b"", **fields: object) -> tuple[dict[str, Any], bytes]:
+        """The header and the body of the answer."""
+        self._opaque += 1
+        header = {"code": code, "flag": 0, "language": "JAVA", "opaque": self._opaque, "version": 401}
+        texts = {name: str(value) for name, value in fields.items()}
+        self._connection.send(Frame(JSON, header | {"extFields": texts}, body).written())
+        answer = self._connection.response(self._opaque, PATIENCE)
+        assert answer is not None
+        return answer.header, answer.body
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _take(self, request: Frame) -> None:
+        if request.code != RequestCode.NOTIFY_CONSUMER_IDS_CHANGED:
+            self.asked.put(request.body)
 
 
 @dataclass
@@ -186,7 +213,7 @@ def test_offsets_of_the_data_plane_are_reset_copied_and_saved(broker: Broker) ->
     header, body = ask(222, topic=TOPIC, group=GROUP, timestamp=0, isForce="true")
     assert header["code"] == 0
     assert set(decode(body)["offsetTable"].values()) == {0}
-    assert one.connection.asked.get(timeout=PATIENCE)[2] == body
+    assert one.connection.asked.get(timeout=PATIENCE) == body
     ask(314, srcGroup=GROUP, destGroup="copy", topic=TOPIC, offline="true")
     assert ask(14, consumerGroup="copy", topic=TOPIC, queueId=3)[0]["extFields"] == {"offset": "2"}
     broker.control.offsets.persist()
@@ -197,6 +224,33 @@ def test_offsets_of_the_data_plane_are_reset_copied_and_saved(broker: Broker) ->
     broker.control.offsets.persist()
     broker.control.metadata.write_files()
     assert list(ConsumerOffsetTable.load(broker.root)) == [(TOPIC, GROUP)]
+
+
+def test_a_new_group_begins_at_the_start_of_a_young_queue(broker: Broker) -> None:
+    client = broker.connected()
+
+    def begin(queue_id: int = 0, **fields: Any) -> tuple[int, str | None]:
+        header, _ = client.ask(14, consumerGroup="new", topic=TOPIC, queueId=queue_id, **fields)
+        return header["code"], (header.get("extFields") or {}).get("offset")
+
+    assert [begin(queue_id) for queue_id in (0, 4, 77)] == [(0, "0")] * 3, "also of an empty queue, and of none"
+    assert begin(setZeroIfNotFound="false") == (22, None), "a client of 5.x decides itself"
+    for committed in (2, 1, -1):
+        client.ask(15, consumerGroup="new", topic=TOPIC, queueId=0, commitOffset=committed)
+        assert begin() == (0, str(max(committed, 0)))
+    broker.control.data_plane.set_options(replace(FILTERS, memory=0))
+    assert begin(1) == (22, None), "its first message does not count as in memory"
+
+
+def test_a_queue_has_bounds(broker: Broker) -> None:
+    ask = broker.connected().ask
+    bounds = [
+        [ask(code, topic=TOPIC, queueId=queue_id)[0]["extFields"]["offset"] for code in (31, 30)]
+        for queue_id in (0, 4, 77)
+    ]
+    assert bounds == [["0", "2"], ["0", "0"], ["0", "0"]]
+    header, _ = ask(30, topic=TOPIC, queueId="x")
+    assert (header["code"], header["remark"]) == (1, 'the header field queueId is no number: "x"')
 
 
 @pytest.mark.parametrize("fields", [{"topic": "a@b"}, {"consumerGroup": "@"}, {"queueId": 1 << 31}, {"queueId": -1}])

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from rmqfast import WritableStore
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import LONG_MAX, ConsumerOffsetManager
 from rmqfast.remoting import Response
@@ -22,90 +21,10 @@ from .client_doubles import Line, QueuesByHand, Tables, client, consumer, reques
 
 @pytest.fixture
 def control(tmp_path: Path) -> Control:
-    control = Control(tmp_path, QueuesByHand({("old", 0): (5, 9)}))
+    control = Control(tmp_path)
     control.tables.committed = {"t@g": {0: 7, 1: 8}, "u@g": {0: 3}}
     control.topics |= {name: TopicConfig(topic_name=name) for name in ("t", "u")}
     return control
-
-
-NOT_FOUND = Response(22, "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first", ext_fields={})
-
-
-@pytest.mark.parametrize(
-    ("committed", "bounds", "log_end", "begins"),
-    [
-        (7, (0, 10), 0, 7),
-        (0, (5, 10), 0, 0),
-        (None, (0, 10), 400, 0),
-        (None, (0, 10), 401, None),
-        (None, (5, 10), 0, None),
-        (None, (0, 0), 10_000, 0),
-        (None, None, 10_000, 0),
-        (-1, (0, 10), 0, 0),
-        (-1, (5, 10), 0, None),
-    ],
-    ids=[
-        "committed",
-        "committed 0, removed since",
-        "all in memory: 40 % of it",
-        "the first is on the disk alone",
-        "the first was removed",
-        "empty queue",
-        "no queue",
-        "-1 is none, in memory",
-        "-1 is none, removed",
-    ],
-)
-def test_where_a_group_begins(
-    tmp_path: Path, committed: int | None, bounds: tuple[int, int] | None, log_end: int, begins: int | None
-) -> None:
-    store = QueuesByHand({("t", 0): bounds} if bounds else {}, first_at=0, log_end=log_end)
-    control = Control(tmp_path, store, memory=1000)
-    if committed is not None:
-        control.tables.commit_offset("g", "t", 0, committed)
-    answer = control.answer(request(14, consumerGroup="g", topic="t", queueId=0))
-    assert answer == (NOT_FOUND if begins is None else Response(ext_fields={"offset": str(begins)}))
-
-
-@pytest.mark.parametrize(("memory", "code"), [(1 << 30, 0), (1, 22)])
-def test_a_new_group_begins_at_the_start_of_a_real_store(
-    tmp_path: Path, offsets_store: WritableStore, memory: int, code: int
-) -> None:
-    control = Control(tmp_path, offsets_store.live, memory=memory)
-    assert control.answer(request(14, consumerGroup="new", topic="fx_plain", queueId=0)).code == code
-
-
-def test_a_client_of_5_x_may_decide_itself_where_a_new_group_begins(control: Control) -> None:
-    fields: dict[str, Any] = {"consumerGroup": "new", "topic": "t", "queueId": 0}
-    assert control.answer(request(14, **fields, setZeroIfNotFound=False)).code == 22
-    assert control.answer(request(14, **fields, setZeroIfNotFound=True)).code == 0
-    fields["consumerGroup"] = "g"
-    assert control.answer(request(14, **fields, setZeroIfNotFound=False)).ext_fields == {"offset": "7"}
-
-
-def test_an_offset_is_overwritten_by_a_smaller_one_too(control: Control) -> None:
-    fields: dict[str, Any] = {"consumerGroup": "g", "topic": "t", "queueId": 0}
-    assert control.answer(request(15, **fields, commitOffset=5)) == Response(ext_fields={})
-    assert control.answer(request(14, **fields)).ext_fields == {"offset": "5"}
-
-
-@pytest.mark.parametrize(
-    ("fields", "remark"),
-    [
-        ({"topic": "a@b"}, "the specified topic[a@b] contains illegal characters, allowing only ^[%|a-zA-Z0-9_-]+$"),
-        ({"consumerGroup": "../g"}, "the specified group[../g] contains illegal characters, allowing only "),
-        ({"queueId": 1 << 31}, "the header field queueId is no number: '2147483648'"),
-        ({"queueId": "x"}, "the header field queueId is no number: 'x'"),
-        ({"commitOffset": 1 << 63}, "the header field commitOffset is no number: "),
-    ],
-)
-def test_what_no_table_holds_is_refused(control: Control, fields: dict[str, Any], remark: str) -> None:
-    before = control.tables.offsets()
-    good: dict[str, Any] = {"consumerGroup": "g", "topic": "t", "queueId": 0, "commitOffset": 1}
-    answer = control.answer(request(15, **(good | fields)))
-    assert answer.code == 1
-    assert (answer.remark or "").startswith(remark)
-    assert control.tables.offsets() == before
 
 
 def test_all_offsets_have_whole_numbers_as_keys(control: Control) -> None:
@@ -186,7 +105,7 @@ def test_offsets_go_to_the_data_plane_and_back_to_the_file(golden_store_copy: Ca
     offsets.load()
     assert tables.offset("fx_collide", "fx_plain", 1) == before["fx_plain", "fx_collide"][1]
     assert len(tables.committed) == len(before) > 3
-    offsets.commit("fx_collide", "fx_plain", 1, 12345)
+    tables.commit_offset("fx_collide", "fx_plain", 1, 12345)
     offsets.persist()
     metadata.close()
     after = ConsumerOffsetTable.load(path)

@@ -19,7 +19,7 @@ from .client_doubles import Line, QueuesByHand
 from .interop.replay import recording
 
 #: Requests that the control plane of clients answers; the others of the recording are not its business.
-OURS = {14, 15, 34, 35, 38, 41, 42, 46, 203, 204, 222, 307, 308, 314, 328}
+OURS = {34, 35, 38, 41, 42, 46, 203, 204, 222, 307, 308, 314, 328}
 COMMIT_OFFSET = 1
 
 
@@ -35,9 +35,9 @@ class Replay:
     def play(self, row: dict[str, Any]) -> None:
         header, code = row["requestHeader"], row["code"]
         fields = header.get("extFields") or {}
-        if code == 11 and int(fields["sysFlag"]) & COMMIT_OFFSET:
-            queue = int(fields["queueId"])
-            self.control.offsets.commit(fields["consumerGroup"], fields["topic"], queue, int(fields["commitOffset"]))
+        if code == 15 or (code == 11 and int(fields["sysFlag"]) & COMMIT_OFFSET):
+            place = fields["consumerGroup"], fields["topic"], int(fields["queueId"])
+            self.control.tables.commit_offset(*place, int(fields["commitOffset"]))
         if code in OURS:
             self._ask(row, header, fields)
 
@@ -121,7 +121,7 @@ def test_every_answer_and_every_notice_is_the_recorded_one(replay: Replay) -> No
     rows = _rows()
     for row in _in_order(rows):
         replay.play(row)
-    assert set(replay.answered) == {14, 15, 34, 35, 38, 41, 42, 46, 203, 222, 307}
+    assert set(replay.answered) == {34, 35, 38, 41, 42, 46, 203, 222, 307}
     assert sum(replay.answered.values()) > 120
     assert replay.notified == _notices(rows)
     assert len(replay.notified) == 7

@@ -38,10 +38,9 @@ from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.broker.transactions.transaction_service import TransactionService
 from rmqfast.errors import ArgumentError
-from rmqfast.store import GetLimits, LiveStore, open_store
+from rmqfast.store import LiveStore, open_store
 from rmqfast.store.config import TopicConfig
 from rmqfast.store.writer import WritableStore
-from rmqfast.system import physical_memory
 
 __all__ = ["BrokerState"]
 
@@ -158,10 +157,6 @@ class BrokerState:
         )
 
     def _open_clients(self, config: BrokerConfig) -> None:
-        limits = GetLimits(
-            physical_memory=physical_memory(),
-            access_ratio=config.number("accessMessageInMemoryMaxRatio"),
-        )
         self.filters: ConsumerFilterManager = ConsumerFilterManager(self.metadata)
         # Before any consumer connects, since heartbeats revive loaded expressions.
         self.filters.load(now=self.now())
@@ -172,9 +167,7 @@ class BrokerState:
         self.names: NameQuota = NameQuota(config.number("newNamesBurst"), config.number("newNamesPerSecond"))
         self.producers: ProducerManager = ProducerManager()
         self.locks: QueueLockManager = QueueLockManager()
-        self.offsets: ConsumerOffsetManager = ConsumerOffsetManager(
-            self.metadata, self.data_plane, self.live, limits=limits
-        )
+        self.offsets: ConsumerOffsetManager = ConsumerOffsetManager(self.metadata, self.data_plane, self.live)
         self.offsets.load()
         counters = partial(counters_of, self.data_plane)
         self.stats: BrokerStats = BrokerStats(counters)

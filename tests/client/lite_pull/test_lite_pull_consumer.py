@@ -62,9 +62,9 @@ def polled(consumer: LitePullConsumer, count: int) -> list[str]:
     return collect(lambda: bodies(consumer.poll(1.0)), count)
 
 
-def stored(cluster: EmbeddedCluster, consumer: LitePullConsumer, queue: MessageQueue) -> int | None:
-    """The offset that the broker has."""
-    return cluster.brokers[0].state.offsets.query(consumer.group, queue.topic, queue.queue_id)
+def stored(cluster: EmbeddedCluster, consumer: LitePullConsumer, queue: MessageQueue) -> int:
+    """The offset that the broker has; 0 where it has none."""
+    return max(cluster.brokers[0].state.offsets.offset(consumer.group, queue.topic, queue.queue_id), 0)
 
 
 def all_of(count: int) -> list[str]:

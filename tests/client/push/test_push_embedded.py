@@ -248,7 +248,7 @@ def test_topics_come_and_go_while_it_runs(cluster: EmbeddedCluster, producer: Pr
 
 def test_an_offset_outside_of_the_queue_is_mended(cluster: EmbeddedCluster, producer: Producer, make: Make) -> None:
     (queue,) = send(producer, "outside", [b"0", b"1"])
-    cluster.brokers[0].state.offsets.commit("g-outside", "outside", 0, 1000)
+    cluster.brokers[0].state.data_plane.commit_offset("g-outside", "outside", 0, 1000)
     seen = Seen()
     one = make(cluster, "g-outside", seen, "outside")
     with one:

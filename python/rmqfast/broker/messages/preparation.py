@@ -18,6 +18,15 @@ from rmqfast.store.config import TopicConfig
 __all__ = ["Preparation"]
 
 
+#: Only come here if access control checks every request first.
+_NEEDS_NOTHING = (
+    RequestCode.QUERY_CONSUMER_OFFSET,
+    RequestCode.UPDATE_CONSUMER_OFFSET,
+    RequestCode.GET_MAX_OFFSET,
+    RequestCode.GET_MIN_OFFSET,
+)
+
+
 class Preparation:
     """Creates missing topics and groups for requests of the data plane, and then gives the requests back to it."""
 
@@ -36,6 +45,7 @@ class Preparation:
             RequestCode.SEND_BATCH_MESSAGE: self.send,
             RequestCode.PULL_MESSAGE: self.pull,
             RequestCode.LITE_PULL_MESSAGE: self.pull,
+            **dict.fromkeys(_NEEDS_NOTHING, lambda _: Again()),
         }
 
     def send(self, request: Request) -> Again:

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Mapping
 from rmqfast._native import DataPlane
 from rmqfast.broker.metadata import Metadata
 from rmqfast.logs import QuietLock, logger_of
-from rmqfast.store import GetLimits, LiveStore
+from rmqfast.store import LiveStore
 from rmqfast.store.config import ConsumerOffsetTable
 from rmqfast.store.config.lost_offsets import warning_of_lost_offsets
 
-INT_MAX = (1 << 31) - 1
 LONG_MAX = (1 << 63) - 1
 #: Keys (group and topic) per transaction, and transactions per save.
 _PIECE, _PIECES = 5_000, 200
@@ -24,18 +23,12 @@ _log = logger_of("rmqfast.broker")
 
 
 class ConsumerOffsetManager:
-    """Saves the offsets of the data plane, and answers queries for them."""
+    """Saves and copies the data plane's offsets."""
 
-    def __init__(
-        self, metadata: Metadata, data_plane: DataPlane, store: LiveStore, *, limits: GetLimits | None = None
-    ) -> None:
+    def __init__(self, metadata: Metadata, data_plane: DataPlane, store: LiveStore) -> None:
         self._metadata = metadata
         self._data_plane = data_plane
         self._store = store
-        limits = (limits or GetLimits()).with_system_values()
-        # `accessMessageInMemoryMaxRatio`: RocketMQ assumes that the log's end, of 40 % of the memory's size, is in
-        # memory.
-        self._memory = int((limits.physical_memory or 0) * (limits.access_ratio / 100))
         self._saving = QuietLock()
         self._is_kept = True
 
@@ -66,24 +59,9 @@ class ConsumerOffsetManager:
                 self._metadata.write_behind(ConsumerOffsetTable)
                 self._is_kept = True
 
-    def query(self, group: str, topic: str, queue_id: int, *, is_zero_wanted: bool = True) -> int | None:
-        """Returns the offset at which a consumer of the group begins. None if the client shall decide.
-
-        A group without offsets begins at 0 if the queue's first message still exists and is in memory, unless
-        `is_zero_wanted` is false.
-        """
-        offset = self._data_plane.offset(group, topic, queue_id)
-        if offset >= 0:
-            return offset
-        # With this rule, a new group reads a young topic from its start, even with CONSUME_FROM_LAST_OFFSET.
-        return 0 if is_zero_wanted and self._is_young(topic, queue_id) else None
-
     def offset(self, group: str, topic: str, queue_id: int) -> int:
         """Returns the committed offset, or -1 if there is none."""
         return self._data_plane.offset(group, topic, queue_id)
-
-    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        self._data_plane.commit_offset(group, topic, queue_id, offset)
 
     def take(self, table: ConsumerOffsetTable) -> None:
         """Applies the offsets of the master. Offsets that the master does not have stay."""
@@ -139,13 +117,6 @@ class ConsumerOffsetManager:
                 if offset >= self._store.queue_bounds(topic, queue_id)[0]:
                     smallest[queue_id] = min(offset, smallest.get(queue_id, offset))
         return smallest
-
-    def _is_young(self, topic: str, queue_id: int) -> bool:
-        """Whether a queue is empty, or its very first message still exists and is likely in memory."""
-        if self._store.queue_bounds(topic, queue_id)[0] > 0:
-            return False
-        unit = self._store.unit(topic, queue_id, 0)
-        return unit is None or self._store.log_bounds()[1] - unit[0] <= self._memory
 
 
 def _split_key(key: str) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from rmqfast.broker.clients.client_call_processor import check_version
 from rmqfast.broker.clients.client_channel import ClientChannel
 from rmqfast.broker.clients.consumer_manager import ConsumerManager
-from rmqfast.broker.offsets.consumer_offset_manager import INT_MAX, ConsumerOffsetManager
+from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.errors import ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
@@ -34,33 +34,10 @@ class ConsumerOffsetProcessor:
 
     def processors(self) -> dict[int, Processor]:
         return {
-            RequestCode.QUERY_CONSUMER_OFFSET: self.query,
-            RequestCode.UPDATE_CONSUMER_OFFSET: self.update,
             RequestCode.GET_ALL_CONSUMER_OFFSET: self.all,
             RequestCode.QUERY_CORRECTION_OFFSET: self.correction,
             RequestCode.CLONE_GROUP_OFFSET: self.clone,
         }
-
-    def query(self, request: Request) -> Response:
-        header = Header(request.ext_fields)
-        group, topic, queue_id = header.text("consumerGroup"), header.text("topic"), _queue_id(header)
-        is_zero_wanted = header.optional_text("setZeroIfNotFound") != "false"  # only 5.x clients send this field
-        offset = self._offsets.query(group, topic, queue_id, is_zero_wanted=is_zero_wanted)
-        if offset is None:
-            return Response(
-                ResponseCode.QUERY_NOT_FOUND,
-                "Not found, V3_0_6_SNAPSHOT maybe this group consumer boot first",
-                ext_fields={},
-            )
-        return Response(ext_fields={"offset": str(offset)})
-
-    def update(self, request: Request) -> Response:
-        """Answers request 15. A lower offset than before is accepted."""
-        header = Header(request.ext_fields)
-        group = checked_name("group", header.text("consumerGroup"))
-        topic = checked_name("topic", header.text("topic"))
-        self._offsets.commit(group, topic, _queue_id(header), header.number("commitOffset"))
-        return Response(ext_fields={})
 
     def all(self, request: Request) -> Response:  # noqa: ARG002 - nothing is asked but by the code
         return Response(body=encode({"offsetTable": self._offsets.table()}))
@@ -87,13 +64,6 @@ class ConsumerOffsetProcessor:
         """Whether a group consumes a topic. A group that is offline counts for all topics in which it has offsets."""
         is_online = self._consumers.subscription_count(group) > 0
         return not is_online or self._consumers.subscription(group, topic) is not None
-
-
-def _queue_id(header: Header) -> int:
-    number = header.number("queueId")
-    if not -INT_MAX - 1 <= number <= INT_MAX:
-        raise ResponseError(ResponseCode.SYSTEM_ERROR, f"the header field queueId is no number: '{number}'")
-    return number
 
 
 #: Timestamp that means the end of a queue.
