@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -69,27 +67,6 @@ def test_a_push_consumer_with_an_expression_gets_what_explain_says(cluster: Embe
     assert [after[n].outcome for n in (1, 2, 4)] == [Outcome.FILTERED] * 3
     assert after[1].sentence.endswith("is not true of it: amount is '1': nobody processed it")
     assert after[2].sentence.endswith("is not true of it: amount is missing: nobody processed it")
-
-
-def test_a_member_with_another_expression_loses_what_only_it_wants(cluster: EmbeddedCluster, admin: Admin) -> None:
-    topic, group, now = "split", "sql_split", int(time.time() * 1000) - 60_000
-    admin.create_topic(topic, queues=1)
-    queue = MessageQueue(topic, "broker-a", 0)
-    big, small = sent(cluster, admin, topic, "9", "2")
-    with ExitStack() as stack:
-        one = [by_sql(topic, "amount > 5", now)]
-        two = [by_sql(topic, "amount < 5", now + 1)]
-        stack.enter_context(online(cluster.name_server, "C1", group, one, [queue]))
-        stack.enter_context(online(cluster.name_server, "C2", group, two))
-        told = admin.explain(small, group)
-        assert told.sentences[1] == "will be passed by the broker's filter SQL92 amount < 5 (amount is '2')"
-        admin.offsets.reset(group, queue, 2, force=True)
-        told = admin.explain(big, group)
-        assert told.outcome is Outcome.LOST
-        assert told.sentence.endswith(
-            "is not true of it: amount is '9', though 10.0.0.1@C1 subscribed to it: nobody processed it"
-        )
-        assert admin.explain(small, group).outcome is Outcome.CONSUMED
 
 
 @pytest.mark.parametrize(

@@ -168,28 +168,6 @@ def test_an_outcome_follows_from_facts(
     assert (verdict.outcome, verdict.sentences[0]) == (outcome, sentence)
 
 
-def test_the_eight_messages_of_article_004() -> None:
-    """C1 wants TagA and has queues 0 and 1, C2 wants TagB and has 2 and 3; the broker keeps TagB; all offsets are 2."""
-    kept = group("TagB", member("C1", "TagA", 0, 1), member("C2", "TagB", 2, 3, version=2), version=2)
-    lost = []
-    for number in range(8):
-        where = MessageQueue("t", "b", number % 4)
-        held = QueueFacts(
-            queue=where, min_offset=0, max_offset=2, consumer_offset=2, owner="C1" if number % 4 < 2 else "C2"
-        )
-        verdict = verdict_of(replace(message("TagB", number // 4), queue=where), held, kept)
-        if verdict.outcome is Outcome.LOST:
-            lost.append(f"B{number}")
-            assert verdict.sentences == [
-                "passed by the offset, delivered to C1, dropped by C1's tag check: nobody processed it",
-                (
-                    "its tag TagB is not in C1's own subscription TagA, while the broker filters by TagB for the "
-                    "whole group, set by C2"
-                ),
-            ]
-    assert lost == ["B0", "B1", "B4", "B5"]
-
-
 @pytest.mark.parametrize(
     ("copies", "outcome", "sentence"),
     [

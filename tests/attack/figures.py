@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 from tests.broker.interop.cluster import Cluster
+from tests.broker.live_server import own_memory
 
 MIB = 1 << 20
 
@@ -80,8 +80,7 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 def memory(cluster: Cluster) -> float:
     """MiB of memory of the broker's own; pages of files are not counted."""
-    status = Path(f"/proc/{cluster.pid}/status").read_text()
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon"))) / 1024
+    return own_memory(cluster.pid) / MIB
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> str:

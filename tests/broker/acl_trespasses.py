@@ -78,14 +78,7 @@ class House:
     def __init__(self, address: str) -> None:
         self.client = RemotingClient(address)
         for topic in ("mine", "secret"):
-            fields = {
-                "topic": topic,
-                "defaultTopic": "TBW102",
-                "readQueueNums": "1",
-                "writeQueueNums": "1",
-                "perm": "6",
-            }
-            self.ask(ADMIN, RequestCode.UPDATE_AND_CREATE_TOPIC, fields | {"topicFilterType": "SINGLE_TAG"})
+            self.make_topic(topic)
         for group in ("own", "other"):
             body = json.dumps({"groupName": group}).encode()
             self.ask(ADMIN, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, {}, body)

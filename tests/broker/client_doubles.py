@@ -1,4 +1,4 @@
-"""What stands around the control plane of clients in its tests."""
+"""What stands around the control plane in its tests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rmqfast._native import DataPlane
 from rmqfast.broker.clients.client_channel import ClientChannel
 from rmqfast.broker.statistics.broker_stats import Counter
 from rmqfast.errors import ChannelClosedError
-from rmqfast.remoting import Channel, Request, Response
+from rmqfast.remoting import VERSION, Channel, Request, Response
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store import LiveStore
@@ -153,19 +153,16 @@ def compile_problem(expression: str) -> str | None:
 
 
 class QueuesByHand(LiveStore):
-    """The live side of a store whose queues are told: bounds, and physical offsets of their first messages."""
+    """The live side of a store of which only the bounds of queues are known."""
 
-    def __init__(self, bounds: dict[tuple[str, int], tuple[int, int]], *, first_at: int = 0, log_end: int = 0) -> None:
+    def __init__(self, bounds: dict[tuple[str, int], tuple[int, int]]) -> None:
         self.bounds = bounds
-        self._first_at = first_at
-        self._log_end = log_end
 
     def queue_bounds(self, topic: str, queue_id: int) -> tuple[int, int]:
         return self.bounds.get((topic, queue_id), (0, 0))
 
     def unit(self, topic: str, queue_id: int, queue_offset: int) -> tuple[int, int, int] | None:
-        low, high = self.queue_bounds(topic, queue_id)
-        return (self._first_at, 100, 0) if low <= queue_offset < high else None
+        return None
 
     def record(self, physical_offset: int) -> bytes | None:
         return None
@@ -180,10 +177,34 @@ class QueuesByHand(LiveStore):
         return [], 0, 0
 
     def log_bounds(self) -> tuple[int, int]:
-        return 0, self._log_end
+        return 0, 0
 
     def earliest_store_time(self, topic: str | None = None, queue_id: int | None = None) -> int:
         return -1
+
+
+class Topics:
+    """Makes every topic but those in `refused`; new ones are as asked for."""
+
+    def __init__(self, *topics: TopicConfig, refused: frozenset[str] = frozenset()) -> None:
+        self.table = {topic.topic_name: topic for topic in topics}
+        self.refused = refused
+
+    def make(self, name: str, queues: int, perm: int, sys_flag: int) -> TopicConfig | None:
+        if name in self.refused:
+            return None
+        new = TopicConfig(
+            topic_name=name, read_queue_nums=queues, write_queue_nums=queues, perm=perm, topic_sys_flag=sys_flag
+        )
+        return self.table.setdefault(name, new)
+
+
+class Groups:
+    def __init__(self, *groups: SubscriptionGroupConfig) -> None:
+        self.table = {group.group_name: group for group in groups}
+
+    def find(self, name: str) -> SubscriptionGroupConfig | None:
+        return self.table.get(name)
 
 
 def subscription(topic: str, sub_string: str = "*", version: int = 1, expression_type: str = "TAG") -> SubscriptionData:
@@ -215,7 +236,7 @@ def client(line: Line, client_id: str = "c", *, now: int = 0, version: int = 401
     return ClientChannel(line, client_id, "JAVA", version, now)
 
 
-def request(code: int, line: Line | None = None, body: bytes = b"", **fields: Any) -> Request:
-    """A request with header fields; underscores are for the keywords of the request itself."""
+def request(code: int, line: Line | None = None, body: bytes = b"", version: int = VERSION, **fields: Any) -> Request:
+    """A request with header fields."""
     ext_fields = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in fields.items()}
-    return Request(code, ext_fields, body, line or Line())
+    return Request(code, ext_fields, body, line or Line(), version=version)

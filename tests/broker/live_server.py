@@ -94,6 +94,12 @@ def pull_fields(topic: str, group: str, queue_id: int = 0, offset: int = 0, sys_
     return texts | {name: str(number) for name, number in numbers.items()}
 
 
+def own_memory(pid: object = "self") -> int:
+    """Bytes of memory of a process's own: pages of files are not counted."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon"))) << 10
+
+
 class LiveServer(OurCluster):
     """A cluster with a small store."""
 
@@ -113,11 +119,6 @@ class LiveServer(OurCluster):
             for line in (self.directory / "server.log").read_text(errors="replace").splitlines()
             if any(s in line for s in signs) and not any(k in line for k in known)
         ]
-
-    def memory(self) -> int:
-        """Bytes of memory of its own: pages of files are not counted."""
-        status = Path(f"/proc/{self.pid}/status").read_text()
-        return int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon"))) << 10
 
     def threads(self) -> set[str]:
         """Names of its threads that stay."""

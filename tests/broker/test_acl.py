@@ -32,30 +32,8 @@ GROUP_FIELDS = {"group": "g", "consumerGroup": "g", "topic": "t", "a": "g", "b":
 LOCK = json.dumps({"clientId": "c", "consumerGroup": "g", "mqSet": []}).encode()
 HEARTBEAT = b'{"consumerDataSet":[{"groupName":"g","subscriptionDataSet":[{"topic":"t"}]}]}'
 CHANGING = {
-    17,
-    25,
-    50,
-    51,
-    53,
-    100,
-    102,
-    103,
-    104,
-    200,
-    205,
-    207,
-    215,
-    216,
-    222,
-    306,
-    309,
-    314,
-    316,
-    318,
-    323,
-    327,
-    329,
-}
+    17, 25, 50, 51, 53, 100, 102, 103, 104, 200, 205, 207, 215, 216, 222, 306, 309, 314, 316, 318, 323, 327, 329,
+}  # fmt: skip
 
 
 @pytest.fixture

@@ -103,25 +103,8 @@ def test_aliases_that_save_typing_are_allowed() -> None:
 
 
 def test_what_is_written_reads_back() -> None:
-    members = {
-        "a": [
-            "12345678",
-            "yes",
-            "null",
-            "ü🚀",
-            "x: y",
-            "- z",
-            "",
-            " ",
-            "#",
-            "a\nb",
-            "2020-01-01",
-            "0x10",
-            7,
-            True,
-            None,
-        ]
-    }
+    texts = ["12345678", "yes", "null", "ü🚀", "x: y", "- z", "", " ", "#", "a\nb", "2020-01-01", "0x10"]
+    members = {"a": [*texts, 7, True, None]}
     assert yaml_text.load(yaml_text.dump(members)) == members
 
 

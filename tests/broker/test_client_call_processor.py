@@ -152,12 +152,3 @@ def test_a_consumer_before_3_0_7_cannot_tell_its_offsets(tmp_path: Path, version
     assert answer.code == code
     if code:
         assert answer.remark == f"the client does not support this feature. version={version_name(version)}"
-
-
-def test_releases_have_rocketmqs_names() -> None:
-    names = [version_name(ordinal) for ordinal in range(63)]
-    assert len(set(names)) == 63
-    assert names[14:18] == ["V3_0_0_BETA9", "V3_0_0_FINAL", "V3_0_1_SNAPSHOT", "V3_0_1"]
-    assert names[44:48] == ["V3_0_15_SNAPSHOT", "V3_0_15", "V3_1_0_SNAPSHOT", "V3_1_0"]
-    assert (names[28], names[37], names[62]) == ("V3_0_7_SNAPSHOT", "V3_0_11", "V3_1_8_SNAPSHOT")
-    assert version_name(-1) == "-1"

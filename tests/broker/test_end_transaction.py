@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from rmqfast import Message
@@ -10,7 +12,7 @@ from rmqfast.broker.transactions.end_transaction import EndTransactionProcessor
 from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.errors import FlushTimeoutError, RmqError, StoreIOError
 from rmqfast.remoting import Again, Later, Response, process
-from tests.broker.doubles import request
+from tests.broker.client_doubles import request
 from tests.broker.memory_store import MemoryStore
 from tests.broker.recorded import recorded
 
@@ -36,8 +38,8 @@ class Broker:
         half = HalfMessages(self.store, self.store.append, store_host="127.0.0.1:10911", now=lambda: 999)
         self.processor = EndTransactionProcessor(half, self.store, max_message_size=4096)
 
-    def end(self, how: int, **fields: object) -> Response | Later | Again | None:
-        header = {
+    def end(self, how: int, **fields: Any) -> Response | Later | Again | None:
+        header: dict[str, Any] = {
             "producerGroup": "p",
             "tranStateTableOffset": 0,
             "commitLogOffset": self.at,
@@ -45,10 +47,10 @@ class Broker:
             "fromTransactionCheck": "false",
             "msgId": "U",
         }
-        return process(self.processor.processors(), request(37, header | fields))
+        return process(self.processor.processors(), request(37, **(header | fields)))
 
     def resume(self, message_id: str) -> Response | Later | Again | None:
-        return process(self.processor.processors(), request(323, {"msgId": message_id}))
+        return process(self.processor.processors(), request(323, msgId=message_id))
 
 
 def test_a_committed_message_goes_to_its_own_queue() -> None:
@@ -191,7 +193,7 @@ def test_the_ends_that_a_java_client_told_are_understood() -> None:
         broker.store.queues[HALF_TOPIC, 0] = [(0, 0, 0)] * int(one["fields"]["tranStateTableOffset"])
         broker.store.deliver(Message(HALF_TOPIC, b"", properties=PROPERTIES | group))
         before = len(broker.store.records)
-        answer = process(broker.processor.processors(), request(37, one["fields"], version=one["version"]))
+        answer = process(broker.processor.processors(), request(37, **one["fields"], version=one["version"]))
         stored.append((one["step"], answer, len(broker.store.records) - before))
     unknown = ("tx-check", None, 0)
     assert stored == [("tx-commit", Response(), 2), ("tx-rollback", Response(), 1), *[unknown] * 4]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rmqfast._native import parse_message_id
 from rmqfast.broker.delay.schedule import ScheduleMessageService
@@ -15,7 +16,7 @@ from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOP
 from rmqfast.broker.transactions.check_round import with_check_counted
 from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.store.config import SubscriptionGroupConfig
-from tests.broker.doubles import Groups, Topics, request
+from tests.broker.client_doubles import Groups, Topics, request
 from tests.broker.memory_store import MemoryStore, records_of
 from tests.reference.record import Record
 
@@ -72,8 +73,8 @@ class Replay:
         _, _, offset = parse_message_id(wanted.properties["ORIGIN_MESSAGE_ID"]) or ("", 0, -1)
         if wanted.reconsume_times > 1:
             offset = self.by_key[key].physical_offset
-        fields = {"offset": offset, "group": GROUP, "delayLevel": 0, "maxReconsumeTimes": 2}
-        assert self.back.consumer_send_msg_back(request(36, fields)).code == 0
+        fields: dict[str, Any] = {"offset": offset, "group": GROUP, "delayLevel": 0, "maxReconsumeTimes": 2}
+        assert self.back.consumer_send_msg_back(request(36, **fields)).code == 0
 
 
 def test_what_a_broker_stores_by_itself_has_the_bytes_of_a_real_one(

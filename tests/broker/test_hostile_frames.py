@@ -16,7 +16,7 @@ import pytest
 from rmqfast import EmbeddedCluster
 from tests.waiting import until
 
-from .live_server import SMALL, Wire, pull_fields, send_fields
+from .live_server import SMALL, Wire, own_memory, pull_fields, send_fields
 from .mutations import NASTY, Recorded, framed, json_frame, one_of_each
 
 LISTENERS = ["broker", "vip", "namesrv"]
@@ -210,22 +210,17 @@ def test_a_thousand_connections_that_say_nothing_are_borne(cluster: EmbeddedClus
 
 
 def test_pulls_that_wait_for_ever_cost_little(cluster: EmbeddedCluster) -> None:
-    before = _memory()
+    before = own_memory()
     with Wire(address(cluster, "broker")) as wire:
         fields = pull_fields("sound", "g", queue_id=1, offset=0, sys_flag=6) | {"suspendTimeoutMillis": str(2**63 - 1)}
         for opaque in range(200):
             wire.socket.sendall(json_frame(11, fields, bytes(1 << 20), opaque=opaque))
         plane = cluster.brokers[0].state.data_plane
         until(lambda: plane.parked_pulls == 200)
-        assert _memory() - before < 100 << 20
+        assert own_memory() - before < 100 << 20
 
     def are_gone() -> bool:
         plane.check_parked_pulls()
         return plane.parked_pulls == 0
 
     until(are_gone)
-
-
-def _memory() -> int:
-    status = Path("/proc/self/status").read_text()
-    return int(next(line.split()[1] for line in status.splitlines() if line.startswith("RssAnon"))) << 10

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from rmqfast.errors import ResponseError
 from rmqfast.remoting.protocol.heartbeat_data import MAX_GROUPS, MAX_SUBSCRIPTIONS, HeartbeatData
 from rmqfast.remoting.protocol.subscription_data import MAX_TAGS
 
@@ -105,28 +101,6 @@ def test_what_is_wrong_is_told_and_nothing_is_registered(tmp_path: Path, value: 
     assert control.tables.online == {}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"   ",
-        b"{",
-        b'{"clientID":"c",}}',
-        b"[" * 100_000,
-        b'{"clientID":' * 65 + b"1" + b"}" * 65,
-        b"\xff\xfe",
-        b"null",
-    ],
-    ids=["empty", "blank", "cut", "closed twice", "deep", "too deep", "no UTF-8", "null"],
-)
-def test_what_is_no_json_is_answered(tmp_path: Path, body: bytes) -> None:
-    control = Control(tmp_path)
-    answer = control.answer(request(34, body=body))
-    assert answer.code == 1
-    assert answer.remark is not None
-    assert answer.remark.startswith("body")
-
-
 def test_a_body_of_more_than_4_mib_is_not_even_read(tmp_path: Path) -> None:
     body = json.dumps(GOOD).encode()
     control = Control(tmp_path)
@@ -176,20 +150,3 @@ def test_what_other_languages_write_is_read() -> None:
 def test_a_subscription_without_version_has_the_time_as_its_version() -> None:
     body = json.dumps(_with_subscription(subVersion=None)).encode()
     assert HeartbeatData.of_body(body, now=77).consumers[1].subscriptions[1].sub_version == 77
-
-
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([
-        "clientID", "consumerDataSet", "producerDataSet", "groupName", "subscriptionDataSet", "topic", "subString",
-        "subVersion", "tagsSet", "codeSet", "expressionType", "consumeType", "unitMode", "$ref",
-    ]), inner, max_size=5),
-    max_leaves=20,
-)  # fmt: skip
-
-
-@given(_JSON)
-def test_any_json_is_a_heartbeat_or_an_error_answer(value: Any) -> None:
-    with suppress(ResponseError):
-        heartbeat = HeartbeatData.of_body(json.dumps(value).encode(), now=0)
-        assert heartbeat.client_id

@@ -14,6 +14,7 @@ from rmqfast.remoting import RemotingClient, RequestCode, Response, ResponseCode
 from tests.attack.filters import filter_of, pull, subscribe
 from tests.broker.pulled import body_of, records_of
 from tests.embedded.client import broker_config
+from tests.interop.rocketmq import create_topic
 from tests.waiting import PATIENCE
 
 SUSPEND, SUBSCRIPTION = 2, 4
@@ -21,9 +22,8 @@ SUSPEND, SUBSCRIPTION = 2, 4
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
-    with Broker(broker_config(tmp_path, enablePropertyFilter="true")) as broker, client_of(broker) as client:
-        topic = {"topic": "filtered", "readQueueNums": "1", "writeQueueNums": "1", "perm": "6"}
-        client.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, topic | {"topicFilterType": "SINGLE_TAG"})
+    with Broker(broker_config(tmp_path, enablePropertyFilter="true")) as broker:
+        create_topic(broker.address, "filtered", 1)
         yield broker
 
 
@@ -93,27 +93,15 @@ def test_a_pull_by_a_large_filter_waits_for_a_message(broker: Broker) -> None:
         fields = pull(client, "g", 0)
         assert fields["maxOffset"] == "0"
         for number, value in enumerate(["none", "0"]):
-            with client_of(broker) as waiting:
-                asked = Waiting(waiting, number)
+            with client_of(broker) as waiting, ThreadPoolExecutor(1) as pool:
+                asked = pool.submit(pulled, waiting, number, suspend=30_000)
                 sent(producer, value, b"x")
-                answer = asked.answer()
+                answer = asked.result(PATIENCE)
             # by now it knows whether the message is one for it
             assert (answer.code, (answer.ext_fields or {})["nextBeginOffset"]) == (
                 ResponseCode.SUCCESS if value == "0" else ResponseCode.PULL_RETRY_IMMEDIATELY,
                 str(number + 1),
             )
-
-
-class Waiting:
-    """A pull that waits, in a thread of its own."""
-
-    def __init__(self, client: RemotingClient, offset: int) -> None:
-        self._pool = ThreadPoolExecutor(1)
-        self._answer = self._pool.submit(pulled, client, offset, suspend=30_000)
-
-    def answer(self) -> Response:
-        with self._pool:
-            return self._answer.result(PATIENCE)
 
 
 def test_expressions_beyond_what_a_broker_keeps_are_refused_until_there_is_room(

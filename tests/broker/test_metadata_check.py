@@ -12,23 +12,17 @@ import rmqfast
 from rmqfast import VerifyReport
 from rmqfast.broker import Broker
 from rmqfast.errors import StoreIOError
-from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.store.config import TopicConfig, TopicConfigTable
 from tests.cli.command_line import run
 from tests.embedded.client import broker_config
-
-
-def create(broker: Broker, topic: str) -> None:
-    fields = {"topic": topic, "readQueueNums": "3", "writeQueueNums": "3", "perm": "6", "topicFilterType": "SINGLE_TAG"}
-    with RemotingClient(broker.address) as client:
-        client.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
+from tests.interop.rocketmq import create_topic
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """The store of a broker that was stopped."""
     with Broker(broker_config(tmp_path / "store")) as broker:
-        create(broker, "orders")
+        create_topic(broker.address, "orders", 3)
     return tmp_path / "store"
 
 
@@ -36,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 def killed(tmp_path: Path) -> Path:
     """The store of a broker that was killed: changes are in the log of its database."""
     with Broker(broker_config(tmp_path / "alive")) as broker:
-        create(broker, "orders")
+        create_topic(broker.address, "orders", 3)
         broker.state.persist()
         shutil.copytree(tmp_path / "alive", tmp_path / "killed")
     return tmp_path / "killed"
@@ -74,7 +68,7 @@ def test_the_database_of_a_broker_that_was_stopped_or_killed_is_sound(root: Path
 def test_a_store_is_checked_beside_its_broker_which_goes_on(tmp_path: Path) -> None:
     with Broker(broker_config(tmp_path)) as broker:
         for number in range(20):
-            create(broker, f"orders-{number}")
+            create_topic(broker.address, f"orders-{number}", 3)
             with rmqfast.open_store(tmp_path) as store:
                 assert store.verify().damage == []
         names = {path.name for path in (tmp_path / "config").iterdir()}
@@ -116,7 +110,7 @@ def test_an_older_database_is_damage(root: Path) -> None:
     database = root / "config" / "metadata.db"
     older = database.read_bytes()
     with Broker(broker_config(root)) as broker:
-        create(broker, "bills")
+        create_topic(broker.address, "bills", 3)
     database.write_bytes(older)
     assert "its write-ahead log is lost, or an older one was put in its place" in problem(root)
 

@@ -33,6 +33,7 @@ from rmqfast.store.config import (
 )
 from tests.effort import effort
 from tests.embedded.client import broker_config
+from tests.interop.rocketmq import create_topic
 
 pytestmark = pytest.mark.slow
 TABLES = (TopicConfigTable, SubscriptionGroupTable, ConsumerOffsetTable, DelayOffsetTable)
@@ -347,9 +348,8 @@ def test_a_directory_in_the_place_of_a_file_is_an_error(tmp_path: Path, name: st
 def test_a_broker_serves_what_the_files_say_where_its_database_is_damaged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Broker(broker_config(tmp_path)) as broker, RemotingClient(broker.address) as client:
-        topic = {"topic": "orders", "readQueueNums": "3", "writeQueueNums": "3", "perm": "6"}
-        client.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, topic | {"topicFilterType": "SINGLE_TAG"})
+    with Broker(broker_config(tmp_path)) as broker:
+        create_topic(broker.address, "orders", 3)
     database = tmp_path / "config" / "metadata.db"
     text = database.read_bytes()
     flip(database, 8 * text.index(b'"orders"') + 9)

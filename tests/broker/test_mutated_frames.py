@@ -10,7 +10,7 @@ import pytest
 
 from tests.effort import effort
 
-from .live_server import LiveServer, Wire, pull_fields, send_fields
+from .live_server import LiveServer, Wire, own_memory, pull_fields, send_fields
 from .mutations import Mutator
 
 pytestmark = pytest.mark.slow
@@ -59,7 +59,7 @@ def run(server: LiveServer, count: int, seed: int) -> dict[str, float]:
         mutate(server, mutator, min(BETWEEN_CHECKS, count))
         sent += min(BETWEEN_CHECKS, count)
         check_serves(server, sent)
-        memory.append(server.memory() / (1 << 20))
+        memory.append(own_memory(server.pid) / (1 << 20))
     assert threads <= server.threads()
     early = memory[len(memory) // 10]
     return {"early": early, "end": memory[-1]}

@@ -82,15 +82,6 @@ def test_offsets_of_many_groups_are_refused_and_those_of_others_are_kept(
         assert "consumer offsets of a broker: expected at most 12 groups and topics" in str(answers[-1].remark)
 
 
-@pytest.mark.parametrize(
-    ("group", "topic"), [("../../../evil", "t"), ("g", "../../../evil"), ("g@h", "t"), ("g" * 256, "t")]
-)
-def test_an_offset_under_a_name_that_none_may_have_is_refused(client: RemotingClient, group: str, topic: str) -> None:
-    refused = commit(client, group, topic)
-    assert refused.code == 1
-    assert "illegal characters" in str(refused.remark) or "max length 255" in str(refused.remark)
-
-
 def test_there_is_an_end_to_all_topics(cluster: EmbeddedCluster) -> None:
     with RemotingClient(cluster.brokers[0].address) as client:
         made = {"readQueueNums": "1", "writeQueueNums": "1", "perm": "6", "topicFilterType": "SINGLE_TAG"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -11,13 +12,12 @@ from rmqfast.broker.messages.send_header import SendHeader
 from rmqfast.errors import ChannelClosedError, RemotingTimeoutError, ResponseError, RmqError
 from rmqfast.remoting import Later, Request, Response, process
 from rmqfast.store.config import TopicConfig
-from tests.broker.client_doubles import Line
-from tests.broker.doubles import request
+from tests.broker.client_doubles import Line, request
 from tests.broker.memory_store import MemoryStore
 
 TOPIC = "DefaultCluster_REPLY_TOPIC"
 PROPERTIES = "REPLY_TO_CLIENT\x01asker\x02CORRELATION_ID\x01c\x02MSG_TYPE\x01reply\x02TTL\x013000"
-LONG = {
+LONG: dict[str, Any] = {
     "producerGroup": "p",
     "topic": TOPIC,
     "defaultTopic": "TBW102",
@@ -30,7 +30,7 @@ LONG = {
     "reconsumeTimes": 0,
     "unitMode": "false",
 }
-SHORT = dict(zip("abcdefghijk", LONG.values(), strict=True)) | {"m": "false"}
+SHORT: dict[str, Any] = dict(zip("abcdefghijk", LONG.values(), strict=True)) | {"m": "false"}
 
 
 class Broker:
@@ -51,8 +51,9 @@ class Broker:
             raise self.refusal
         return TopicConfig(topic_name=header.topic, write_queue_nums=4)
 
-    def send(self, code: int = 324, **fields: object) -> Response:
-        answer = process(self.processor.processors(), request(code, (LONG if code == 324 else SHORT) | fields, b"yes"))
+    def send(self, code: int = 324, **fields: Any) -> Response:
+        header = (LONG if code == 324 else SHORT) | fields
+        answer = process(self.processor.processors(), request(code, body=b"yes", **header))
         assert isinstance(answer, Later)
         return answer.work()
 
@@ -137,7 +138,7 @@ def test_a_reply_that_cannot_be_kept_is_handed_on() -> None:
 def test_what_no_message_may_be_no_reply_may_be() -> None:
     broker = Broker()
     broker.refusal = ResponseError(17, "no topic")
-    answer = process(broker.processor.processors(), request(324, LONG))
+    answer = process(broker.processor.processors(), request(324, **LONG))
     assert isinstance(answer, Response)
     assert (answer.code, answer.remark, broker.asker.asked) == (17, "no topic", [])
 
@@ -145,6 +146,6 @@ def test_what_no_message_may_be_no_reply_may_be() -> None:
 @pytest.mark.parametrize(("code", "name"), [(324, "queueId"), (325, "e")])
 def test_a_field_that_is_missing_is_named(code: int, name: str) -> None:
     fields = {key: value for key, value in (LONG if code == 324 else SHORT).items() if key != name}
-    answer = process(Broker().processor.processors(), request(code, fields))
+    answer = process(Broker().processor.processors(), request(code, **fields))
     assert isinstance(answer, Response)
     assert (answer.code, answer.remark) == (1, "the header field queueId is missing")

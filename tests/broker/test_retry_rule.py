@@ -7,7 +7,7 @@ import pytest
 from rmqfast.broker.messages.send_back import RetryTarget, retry_target, target_of_send
 from rmqfast.errors import ResponseError
 from rmqfast.store.config import SubscriptionGroupConfig
-from tests.broker.doubles import Groups, Topics
+from tests.broker.client_doubles import Groups, Topics
 
 GROUP = SubscriptionGroupConfig(group_name="g", retry_max_times=16)
 DEAD = RetryTarget("%DLQ%g", is_dead=True, delay_level=0)

@@ -11,7 +11,7 @@ from rmqfast.broker.messages.send_back import SendBackProcessor
 from rmqfast.errors import ArgumentError, FlushTimeoutError, RmqError, StoreNotWritableError
 from rmqfast.remoting import Response, process
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
-from tests.broker.doubles import Groups, Topics, request
+from tests.broker.client_doubles import Groups, Topics, request
 from tests.broker.memory_store import SCHEDULE_TOPIC, MemoryStore
 from tests.broker.recorded import recorded
 
@@ -39,9 +39,9 @@ class Broker:
     def make_topic(self, name: str, queues: int, perm: int, sys_flag: int) -> TopicConfig | None:
         return self.topics.make(name, queues, perm, sys_flag)
 
-    def send_back(self, **fields: object) -> Response:
-        header = {"offset": 0, "group": "g", "delayLevel": 0} | fields
-        answer = process(self.processor.processors(), request(36, header))
+    def send_back(self, **fields: Any) -> Response:
+        header: dict[str, Any] = {"offset": 0, "group": "g", "delayLevel": 0} | fields
+        answer = process(self.processor.processors(), request(36, **header))
         assert isinstance(answer, Response)
         return answer
 
@@ -179,7 +179,7 @@ def test_what_consumers_sent_back_to_a_real_broker_is_answered_as_it_did() -> No
         broker.store.end = at
         broker.store.deliver(Message("wire", b"x"))
         broker.store.end = 1 << 20 | at
-        answer = process(broker.processor.processors(), request(36, one["fields"], version=one["version"]))
+        answer = process(broker.processor.processors(), request(36, **one["fields"], version=one["version"]))
         assert isinstance(answer, Response)
         wanted = one["response"]
         assert (answer.code, answer.ext_fields, answer.remark) == (wanted["code"], wanted["fields"], wanted["remark"])

@@ -99,19 +99,3 @@ def test_a_record_with_another_byte_is_read_or_refused(at: int, value: int) -> N
 def test_any_bytes_are_no_record(data: bytes) -> None:
     with pytest.raises(CorruptError):
         StoredMessage.parse(data)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "0A",
-        "0A01020300002A9F00000000075BCD1",
-        "0A01020300002A9F00000000075BCD 1",
-        "x" * 32,
-        "é" * 16,
-        "\ud800" * 32,
-    ],
-)
-def test_a_text_that_is_no_message_id_has_no_place(text: str) -> None:
-    assert parse_message_id(text) is None

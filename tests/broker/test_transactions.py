@@ -14,8 +14,7 @@ from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.broker.transactions.transaction_service import CHECK_GROUP, TransactionService
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.remoting import Channel
-from tests.broker.client_doubles import Line, Tables
-from tests.broker.doubles import Topics
+from tests.broker.client_doubles import Line, Tables, Topics
 from tests.broker.memory_store import MemoryStore, records_of
 from tests.broker.recorded import recorded
 

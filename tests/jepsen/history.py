@@ -8,24 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = [
-    "BEGIN",
-    "CONCURRENT",
-    "END",
-    "GROUPS",
-    "LITE",
-    "ORDERLY",
-    "RETRY",
-    "TOPIC",
-    "Commit",
-    "Delivery",
-    "History",
-    "Place",
-    "Violation",
-    "check",
-    "read_deliveries",
-]
-
 TOPIC = "jepsen"
 CONCURRENT, ORDERLY, LITE = GROUPS = ("concurrent", "orderly", "lite")
 #: A member begins with a message, is done with it, or hands it back.

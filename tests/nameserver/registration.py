@@ -1,14 +1,30 @@
-"""What a broker sends to a name server."""
+"""Asks a name server, and registers brokers at it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from rmqfast.nameserver import NameServer
-from rmqfast.remoting import Response, fastjson
+from rmqfast.remoting import Request, Response, fastjson
 from tests.broker.client_doubles import Line
-from tests.nameserver.asking import ask
+
+
+def ask(
+    server: NameServer,
+    code: int,
+    fields: Mapping[str, str] | None = None,
+    body: bytes = b"",
+    *,
+    version: int = 401,
+    channel: Line | None = None,
+) -> Response:
+    """The answer; a name server asks nobody back."""
+    channel = channel or Line()
+    answer = server.process(Request(code, fields or {}, body, channel, version=version))
+    assert (channel.asked, channel.sent) == ([], [])
+    return answer
 
 
 def identity(name: str = "broker-a", broker_id: int = 0, cluster: str = "c", address: str = "") -> dict[str, str]:

@@ -10,7 +10,7 @@ import pytest
 from rmqfast.errors import ArgumentError
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import RemotingClient, RequestCode, properties
-from tests.nameserver.asking import ask
+from tests.nameserver.registration import ask
 
 #: What a 4.9.4 name server answered to 319, with other paths.
 TOLD = """serverSocketBacklog=1024

@@ -10,8 +10,7 @@ import pytest
 
 from rmqfast.nameserver import NameServer, broker_table, register_body, topic_queues
 from rmqfast.remoting import Response
-from tests.nameserver.asking import ask
-from tests.nameserver.registration import body, brokers, identity, register, topic, topics
+from tests.nameserver.registration import ask, body, brokers, identity, register, topic, topics
 
 NAMES = ["../x", "..", ".", "a/b", "a\\b", "", "a\nb", "\x00", "\x1b[2J", "n" * 263, "\u202e", "\ud800"]
 

@@ -9,7 +9,7 @@ import pytest
 
 from rmqfast.errors import CorruptError, ResponseError
 from rmqfast.nameserver import KVConfigManager, NameServer, NamesrvConfig, kv_config
-from tests.nameserver.asking import ask
+from tests.nameserver.registration import ask
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from rmqfast.nameserver import NameServer
 from rmqfast.store.config import TopicConfig, built_in_topics
 from tests.broker.client_doubles import Line
-from tests.nameserver.asking import ask
+from tests.nameserver.registration import ask
 from tests.unordered import unordered
 from tests.wire_traffic import Exchange, exchanges
 

@@ -6,9 +6,8 @@ import json
 
 from rmqfast.nameserver import NameServer
 from tests.broker.client_doubles import Line
-from tests.nameserver.asking import ask
 from tests.nameserver.conftest import Clock
-from tests.nameserver.registration import body, brokers, identity, register, topic, topics
+from tests.nameserver.registration import ask, body, brokers, identity, register, topic, topics
 
 
 def test_filter_servers_go_with_their_broker(server: NameServer, clock: Clock) -> None:

@@ -18,7 +18,7 @@ from rmqfast.nameserver import NameServer, NamesrvConfig
 from tests.broker.client_doubles import Line
 from tests.interop import rocketmq
 from tests.interop.rocketmq import free_ports
-from tests.nameserver.asking import ask
+from tests.nameserver.registration import ask
 from tests.nameserver.scenario import Answer, RealNameServer, Step, steps
 from tests.unordered import unordered
 from tests.waiting import until

@@ -166,17 +166,6 @@ def test_many_threads_ask_at_once_and_each_gets_its_own_answer(server: Server) -
     assert len(server.requests) == 1600
 
 
-def test_thousands_of_requests_in_flight_end_once_each(server: Server) -> None:
-    ends: Ends = queue.Queue()
-    with Connections() as connections:
-        for n in range(2000):
-            connections.submit(server.address, ECHO, {"n": str(n)}, b"", ends.put)
-        answers = [ends.get(timeout=PATIENCE) for _ in range(2000)]
-        numbers = [int((answer.ext_fields or {})["n"]) for answer in answers if isinstance(answer, Response)]
-        assert sorted(numbers) == list(range(2000))
-    assert ends.empty()
-
-
 def test_a_request_without_an_answer_in_time_ends_with_an_error_and_the_others_go_on(server: Server) -> None:
     ends: Ends = queue.Queue()
     with Connections() as connections:

@@ -15,7 +15,6 @@ import pytest
 from rmqfast.errors import (
     ArgumentError,
     ChannelClosedError,
-    RemotingTimeoutError,
     RmqError,
     TlsError,
     TlsFileError,
@@ -97,23 +96,6 @@ def test_what_is_older_is_refused(authority: Authority) -> None:
         ask_with_openssl(address, context)
 
 
-def test_a_server_without_a_certificate_has_one_that_nobody_verifies(authority: Authority) -> None:
-    with serving(TlsOptions()) as address:
-        assert ask(address) == b"cba"
-        assert ask(address, TlsOptions(verify=False)) == b"cba"
-        with pytest.raises(TlsError, match="UnknownIssuer"):
-            ask(address, TlsOptions(trust=authority.certificate))
-
-
-def test_a_server_of_somebody_else_is_refused(authority: Authority, stranger: Authority) -> None:
-    with serving(of(stranger.server())) as address, pytest.raises(TlsError, match="UnknownIssuer"):
-        ask(address, TlsOptions(trust=authority.certificate))
-    with serving(of(authority.server("elsewhere", names="DNS:elsewhere"))) as address:
-        with pytest.raises(TlsError, match="not valid for"):
-            ask(address, TlsOptions(trust=authority.certificate))
-        assert ask(address, TlsOptions(trust=authority.certificate, check_host=False)) == b"cba"
-
-
 def test_both_sides_show_who_they_are(authority: Authority, stranger: Authority) -> None:
     required = of(authority.server(), trust=authority.certificate, client_auth="require")
     with serving(required) as address:
@@ -148,23 +130,6 @@ def test_files_that_are_of_no_use_are_named_by_both_sides(authority: Authority, 
 def test_a_client_knows_whom_it_trusts() -> None:
     with pytest.raises(ArgumentError, match="trust: expected a file of authorities, or verify=False, got None"):
         RemotingClient("127.0.0.1:1", tls=TlsOptions())
-
-
-def test_half_a_handshake_is_cut_off(authority: Authority) -> None:
-    with serving(of(authority.server(), mode="permissive"), max_handshake_time=0.3) as address:
-        host, _, port = address.rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=PATIENCE) as half:
-            half.sendall(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc")
-            assert half.recv(1) == b""
-        assert ask(address) == b"cba"
-
-
-def test_a_client_does_not_wait_for_ever(authority: Authority) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
-        client = RemotingClient(address, tls=TlsOptions(trust=authority.certificate), timeout=0.3)
-        with pytest.raises(RemotingTimeoutError):
-            client.request(7)
 
 
 def test_changed_certificates_that_are_of_no_use_are_logged_and_change_nothing(
