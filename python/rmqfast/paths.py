@@ -26,12 +26,12 @@ def exists(path: LocalPath) -> bool:
 
 
 def is_file(path: LocalPath) -> bool:
-    """Whether the path is a file. Raises an I/O error."""
+    """Whether the path is a file. Raises `StoreIOError` if the path cannot be accessed."""
     return _native.is_file(path)
 
 
 def is_directory(path: LocalPath) -> bool:
-    """Whether the path is a directory. Raises an I/O error."""
+    """Whether the path is a directory. Raises `StoreIOError` if the path cannot be accessed."""
     return _native.is_directory(path)
 
 

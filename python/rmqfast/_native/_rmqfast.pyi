@@ -583,7 +583,7 @@ def begin_mark(path: str, position: int, copy_end: int) -> None:
     """Records that a copy of some topics begins at `position` of its master's log; its own log ends at `copy_end`."""
 
 def load_mark(path: str) -> tuple[int, int] | None:
-    """Returns two positions of the master's log for a copy of some topics: its end in the copy, and where to compare.
+    """Returns how far a copy of some topics has its master's log, and where to compare. None for any other copy.
 
     Raises:
         CorruptError: The mark cannot be read.

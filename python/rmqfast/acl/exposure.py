@@ -1,4 +1,4 @@
-"""Refuses to listen on public addresses without access control, or limits administration to this machine."""
+"""Refuses to listen beyond loopback without access control, or limits administration to this machine."""
 
 from __future__ import annotations
 

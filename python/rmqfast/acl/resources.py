@@ -226,6 +226,6 @@ def _to_get_dead_letters(topic: str) -> Permissions:
 
 
 def _topics_at(offset: str | None, topics_at: TopicsAt) -> RecordTopics | None:
-    """Returns the topics of the record at an offset. `None` if the offset is malformed, since the broker refuses it."""
+    """Returns the topics of the record at an offset. `None` if no record begins there, or the offset is malformed."""
     is_number = offset is not None and offset.isascii() and offset.isdigit() and len(offset) <= len(str(1 << 63))
     return topics_at(int(offset)) if offset is not None and is_number else None

@@ -55,7 +55,7 @@ NEXT_STEP: dict[type[RmqError], str] = {
 
 @contextmanager
 def end_on_errors() -> Iterator[None]:
-    """Turns errors of this package, missing libraries, closed pipes and Ctrl-C into one line and an exit code."""
+    """Ends the command with an exit code after an error, a closed pipe or Ctrl-C. Only an error prints a line."""
     try:
         with standard_streams():
             yield

@@ -27,7 +27,9 @@ _OPERATIONS = {
 
 
 class EndTransactionSpans:
-    """Creates a span for each end of a transaction, as a child of its half message's span.
+    """An `EndTransactionHook` and a `SendHook`. Creates a span for each end of a transaction.
+
+    The span is a child of the half message's span.
 
     The span has no duration, since the broker does not answer END_TRANSACTION.
     """

@@ -13,7 +13,7 @@ _KEPT_LENGTH = 255
 
 
 def hash_order(keys: Iterable[str]) -> list[str]:
-    """Returns keys in the order in which a `java.util.HashMap` would return them.
+    """Returns keys in the order of a `java.util.HashMap` to which they were added one by one.
 
     Keys in the same bucket keep the given order.
     """

@@ -37,7 +37,7 @@ class LiveStore:
         return self._appender.queue_bounds(topic, queue_id)
 
     def unit(self, topic: str, queue_id: int, queue_offset: int) -> tuple[int, int, int] | None:
-        """Returns the entry of a consume queue: physical offset, size and tag hash. None if it does not exist."""
+        """Returns a consume-queue entry: physical offset, size in bytes, tag hash. None if it does not exist."""
         return self._appender.unit(topic, queue_id, queue_offset)
 
     def record(self, physical_offset: int) -> bytes | None:

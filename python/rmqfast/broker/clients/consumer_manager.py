@@ -124,7 +124,7 @@ class ConsumerManager:
     def register(
         self, client: ClientChannel, data: ConsumerData, *, is_notify_enabled: bool = True
     ) -> GroupChange | None:
-        """Applies one group of a heartbeat. Returns a notice for the group's clients if clients or topics changed."""
+        """Applies one group of a heartbeat. Returns a notice for its clients if this one is new or topics changed."""
         with self._lock:
             group, is_new_group = self._open_group(data.group_name)
             old_model = group.message_model
@@ -155,7 +155,7 @@ class ConsumerManager:
             return self._change(group) if is_notify_enabled else None
 
     def disconnect(self, channel: Channel, *, now: int) -> list[GroupChange]:
-        """Removes a client from all its groups. Returns the notices for the other clients of these groups."""
+        """Removes a client from all its groups. Returns notices for their other clients, even if notices are off."""
         changes = []
         with self._lock:
             for name in sorted(self._names_by_channel.get(channel, ())):

@@ -1,4 +1,4 @@
-"""Answers CONSUMER_SEND_MSG_BACK: stores a failed message again for its group, to be delivered later.
+"""Answers CONSUMER_SEND_MSG_BACK: stores a message again for its group, to be delivered later or as a dead letter.
 
 Source: RocketMQ's `SendMessageProcessor`.
 """

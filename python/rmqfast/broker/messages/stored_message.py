@@ -55,7 +55,7 @@ def write_properties(properties: Mapping[str, str]) -> str:
 
 
 def in_map_order(properties: Mapping[str, str]) -> dict[str, str]:
-    """Returns the properties in the order in which a `java.util.HashMap` would return them.
+    """Returns the properties in the order of a `java.util.HashMap` to which they were added one by one.
 
     Example:
         >>> list(in_map_order(dict.fromkeys(["zeta", "TAGS", "KEYS", "alpha", "UNIQ_KEY"], "")))

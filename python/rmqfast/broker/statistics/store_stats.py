@@ -89,7 +89,7 @@ class StoreTotals(NamedTuple):
 
 
 def percentile(put_times: Mapping[str, int], part: float) -> float:
-    """Returns the time in milliseconds within which a given part of the puts ended.
+    """Returns an estimate of the milliseconds within which a given part of the puts ended. 0 without puts.
 
     Example:
         >>> percentile({"<=0ms": 50, "0~10ms": 50}, 0.99), percentile({}, 0.99)

@@ -91,7 +91,7 @@ class ActiveConsumer(Generic[M]):
         return self._member.admin.min_offset(self._member.with_namespace(queue))
 
     def search_offset(self, queue: MessageQueue, timestamp: Time) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or the first one stored after it (5.x).
+        """Returns the offset of the message stored nearest to a time (4.9), or of the first one from then on (5.x).
 
         Raises:
             ClientError: See `max_offset`.

@@ -41,7 +41,7 @@ class QueueAdmin:
         return self._ask_master(queue, lambda address: self._instance.api.min_offset(address, queue, timeout=_TIMEOUT))
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or the first one stored after it (5.x)."""
+        """Returns the offset of the message stored nearest to a time (4.9), or of the first one from then on (5.x)."""
         api = self._instance.api
         return self._ask_master(queue, lambda address: api.search_offset(address, queue, timestamp, timeout=_TIMEOUT))
 

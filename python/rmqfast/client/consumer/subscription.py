@@ -61,7 +61,7 @@ class MessageSelector:
 def build_subscription_data(
     topic: str, expression: str | MessageSelector | None = SUB_ALL, *, now: int | None = None
 ) -> SubscriptionData:
-    """Builds the subscription for heartbeats. As in RocketMQ, an empty tag expression matches no message.
+    """Builds the subscription for heartbeats. As in RocketMQ, "" selects all messages, and blanks alone select none.
 
     Raises:
         ExpressionError: There is no tag between the `||`, or the SQL92 expression is blank.

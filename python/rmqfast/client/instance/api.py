@@ -163,7 +163,7 @@ class ClientApi:
         return _number(self.ask(address, RequestCode.GET_MIN_OFFSET, _queue(queue), timeout=timeout), "offset")
 
     def search_offset(self, address: str, queue: MessageQueue, timestamp: int, *, timeout: float | None = None) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or the first one stored after it (5.x)."""
+        """Returns the offset of the message stored nearest to a time (4.9), or of the first one from then on (5.x)."""
         fields = {**_queue(queue), "timestamp": timestamp}
         return _number(self.ask(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, fields, timeout=timeout), "offset")
 

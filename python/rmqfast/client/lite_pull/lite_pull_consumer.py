@@ -283,7 +283,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return offset
 
     def offset_for_timestamp(self, queue: MessageQueue, timestamp: Time) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or the first one stored after it (5.x).
+        """Returns the offset of the message stored nearest to a time (4.9), or of the first one from then on (5.x).
 
         Args:
             queue: The queue.
