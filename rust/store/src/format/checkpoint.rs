@@ -28,7 +28,7 @@ const LEN: usize = 40;
 /// Position of the fields of this project, which hold the flushed end of the log.
 const END_AT: usize = 4064;
 const END_MAGIC: [u8; 4] = *b"REND";
-/// Number of bytes from `END_AT` on that hold the fields and their CRC.
+/// Number of bytes from `END_AT` on that hold the fields. The CRC of these bytes follows them.
 const END_LEN: usize = 24;
 /// Recovery starts this many milliseconds before the recorded times, as RocketMQ does.
 const SAFETY_MS: i64 = 3000;

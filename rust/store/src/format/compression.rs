@@ -1,4 +1,16 @@
 //! Compressed message bodies. The system flag names the codec; the length of the decompressed body is limited.
+//!
+//! | sysFlag & 0x700 | codec | stored bytes | further bytes behind them |
+//! |---|---|---|---|
+//! | 0x000, 0x300 | ZLIB | an RFC 1950 stream | ignored |
+//! | 0x100 | LZ4 | LZ4 frames | up to 3 bytes are ignored; more bytes must be another frame, which may be skippable |
+//! | 0x200 | ZSTD | Zstandard frames | must be another frame |
+//!
+//! Java's streams accept the same bytes, except that its ZLIB returns an empty body for an empty input, which is an error
+//! here. A flipped byte is detected by the checksum of ZLIB. LZ4 and ZSTD, as Java writes them, have no checksum, so only
+//! the record's BODYCRC detects it.
+//!
+//! Source: `CompressionType.findByValue`, `ZlibCompressor`, `Lz4Compressor`, `ZstdCompressor`.
 use super::malformed::{Expected, Malformed};
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};

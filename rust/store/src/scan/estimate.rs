@@ -15,7 +15,7 @@ const NS_PER_HIT: f64 = 600.0;
 const SAMPLES: i64 = 16;
 const SAMPLE_UNITS: usize = 64;
 
-/// Estimated numbers in a range of the log: consume-queue entries, matching entries, and bytes of matching records.
+/// Estimated numbers in a range of the log: consume-queue entries, matching entries, and bytes of all listed records.
 #[derive(Debug, Default)]
 pub struct Estimate {
     pub units: f64,

@@ -11,7 +11,7 @@ use crate::format::index::{
 };
 use std::path::{Path, PathBuf};
 
-/// Maximum size of a file that is read as a whole. This is needed only for a file that has not the default size, to
+/// Maximum bytes of a file that is read as a whole. This is needed only for a file that has not the default size, to
 /// guess its number of slots.
 const MAX_GUESSED: u64 = 512 << 20;
 

@@ -142,7 +142,7 @@ impl Flusher {
         Err(Error::FlushTimeout { path: self.root.clone(), position: waiter.position })
     }
 
-    /// Runs `work`, which returns the flushed end of the log. Wakes the threads that waited for an offset before this
+    /// Runs `work`, which returns the flushed end of the log. Wakes the threads that waited for an offset up to this
     /// end, and the thread that flushes next.
     fn flush_in_turn(&self, work: impl FnOnce() -> Result<u64>) -> Result<()> {
         let result = self.check_failure().and_then(|()| work());

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Maximum time between two times that all queues are read.
+/// Maximum time until all queues are read again.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// A position at which no record was found, and the time at which to read all queues next.

@@ -4,6 +4,6 @@
 pub enum Extent {
     /// The log from the checkpoint on. Used after a crash.
     Checkpoint,
-    /// The whole log. Used when log, queues and index disagree although the store was closed properly.
+    /// The whole log. Used for a repair, after an interrupted recovery, and when queues or index contradict the log.
     Whole,
 }

@@ -148,7 +148,7 @@ impl Retention {
         self.run_alone(&mut self.runner(), owner, situation)
     }
 
-    /// Checks the disk if a check is due at `clock`, and starts a run if a run is due and none is in progress.
+    /// Checks the disk if a check or a run is due at `clock`, and then runs if a run is due. Does nothing during a run.
     pub fn tick(&self, owner: &dyn Owner, clock: Clock) -> Result<()> {
         let Some(options) = &self.options else { return Ok(()) };
         let Ok(mut runner) = self.runner.try_lock() else { return Ok(()) };
