@@ -8,8 +8,8 @@ use std::time::Instant;
 pub struct Quota {
     burst: f64,
     per_second: f64,
-    /// For each connection, its tokens and the time at which they were computed. A connection that has all its tokens
-    /// has no entry.
+    /// For each connection, its tokens and the time at which they were computed. A connection that never asked for a
+    /// token has no entry.
     budgets: Mutex<HashMap<u64, (f64, Instant)>>,
 }
 

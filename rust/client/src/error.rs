@@ -28,7 +28,7 @@ pub enum Error {
     /// A name server or a broker answered with an error.
     #[error("{}{}{}", answer(code, &plain_remark(remark)), by(address), step(step_after(remark).unwrap_or_default()))]
     Response { code: i32, remark: String, address: String },
-    /// No name server knows the topic.
+    /// The name server does not know the topic.
     #[error("{0}")]
     UnknownTopic(String),
     /// Messages of a requested range do not exist any more.

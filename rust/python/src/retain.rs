@@ -52,7 +52,7 @@ pub fn report(cleaned: &CleanReport) -> Report {
     )
 }
 
-/// Returns the files that a retention run would remove, and the offset at which the log would then begin.
+/// Returns the files that a manual retention run would remove, and the offset at which the log would then begin.
 #[pyfunction]
 #[pyo3(signature = (path, retention, *, now))]
 pub fn plan_clean(

@@ -63,8 +63,8 @@ impl Completions {
         }
     }
 
-    /// Reserves a place for a request. Waits until `until` for a free place. With `None` always succeeds at once,
-    /// even beyond the limit.
+    /// Reserves a place for a request. Waits until `until` for a free place. With `None` does not wait, and ignores
+    /// the limit.
     ///
     /// # Errors
     /// [`Error::TooManyRequests`] if no place became free in time, [`Error::Closed`], [`Error::Interrupted`].

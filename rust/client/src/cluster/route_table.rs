@@ -91,8 +91,8 @@ impl RouteTable {
         address_of(self.lock().brokers.get(broker_name)?, MASTER_ID)
     }
 
-    /// Returns the address to read from: that of `broker_id`, or else of the next id, or else of any id of the broker.
-    /// With `only_this` the last choice is left out.
+    /// Returns the address to read from: that of `broker_id`, or else, for a slave, that of the next id, or else
+    /// that of any id. With `only_this` the last choice is left out.
     ///
     /// Source: `MQClientInstance.findBrokerAddressInSubscribe`.
     pub fn subscribe_address(&self, broker_name: &str, broker_id: i64, only_this: bool) -> Option<FoundBroker> {

@@ -113,7 +113,8 @@ impl UnsafeRows {
     }
 }
 
-/// Adds the length of each value to `sizes`, starting with the value at index `from`. Field words are not counted.
+/// Adds the bytes of each value to `sizes`, rounded up to whole words, starting with the value at index `from`. Field
+/// words are not counted.
 pub(super) fn measure(views: &Views, from: usize, sizes: &mut [usize]) {
     for (row, size) in (from..).zip(sizes) {
         *size += in_words(views.size(row));

@@ -121,7 +121,7 @@ impl PublishTopics {
         &self.instance
     }
 
-    /// Returns the topics to which messages were sent, with their namespace.
+    /// Returns the topics to which messages were sent, with their namespace, and the template of new topics.
     pub fn names(&self) -> BTreeSet<String> {
         let topics = self.lock();
         let used = topics.iter().filter(|(_, topic)| topic.is_used).map(|(name, _)| wrap(&self.namespace, name));

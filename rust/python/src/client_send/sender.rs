@@ -309,7 +309,7 @@ impl MessageSender {
     }
 }
 
-/// Returns the messages that hooks get for a send: the message, or an empty list for Arrow rows.
+/// Returns the messages that hooks get for a send: the message, or an empty tuple for Arrow rows.
 pub fn hook_messages_of<'py>(message: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = message.py();
     let is_made = message.cast::<Outgoing>().is_ok();

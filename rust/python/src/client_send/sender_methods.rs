@@ -191,7 +191,7 @@ impl MessageSender {
         self.topics.is_known(topic)
     }
 
-    /// Returns the topics to which messages were sent, with their namespace.
+    /// Returns the topics to which messages were sent, with their namespace, and the template of new topics.
     fn topics(&self) -> Vec<String> {
         self.topics.names().into_iter().collect()
     }
