@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import isfunction
+from inspect import isfunction, unwrap
 from typing import Any
 
 from rmqfast import Producer, TransactionProducer, aio
-from rmqfast.client.instance.routes import RouteUpdater
+from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.remoting import Connections, RemotingClient
 from tests.waiting import PATIENCE
@@ -20,7 +20,6 @@ from tests.waiting import PATIENCE
 _LONGEST_CHOSEN = 1.0
 #: Methods that wait, and the name of the timeout of each.
 _WAITS: dict[type, dict[str, str]] = {
-    RouteUpdater: {"__init__": "timeout"},
     RemotingClient: {"__init__": "timeout"},
     Connections: {"__init__": "connect_timeout", "request": "timeout", "control": "timeout", "submit": "timeout"},
 }
@@ -28,6 +27,7 @@ _WAITS: dict[type, dict[str, str]] = {
 
 def make_patient() -> None:
     """Changes the clients of this process."""
+    unwrap(ClientConfig.__init__).__kwdefaults__["request_timeout"] = PATIENCE
     for kind, methods in _WAITS.items():
         for method, timeout in methods.items():
             setattr(kind, method, _patient(getattr(kind, method), timeout))

@@ -92,7 +92,6 @@ __all__ = [
     "names_a_cluster",
     "namespace_of_endpoint",
     "newest_copy",
-    "no_route_error",
     "panic",
     "parse_message_id",
     "parse_name_servers",
@@ -113,7 +112,6 @@ __all__ = [
     "spark_row",
     "sql_properties",
     "step_after",
-    "subscribe_queues",
     "unwrap_namespace",
     "used_percent",
     "without_namespace",
@@ -860,28 +858,41 @@ class NameServers:
         Raises `ClientError` (10004) if there is no name server, and `RemotingConnectError` if none answers.
         """
 
-def no_route_error(topic: str, refusal: tuple[int, str] | None = None) -> ClientError:
-    """Returns the error for a topic without a route: 10005, with the name server's code and remark."""
+    def route(self, topic: str, timeout: float) -> TopicRouteData:
+        """Fetches the route of a topic.
+
+        Raises `ResponseError` if a name server refuses, and fails like `request`.
+        """
+    def readable_queues(self, topic: str, timeout: float) -> tuple[MessageQueue, ...]:
+        """Fetches the readable queues of a topic, sorted; fails like `route`. Their brokers need no master."""
+    def ping(self, timeout: float) -> None:
+        """Raises `ClientError` (10001) if no name server answers."""
 
 @final
 class RouteTable:
     """The routes and broker addresses that all clients of an instance share. Each call is atomic.
 
     Args:
+        name_servers: The name servers to ask.
+        timeout: Seconds to wait for each name server.
         translate: Maps an address in a route to an address that is reachable from here.
 
     Source: `MQClientInstance.topicRouteTable`, `brokerAddrTable`, `brokerVersionTable`, `findBrokerAddressIn*`.
     """
 
-    def __new__(cls, translate: Callable[[str], str] | None = None) -> RouteTable: ...
-    def put(self, topic: str, route: TopicRouteData, *, new_topic_queues: int | None = None) -> bool:
-        """Stores the route of a topic. Returns whether it differs from the known route.
+    def __new__(
+        cls, name_servers: NameServers, timeout: float, translate: Callable[[str], str] | None = None
+    ) -> RouteTable: ...
+    def update(self, topic: str, default: tuple[str, int] | None = None) -> bool:
+        """Fetches the route of a topic. Returns whether it differs from the known route, which stays after an error.
 
-        Args:
-            topic: The topic.
-            route: Its route, or the route of the default topic.
-            new_topic_queues: The number of queues of a topic that does not exist yet.
+        A topic that has no route yet gets that of `default`: a topic, and the most queues that a broker creates for a
+        new topic. Raises `ResponseError` if a name server refuses, and `ClientError` (10001) if none answers.
         """
+    def no_route_error(self, topic: str) -> ClientError:
+        """Returns the error for a topic without a route: 10005, with the last refusal of a name server."""
+    def readable_queues(self, topic: str) -> tuple[MessageQueue, ...]:
+        """Returns all readable queues, sorted. Their brokers need no master."""
     def get(self, topic: str) -> TopicRouteData | None: ...
     def brokers(self) -> dict[str, dict[int, str]]:
         """The addresses of all brokers, by name and id."""
@@ -896,9 +907,6 @@ class RouteTable:
         """Returns the version of a broker as a number, from its answer to a heartbeat. 0 until then."""
     def clean_offline_brokers(self) -> list[str]:
         """Removes and returns the addresses that are no longer in any route."""
-
-def subscribe_queues(topic: str, route: TopicRouteData) -> tuple[MessageQueue, ...]:
-    """Returns all readable queues, sorted. A queue counts even if its broker has no master."""
 
 def is_timed(message: Message) -> bool:
     """Whether a message has a timer of RocketMQ 5. A message with a delay level ignores its timer."""

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from rmqfast._native import subscribe_queues
 from rmqfast.admin.admin_client import RETRY_PREFIX, AdminClient, BrokerAddress, unless
 from rmqfast.admin.consume_stats import stats_at
 from rmqfast.admin.copies import copies_of
@@ -165,7 +164,7 @@ class Explainer:
         return sorted(queues)
 
     def _queues(self, topic: str) -> list[MessageQueue]:
-        return list(subscribe_queues(topic, self._client.route(topic)))
+        return list(self._client.api.readable_queues(topic, timeout=self._client.timeout))
 
     def _queue_facts(self, address: str, queue: MessageQueue, group: GroupFacts) -> QueueFacts:
         api, timeout = self._client.api, self._client.timeout

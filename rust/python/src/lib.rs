@@ -95,8 +95,6 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(client_send::publish_topics::is_timed, module)?)?;
     module.add_class::<client::routes::RouteTable>()?;
     module.add_class::<client::name_servers::NameServers>()?;
-    module.add_function(wrap_pyfunction!(client::name_servers::no_route_error, module)?)?;
-    module.add_function(wrap_pyfunction!(client::routes::subscribe_queues, module)?)?;
     module.add_class::<client_send::outgoing::Outgoing>()?;
     module.add_class::<client::message_view::MessageView>()?;
     module.add_function(wrap_pyfunction!(client::decode::decode_pull, module)?)?;

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmqfast._native import RouteTable
 from rmqfast.client.consumer import build_subscription_data
 from rmqfast.client.consumer.subscription import (
     NOTHING,
@@ -30,7 +29,7 @@ from rmqfast.remoting.protocol.broker_data import BrokerData
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
 from tests.broker.interop.cluster import SCENARIO, cluster_of
-from tests.client.instance.doubles import FakeConsumer
+from tests.client.instance.doubles import FakeConsumer, FakeNameServer
 from tests.embedded.client import send
 from tests.interop.rocketmq import running
 from tests.waiting import until
@@ -128,8 +127,9 @@ class Group:
         self.table = wants("A")
         self.asked = {RequestCode.GET_CONSUMER_CONNECTION_LIST: 0, RequestCode.GET_CONSUMER_RUNNING_INFO: 0}
         self.is_online = True
-        self.routes = RouteTable()
-        self.routes.put("t", TopicRouteData(broker_datas=(BrokerData("c", "b", {0: "h:1"}),), queue_datas=()))
+        route = TopicRouteData(broker_datas=(BrokerData("c", "b", {0: "h:1"}),), queue_datas=())
+        self.routes = FakeNameServer(t=route).table()
+        self.routes.update("t")
         self.api = self
         self.as_instance: Any = self
 

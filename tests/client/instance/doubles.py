@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from rmqfast._native import NameServers, RouteTable
 from rmqfast.client.instance.members import ConsumeType, MessageModel
 from rmqfast.errors import RemotingConnectError
 from rmqfast.message import MessageQueue
@@ -107,6 +108,27 @@ class FakeConnections:
         if answer is None:
             raise RemotingConnectError(f"{address} does not answer")
         return answer
+
+
+class FakeNameServer:
+    """Connections to a name server with these routes, which notes the topics that it is asked for."""
+
+    def __init__(self, **routes: TopicRouteData) -> None:
+        self.routes = routes
+        self.asked: list[str] = []
+        self.error: Exception | None = None
+        self.refusal = Response(17, "No topic route info in name server for the topic")
+
+    def request(self, _address: str, _code: int, ext_fields: Mapping[str, str], *, timeout: float) -> Response:
+        assert timeout == 3.0
+        self.asked.append(ext_fields["topic"])
+        if self.error is not None:
+            raise self.error
+        route = self.routes.get(ext_fields["topic"])
+        return self.refusal if route is None else Response(body=route.encode())
+
+    def table(self, translate: Callable[[str], str] | None = None) -> RouteTable:
+        return RouteTable(NameServers(["n:9876"], self, print), 3.0, translate)
 
 
 def route_of(*brokers: str, queues: int = 4, perm: int = 6, master: bool = True) -> TopicRouteData:

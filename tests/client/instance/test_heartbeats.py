@@ -13,7 +13,7 @@ from rmqfast.errors import RemotingConnectError, ResponseError
 from rmqfast.remoting.protocol.broker_data import BrokerData
 from rmqfast.remoting.protocol.heartbeat_data import HeartbeatData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
-from tests.client.instance.doubles import FakeConsumer, FakeProducer
+from tests.client.instance.doubles import FakeConsumer, FakeNameServer, FakeProducer
 
 BROKERS = {"a": {0: "a:1", 1: "a:2"}, "b": {1: "b:2"}}
 
@@ -37,8 +37,9 @@ class Told(ClientApi):
 def heartbeats(
     api: Told, members: Members, on_failed: Callable[[str], None] = lambda _: None
 ) -> tuple[Heartbeats, RouteTable]:
-    routes = RouteTable()
-    routes.put("t", TopicRouteData((), tuple(BrokerData("c", name, each) for name, each in BROKERS.items())))
+    brokers = tuple(BrokerData("c", name, addresses) for name, addresses in BROKERS.items())
+    routes = FakeNameServer(t=TopicRouteData((), brokers)).table()
+    routes.update("t")
     return Heartbeats("me", members, routes, api, on_failed=on_failed), routes
 
 

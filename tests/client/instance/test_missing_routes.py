@@ -1,4 +1,4 @@
-"""Consumers of topics that are not there yet: how often they are asked for, and that the first messages are pulled."""
+"""Consumers of topics that are not there yet: the first messages are pulled."""
 
 from __future__ import annotations
 
@@ -10,59 +10,11 @@ import pytest
 
 from rmqfast import EmbeddedCluster, Message
 from rmqfast.client.instance import ClientConfig
-from rmqfast.client.instance.members import Members
-from rmqfast.client.instance.routes import LATER, SOON, MissingRoutes
 from rmqfast.client.lite_pull import LitePullConsumer
 from rmqfast.client.producer import Producer
 from rmqfast.client.push import PushConsumer
-from rmqfast.errors import ClientError
-from rmqfast.message import MessageQueue
-from tests.client.instance.doubles import FakeConsumer
 from tests.client.push.listening import Seen
 from tests.waiting import PATIENCE
-
-
-class NameServer:
-    """Notes what it is asked for, and has some topics."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.topics: set[str] = set()
-        self.is_there = True
-
-    def update(self, topic: str) -> bool:
-        self.asked.append(topic)
-        if not self.is_there:
-            raise ClientError("no name server answers")
-        return topic in self.topics
-
-
-def test_only_topics_without_queues_are_asked_for_and_less_often_after_a_minute() -> None:
-    members, names, now = Members(), NameServer(), [0.0]
-    consumer = FakeConsumer("g", "there", "missing", "%RETRY%g")
-    consumer.queues["there"] = [MessageQueue("there", "b", 0)]
-    members.add_consumer("g", consumer)
-    routes = MissingRoutes(members, names.update, clock=lambda: now[0])
-    assert [routes.look() for _ in range(3)] == [False] * 3
-    assert names.asked == ["missing"] * 3
-    now[0] = SOON
-    names.asked.clear()
-    assert not any(routes.look() for _ in range(2 * LATER))
-    assert names.asked == ["missing"] * 2
-    names.topics.add("missing")
-    assert [routes.look() for _ in range(LATER)].count(True) == 1
-    consumer.queues["missing"] = [MessageQueue("missing", "b", 0)]
-    names.asked.clear()
-    assert not any(routes.look() for _ in range(2 * LATER))
-    assert names.asked == []
-
-
-def test_a_name_server_that_does_not_answer_is_asked_once_a_look() -> None:
-    members, names = Members(), NameServer()
-    names.is_there = False
-    members.add_consumer("g", FakeConsumer("g", "one", "two"))
-    assert not MissingRoutes(members, names.update).look()
-    assert names.asked == ["one"]
 
 
 @pytest.fixture(scope="module")

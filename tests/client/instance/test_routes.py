@@ -1,13 +1,19 @@
-"""Routes as Python gives them to the table of an instance, and gets them back."""
+"""Routes as name servers give them, and as the table of an instance has them."""
 
 from __future__ import annotations
 
-from rmqfast._native import RouteTable, subscribe_queues
+from dataclasses import replace
+
+import pytest
+
+from rmqfast._native import NameServers
 from rmqfast.client.instance import FoundBroker
+from rmqfast.errors import ResponseError
+from rmqfast.remoting import Response
 from rmqfast.remoting.protocol.broker_data import BrokerData
 from rmqfast.remoting.protocol.queue_data import QueueData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
-from tests.client.instance.doubles import route_of
+from tests.client.instance.doubles import FakeConnections, FakeNameServer, route_of
 
 #: c has no master, d may not be written, e may not be read, f is not among the brokers.
 ROUTE = TopicRouteData(
@@ -29,35 +35,60 @@ ROUTE = TopicRouteData(
 )
 
 
+def answering(answer: Response) -> NameServers:
+    return NameServers(["n:9876"], FakeConnections({"n:9876": answer}), print)
+
+
 def test_a_consumer_sees_what_may_be_read_master_or_not() -> None:
-    queues = subscribe_queues("t", ROUTE)
+    table = FakeNameServer(t=ROUTE).table()
+    assert table.update("t")
+    queues = table.readable_queues("t")
     seen = [(queue.broker_name, queue.queue_id) for queue in queues]
     assert seen == [("a", 0), ("b", 0), ("b", 1), ("b", 2), ("c", 0), ("d", 0), ("f", 0)]
     assert {queue.topic for queue in queues} == {"t"}
+    assert answering(Response(body=ROUTE.encode())).readable_queues("t", 3.0) == queues
 
 
-def test_a_route_comes_back_as_it_was_and_is_new_once() -> None:
-    table = RouteTable()
+def test_a_route_is_new_once_in_whatever_order() -> None:
+    server = FakeNameServer(t=ROUTE)
+    table = server.table()
     assert table.get("t") is None
-    assert table.put("t", ROUTE)
+    assert table.readable_queues("t") == ()
+    assert table.update("t")
     assert table.get("t") == ROUTE
-    turned = TopicRouteData(ROUTE.queue_datas[::-1], ROUTE.broker_datas[::-1])
-    assert not table.put("t", turned)
-    assert table.put("t", TopicRouteData(ROUTE.queue_datas, ROUTE.broker_datas, order_topic_conf="b:2;a:1"))
+    server.routes["t"] = replace(ROUTE, queue_datas=ROUTE.queue_datas[::-1], broker_datas=ROUTE.broker_datas[::-1])
+    assert not table.update("t")
+    server.routes["t"] = replace(ROUTE, order_topic_conf="b:2;a:1")
+    assert table.update("t")
 
 
-def test_a_topic_that_is_not_there_yet_gets_as_many_queues_as_it_would() -> None:
-    table = RouteTable()
-    for queues, expected in ((8, 4), (2, 2)):
-        assert table.put("t", route_of("a", queues=queues), new_topic_queues=4)
-        route = table.get("t")
-        assert route is not None
-        assert [(each.read_queue_nums, each.write_queue_nums) for each in route.queue_datas] == [(expected, expected)]
+@pytest.mark.parametrize("standard", [False, True])
+def test_a_route_is_read_as_it_was_written(standard: bool) -> None:
+    route = replace(ROUTE, order_topic_conf="b:2;a:1")
+    assert answering(Response(body=route.encode(standard=standard))).route("t", 3.0) == route
+
+
+def test_what_later_releases_add_to_a_route_is_passed_over() -> None:
+    body = (
+        b'{"brokerDatas":[{"brokerAddrs":{"0":"1.2.3.4:10911"},"brokerName":"b","cluster":"c",'
+        b'"enableActingMaster":false,"zoneName":"z"}],"filterServerTable":{},"queueDatas":[{"brokerName":"b","perm":6,'
+        b'"readQueueNums":8,"topicSysFlag":0,"writeQueueNums":8}],"topicQueueMappingByBroker":{}}'
+    )
+    assert answering(Response(body=body)).route("t", 3.0) == TopicRouteData(
+        (QueueData("b", 8, 8, 6, 0),), (BrokerData("c", "b", {0: "1.2.3.4:10911"}),)
+    )
+
+
+@pytest.mark.parametrize("queues", ["2000000000", "-1", '"x"'])
+def test_a_route_cannot_ask_for_more_queues_than_there_can_be(queues: str) -> None:
+    body = f'{{"queueDatas":[{{"brokerName":"b","perm":6,"readQueueNums":{queues}}}]}}'.encode()
+    with pytest.raises(ResponseError, match="readQueueNums"):
+        answering(Response(body=body)).route("t", 3.0)
 
 
 def test_brokers_are_found_by_who_asks() -> None:
-    table = RouteTable()
-    table.put("t", ROUTE)
+    table = FakeNameServer(t=ROUTE).table()
+    table.update("t")
     table.set_version("a", "a:1", 401)
     assert (table.publish_address("a"), table.publish_address("c")) == ("a:1", None)
     assert table.subscribe_address("a") == FoundBroker("a:1", False, 401)
@@ -69,11 +100,13 @@ def test_brokers_are_found_by_who_asks() -> None:
 
 
 def test_addresses_are_where_they_are_reached_from_here() -> None:
-    table = RouteTable(lambda address: f"gate-{address}")
-    table.put("t", ROUTE)
+    server = FakeNameServer(t=ROUTE)
+    table = server.table(lambda address: f"gate-{address}")
+    table.update("t")
     assert table.publish_address("a") == "gate-a:1"
     assert table.clean_offline_brokers() == []
     assert table.get("t") == ROUTE
-    table.put("t", route_of("b"))
+    server.routes["t"] = route_of("b")
+    table.update("t")
     assert set(table.clean_offline_brokers()) == {f"gate-{at}" for at in ("a:1", "a:2", "c:2", "c:3", "d:1", "e:1")}
     assert table.brokers() == {"b": {0: "gate-b:10911"}}

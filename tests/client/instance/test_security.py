@@ -92,7 +92,7 @@ def test_connections_with_tls_verify_whom_they_talk_to(
         name_server = cluster.name_server
         good = started(ClientConfig(name_server=name_server, instance_name="tls", tls=trusted))
         until(lambda: good.api.cluster_info().brokers)
-        assert good.update_route("t", default_topic="TBW102")
+        assert good.update_route("t", ("TBW102", 4))
         until(good.send_heartbeats)
         assert good.find_consumer_ids("t", "cg") == [good.client_id]
         for name, tls in (("plain", None), ("distrusted", TlsOptions(trust=other.certificate))):

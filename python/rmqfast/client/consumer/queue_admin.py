@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rmqfast._native import subscribe_queues
 from rmqfast.client.instance import ClientInstance
 from rmqfast.errors import ClientError, RemotingError
 from rmqfast.message import MessageQueue
@@ -26,7 +25,7 @@ class QueueAdmin:
     def fetch_subscribe_message_queues(self, topic: str) -> tuple[MessageQueue, ...]:
         """Fetches the readable queues of a topic from a name server. The known route stays as it is."""
         try:
-            queues = subscribe_queues(topic, self._instance.api.topic_route(topic, timeout=_TIMEOUT))
+            queues = self._instance.api.readable_queues(topic, timeout=_TIMEOUT)
         except (ClientError, RemotingError) as error:
             code = error.response_code if isinstance(error, ClientError) else -1
             raise ClientError(f"{_NOT_FOUND}{topic}: {error}", response_code=code, next_step=_NEXT_STEP) from error

@@ -91,8 +91,11 @@ class ClientApi:
             ClientError: No name server is configured.
             RemotingError: No name server answers.
         """
-        answer = self.ask_name_server(RequestCode.GET_ROUTEINFO_BY_TOPIC, {"topic": topic}, timeout=timeout)
-        return TopicRouteData.of_body(answer.body)
+        return self.name_servers.route(topic, self._wait(timeout))
+
+    def readable_queues(self, topic: str, *, timeout: float | None = None) -> tuple[MessageQueue, ...]:
+        """Returns the queues that consumers may read, sorted; fails like `topic_route`."""
+        return self.name_servers.readable_queues(topic, self._wait(timeout))
 
     def cluster_info(self, *, timeout: float | None = None) -> ClusterInfo:
         """Returns all clusters and brokers."""

@@ -17,7 +17,7 @@ from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.instance.heartbeats import Heartbeats, Reconnects
 from rmqfast.client.instance.members import ConsumerInner, InnerProducer, Members, ProducerInner
 from rmqfast.client.instance.request_futures import RequestFutures
-from rmqfast.client.instance.routes import AUTO_CREATE_TOPIC, FoundBroker, MissingRoutes, RouteUpdater, unreachable
+from rmqfast.client.instance.routes import FoundBroker, RouteUpdater
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import ClientError, ForkError, RemotingError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
@@ -39,7 +39,6 @@ class ClientInstance:
         self.config: Final = config
         self._members = Members()
         self.pid: Final = os.getpid()
-        self.routes: Final = RouteTable(config.translated)
         self.scheduler: Final = Scheduler()
         # a separate thread, so that brokers that do not answer a rebalance do not delay heartbeats
         self._rebalancing, self._is_rebalance_due = Scheduler("rmqfast-rebalance"), False
@@ -62,8 +61,8 @@ class ClientInstance:
         self.api: Final = ClientApi(
             self.connections, NameServers(names, self.connections, _log.warning), timeout=config.request_timeout
         )
-        self._updater = RouteUpdater(self.routes, self._members, self.api.topic_route)
-        self._missing = MissingRoutes(self._members, self._updater.update)
+        self.routes: Final = RouteTable(self.api.name_servers, config.request_timeout, config.translated)
+        self._updater = RouteUpdater(self.routes, self._members, timeout=config.request_timeout)
         self._heartbeats = Heartbeats(client_id, self._members, self.routes, self.api, on_failed=self._connection_lost)
         self._reconnects = Reconnects(self.scheduler, self._heartbeats.send, config.heartbeat_interval)
         self._lock, self._inner_producer = QuietLock(reentrant=True), InnerProducer()
@@ -174,8 +173,12 @@ class ClientInstance:
         """
         return self._inner_producer.get(self)
 
-    def update_route(self, topic: str, *, default_topic: str | None = None, default_queue_nums: int = 4) -> bool:
+    def update_route(self, topic: str, default: tuple[str, int] | None = None) -> bool:
         """Fetches the route of a topic from a name server.
+
+        Args:
+            topic: The topic.
+            default: A topic whose route is taken if the topic does not exist, and the most queues of a new topic.
 
         Returns:
             Whether the route changed. An unknown topic is logged, and its old route stays.
@@ -185,11 +188,7 @@ class ClientInstance:
             ForkError: The instance belongs to the parent process.
         """
         self._check_process()
-        return self._updater.update(topic, default_topic=default_topic, default_queue_nums=default_queue_nums)
-
-    def no_route_error(self, topic: str) -> ClientError:
-        """Returns the error for a topic without a route: code 10005, and the answer of the name server."""
-        return self._updater.no_route(topic)
+        return self._updater.update(topic, default)
 
     def send_heartbeats(self) -> bool:
         """Sends heartbeats to all brokers. Returns whether all accepted."""
@@ -269,13 +268,10 @@ class ClientInstance:
         until = monotonic() + timeout
         while True:
             try:
-                # any topic will do: an error answer also proves that a name server runs
-                self.api.topic_route(AUTO_CREATE_TOPIC, timeout=max(_AGAIN, until - monotonic()))
-            except ResponseError:
-                return
-            except RemotingError as error:
+                self.api.name_servers.ping(max(_AGAIN, until - monotonic()))
+            except ClientError:
                 if monotonic() + _AGAIN >= until:
-                    raise unreachable(error) from error
+                    raise
                 sleep(_AGAIN)
             else:
                 return
@@ -298,7 +294,7 @@ class ClientInstance:
         self.rebalance()
 
     def _look_for_missing_routes(self) -> None:
-        if self._missing.look():
+        if self._updater.update_missing():
             # the topic's broker may not know the group yet
             self._heartbeats.send()
             self.rebalance_immediately()

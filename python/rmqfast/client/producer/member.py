@@ -154,7 +154,7 @@ class ProducerMember:
         self.instance.update_route(wrapped)
         queues = self.sender.newest_queues(topic)
         if queues is None:
-            raise self.instance.no_route_error(wrapped)
+            raise self.instance.routes.no_route_error(wrapped)
         return list(queues.queues)
 
     def create_topic(self, topic: str, queues: int, key: str | None, attributes: Mapping[str, str] | None) -> None:
@@ -164,7 +164,7 @@ class ProducerMember:
         self.instance.update_route(source)
         route = self.instance.routes.get(source)
         if route is None:
-            raise self.instance.no_route_error(source)
+            raise self.instance.routes.no_route_error(source)
         fields = {
             "topic": wrap(self.config.namespace, topic),
             "defaultTopic": source,

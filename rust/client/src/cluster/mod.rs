@@ -15,9 +15,9 @@ mod topic;
 
 pub use broker::{Bounds, BrokerCall, FoundMessage, QueueState};
 pub use heartbeat::Heartbeats;
-pub use name_servers::{AskError, NameServers};
-pub use requests::{CheckInterrupt, Cluster, ClusterOptions, NO_ANSWER, Translate};
+pub use name_servers::{AskError, NO_ANSWER, NameServers, unreachable};
+pub use requests::{CheckInterrupt, Cluster, ClusterOptions, Translate};
 pub use route::{TopicRoute, readable_queues};
 pub use route_data::{BrokerData, QueueData, RouteData};
-pub use route_table::{Addresses, FoundBroker, RouteTable};
+pub use route_table::{Addresses, FoundBroker, Refusal, RouteTable};
 pub use topic::TopicCluster;

@@ -6,6 +6,8 @@ use crate::error::Error;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+// `ClientErrorCode.CONNECT_BROKER_EXCEPTION`
+pub const NO_ANSWER: i32 = 10001;
 // `ClientErrorCode.NO_NAME_SERVER_EXCEPTION`
 const NO_NAME_SERVER: i32 = 10004;
 
@@ -95,6 +97,16 @@ impl NameServers {
         let is_chosen = self.chosen.compare_exchange(failed, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         (is_chosen && servers.len() > 1)
             .then(|| format!("name server {} does not answer: {} is asked", servers[failed], servers[next]))
+    }
+}
+
+/// Returns the error of a client that got `failures` from all name servers.
+pub fn unreachable(failures: String) -> Error {
+    Error::Client {
+        text: failures,
+        remark: String::new(),
+        code: NO_ANSWER,
+        next_step: "see that a name server runs there and that name_server is its address; what runs goes on by itself",
     }
 }
 

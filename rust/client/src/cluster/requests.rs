@@ -1,7 +1,7 @@
 //! Blocking requests to name servers and brokers.
 //!
 //! Source: `MQClientAPIImpl`, `ClientErrorCode`.
-use super::name_servers::{AskError, NameServers};
+use super::name_servers::{AskError, NO_ANSWER, NameServers};
 use super::route_data::RouteData;
 use crate::error::{Error, Result};
 use crate::puller::{Sign, texts};
@@ -19,9 +19,6 @@ pub type Translate = dyn Fn(&str) -> Result<String> + Send + Sync;
 
 /// Called regularly while a request waits for its answer. An error ends the wait, for example after Ctrl-C.
 pub type CheckInterrupt = dyn Fn() -> rmqfast_remoting::Result<()> + Send + Sync;
-
-// `ClientErrorCode.CONNECT_BROKER_EXCEPTION`
-pub const NO_ANSWER: i32 = 10001;
 
 /// Addresses, TLS, accounts and timeouts of a cluster.
 #[derive(Clone)]

@@ -72,14 +72,12 @@ impl RouteData {
         let (mut queues, mut readable, mut writable) = (Vec::new(), 0, 0);
         for data in objects("queueDatas") {
             let broker_name = name_of(data, "queueDatas")?;
-            // a missing field is 0, as with fastjson
-            let number = |name| data.member(name).and_then(Json::number).unwrap_or(0);
             let queue = QueueData {
                 broker_name,
-                read_queues: count(number("readQueueNums"), "readQueueNums")?,
-                write_queues: count(number("writeQueueNums"), "writeQueueNums")?,
-                perm: number("perm"),
-                topic_sys_flag: number("topicSysFlag"),
+                read_queues: count(data, "readQueueNums")?,
+                write_queues: count(data, "writeQueueNums")?,
+                perm: number(data, "perm")?,
+                topic_sys_flag: number(data, "topicSysFlag")?,
             };
             // queues that nobody may read or write do not count towards the limit
             readable += if queue.is_readable() { i64::from(queue.read_queues) } else { 0 };
@@ -154,7 +152,14 @@ fn name_of(data: &Json, list: &str) -> Result<Arc<str>, String> {
     name.map(Into::into).ok_or_else(|| format!("{list}: expected a brokerName"))
 }
 
-fn count(number: i64, name: &str) -> Result<i32, String> {
+/// Returns a number of a queue. As with fastjson, a missing number is 0.
+fn number(data: &Json, name: &str) -> Result<i64, String> {
+    let Some(value) = data.member(name) else { return Ok(0) };
+    value.number().ok_or_else(|| format!("{name}: expected a whole number, got {value:?}"))
+}
+
+fn count(data: &Json, name: &str) -> Result<i32, String> {
+    let number = number(data, name)?;
     let is_believed = (0..=MAX_QUEUES).contains(&number);
     if is_believed { Ok(number as i32) } else { Err(format!("{name}: expected 0 to {MAX_QUEUES}, got {number}")) }
 }

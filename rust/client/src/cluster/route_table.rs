@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Addresses of a broker by id, in the order of its route.
 pub type Addresses = Vec<(i64, Arc<str>)>;
 
+/// Code and remark of a name server that gives no route.
+pub type Refusal = (i32, String);
+
 /// Routes of topics and addresses of brokers. Each call is atomic.
 #[derive(Debug, Default)]
 pub struct RouteTable {
@@ -19,6 +22,7 @@ pub struct RouteTable {
 #[derive(Debug, Default)]
 struct Tables {
     routes: HashMap<String, Route>,
+    refusals: HashMap<String, Refusal>,
     brokers: BTreeMap<Arc<str>, Addresses>,
     releases: HashMap<(Arc<str>, Arc<str>), i32>,
 }
@@ -41,7 +45,27 @@ pub struct FoundBroker {
 }
 
 impl RouteTable {
-    /// Stores the route of a topic. `translate` maps the brokers' addresses to addresses that this machine can reach.
+    /// Fetches a route without storing it. A topic that has no route yet gets that of `default`: a topic, and the most
+    /// queues that a broker creates for a new topic.
+    ///
+    /// Source: `DefaultMQProducerImpl.tryToFindTopicPublishInfo`.
+    pub fn fetch<E>(
+        &self,
+        topic: &str,
+        default: Option<(&str, i32)>,
+        mut fetch: impl FnMut(&str) -> Result<Result<RouteData, Refusal>, E>,
+    ) -> Result<Result<RouteData, Refusal>, E> {
+        let route = fetch(topic)?;
+        match default {
+            Some((default, queues)) if route.is_err() && self.get(topic).is_none() => {
+                Ok(fetch(default)?.map(|default| default.for_new_topic(queues)).or(route))
+            }
+            _ => Ok(route),
+        }
+    }
+
+    /// Stores the route of a topic. Returns whether it differs from the known route. `translate` maps the brokers'
+    /// addresses to addresses that this machine can reach.
     ///
     /// # Errors
     /// The error of `translate`; the old route stays.
@@ -50,7 +74,7 @@ impl RouteTable {
         topic: &str,
         route: RouteData,
         mut translate: impl FnMut(&Arc<str>) -> Result<Arc<str>, E>,
-    ) -> Result<(), E> {
+    ) -> Result<bool, E> {
         // called before locking, as `translate` may be code of the application
         let mut brokers = Vec::with_capacity(route.brokers.len());
         for broker in &route.brokers {
@@ -62,13 +86,27 @@ impl RouteTable {
         }
         let addresses = brokers.iter().flat_map(|(_, addresses)| addresses.iter().map(|(_, at)| at.clone())).collect();
         let mut tables = self.lock();
+        tables.refusals.remove(topic);
         tables.brokers.extend(brokers);
-        tables.routes.insert(topic.to_owned(), Route { data: Arc::new(route), addresses });
-        self.version.fetch_add(1, Ordering::Release);
-        Ok(())
+        // an equal route keeps the version, so that cached queues stay valid
+        let equal = tables.routes.get(topic).map(|known| known.data.clone()).filter(|known| route.says_as(known));
+        let is_new = equal.is_none();
+        let data = equal.unwrap_or_else(|| Arc::new(route));
+        tables.routes.insert(topic.to_owned(), Route { data, addresses });
+        self.version.fetch_add(is_new.into(), Ordering::Release);
+        Ok(is_new)
     }
 
-    /// Returns a number that grows with each [`put`](Self::put).
+    /// Stores why a topic has no route, until [`put`](Self::put). Its old route stays.
+    pub fn refuse(&self, topic: &str, refusal: Refusal) {
+        self.lock().refusals.insert(topic.to_owned(), refusal);
+    }
+
+    pub fn refusal(&self, topic: &str) -> Option<Refusal> {
+        self.lock().refusals.get(topic).cloned()
+    }
+
+    /// Returns a number that grows with each new route.
     #[inline]
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
@@ -174,7 +212,7 @@ mod tests {
         {"brokerAddrs":{1:"c:2",2:"c:3"},"brokerName":"c"},{"brokerAddrs":{0:"s:0",3:"s:3"},"brokerName":"s"}]}"#;
 
     fn put(table: &RouteTable, route: RouteData) {
-        table.put("t", route, |address| Ok::<_, ()>(address.clone())).expect("no translation");
+        assert_eq!(table.put("t", route, |address| Ok::<_, ()>(address.clone())), Ok(true));
     }
 
     fn table() -> RouteTable {

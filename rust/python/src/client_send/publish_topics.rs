@@ -169,17 +169,11 @@ impl PublishTopics {
         }
         self.lock().entry(name.to_owned()).or_default().is_used = true;
         let (instance, wrapped) = (self.instance.bind(py), wrap(&self.namespace, name));
-        instance.call_method1(intern!(py, "update_route"), (&wrapped,))?;
-        if self.newest(py, name)?.is_none() {
-            // the topic does not exist: its broker creates these queues with the first message
-            let named = PyDict::new(py);
-            named.set_item("default_topic", &self.create_topic_key)?;
-            named.set_item("default_queue_nums", self.default_topic_queues)?;
-            instance.call_method(intern!(py, "update_route"), (&wrapped,), Some(&named))?;
-        }
-        let Some(queues) = self.newest(py, name)?.filter(open) else {
-            return Err(PyErr::from_value(instance.call_method1(intern!(py, "no_route_error"), (wrapped,))?));
-        };
+        // brokers create a topic that does not exist with its first message, after the default topic
+        let default = (&self.create_topic_key, self.default_topic_queues);
+        instance.call_method1(intern!(py, "update_route"), (&wrapped, default))?;
+        let queues = self.newest(py, name)?.filter(open);
+        let queues = queues.ok_or_else(|| self.routes.get().no_route(&wrapped))?;
         if self.is_registered {
             // Java's producers send this heartbeat a second later, too late for a broker that must check a transaction
             instance.call_method0(intern!(py, "send_heartbeats"))?;

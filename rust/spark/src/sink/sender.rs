@@ -12,7 +12,7 @@ use super::row_text::row_text;
 use super::written::Written;
 use crate::error::{Error, Result};
 use crate::stream::{Level, Log};
-use rmqfast_client::cluster::{Cluster, ClusterOptions, Heartbeats, NO_ANSWER, RouteData, RouteTable};
+use rmqfast_client::cluster::{Cluster, ClusterOptions, Heartbeats, NO_ANSWER, RouteTable, unreachable};
 use rmqfast_client::names::{check_sendable_topic, wrap};
 use rmqfast_client::producer::{
     DEFAULT_QUEUES, DEFAULT_TOPIC, NO_ROUTE, PublishQueues, SendStatus, StoredMessage, broker_not_exist, no_route,
@@ -32,8 +32,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// The default of `pollNameServerInterval` in Java's clients.
 const ROUTE_AGE: Duration = Duration::from_secs(30);
-const NAME_SERVER_STEP: &str =
-    "see that a name server runs there and that name_server is its address; what runs goes on by itself";
 
 pub struct Sender {
     pub options: SinkOptions,
@@ -258,7 +256,7 @@ impl Sender {
             Some(_) => {}
         }
         let known = known.map(|(queues, _)| queues);
-        let queues = match self.newest_queues(topic, known.is_some()) {
+        let queues = match self.newest_queues(topic) {
             Ok(queues) => Arc::new(queues),
             // old queues stay in use while no name server answers; but a retry after a failure gets the error
             Err(error) => match known {
@@ -271,26 +269,17 @@ impl Sender {
         Ok(queues)
     }
 
-    fn newest_queues(&self, topic: &str, is_known: bool) -> Result<PublishQueues, ClientError> {
+    fn newest_queues(&self, topic: &str) -> Result<PublishQueues, ClientError> {
         let wrapped = wrap(&self.options.namespace, topic);
-        let route = match self.cluster.route_data(&wrapped, self.cluster.interrupt()) {
-            Err(refused @ ClientError::Response { .. }) if !is_known => match self.new_route() {
-                Err(ClientError::Response { .. }) => Err(refused),
-                route => route,
-            },
-            route => route,
-        };
-        let route = route.map_err(|error| match error {
-            ClientError::Response { code, remark, .. } => no_route(&wrapped, Some((code, remark))),
+        let fetch = |topic: &str| match self.cluster.route_data(topic, self.cluster.interrupt()) {
+            Ok(route) => Ok(Ok(route)),
+            Err(ClientError::Response { code, remark, .. }) => Ok(Err((code, remark))),
             // the remark names the name servers that did not answer, and the reason
-            ClientError::Client { remark, code: NO_ANSWER, .. } => ClientError::Client {
-                text: remark,
-                remark: String::new(),
-                code: NO_ANSWER,
-                next_step: NAME_SERVER_STEP,
-            },
-            error => error,
-        })?;
+            Err(ClientError::Client { remark, code: NO_ANSWER, .. }) => Err(unreachable(remark)),
+            Err(error) => Err(error),
+        };
+        let route = self.routes.fetch(&wrapped, Some((DEFAULT_TOPIC, DEFAULT_QUEUES)), fetch)?;
+        let route = route.map_err(|refusal| no_route(&wrapped, Some(refusal)))?;
         let queues = PublishQueues::of(&wrapped, &route);
         if queues.queues.is_empty() {
             // the caller keeps the queues that it has, and so their masters stay known
@@ -302,11 +291,6 @@ impl Sender {
             None => Ok(address.clone()),
         })?;
         Ok(queues)
-    }
-
-    /// Returns the route for a topic that does not exist yet. Brokers create the topic with its first message.
-    fn new_route(&self) -> Result<RouteData, ClientError> {
-        Ok(self.cluster.route_data(DEFAULT_TOPIC, self.cluster.interrupt())?.for_new_topic(DEFAULT_QUEUES))
     }
 
     /// Sends a request once. Returns whether the broker confirmed the requested flush and copy to a slave.
