@@ -73,9 +73,7 @@ class RebalanceLitePull(ActiveRebalance):
     ) -> None:
         super().__init__(instance, group, options, offset_store, on_changed)
         self._options, self._queues = options, queues
-        admin = QueueAdmin(instance)
-        self._max_offset: Callable[[MessageQueue], int] = admin.max_offset
-        self._search_offset: Callable[[MessageQueue, int], int] = admin.search_offset
+        self._admin = QueueAdmin(instance)
 
     def remove_unnecessary(self, queue: MessageQueue, process_queue: OwnedQueue) -> bool:
         # before its offset is stored, so that no message arrives afterwards
@@ -87,8 +85,8 @@ class RebalanceLitePull(ActiveRebalance):
             self._options.consume_from_where,
             queue,
             self.offset_store.read_offset(queue, ReadOffsetType.MEMORY_FIRST_THEN_STORE),
-            max_offset=self._max_offset,
-            search_offset=self._search_offset,
+            max_offset=self._admin.max_offset,
+            search_offset=self._admin.search_offset,
             consume_timestamp=self._options.consume_timestamp,
         )
 

@@ -17,19 +17,16 @@ from rmqfast.client.consumer import (
     Rebalance,
     compute_pull_from_where,
 )
+from rmqfast.client.consumer.queue_admin import QueueAdmin
 from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely
 from rmqfast.client.instance import ClientInstance
 from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues, RunLater
 from rmqfast.client.push.options import PushOptions, PushTimings
 from rmqfast.client.push.process_queue import ProcessQueue
-from rmqfast.errors import ClientError
 from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 
 _log = logger_of(__name__)
-
-# Java's timeout of requests for queue offsets
-_OFFSET_TIMEOUT = 6.0
 
 
 class RebalancePush(Rebalance[ProcessQueue]):
@@ -50,7 +47,7 @@ class RebalancePush(Rebalance[ProcessQueue]):
         strategy = options.allocate_strategy or AllocateMessageQueueAveragely()
         super().__init__(instance, group, options.message_model, strategy, offsets)
         self._options, self._timings, self._queues, self._run_later = options, timings, queues, run_later
-        self._dispatched: list[PullRequest[ProcessQueue]] = []
+        self._admin, self._dispatched = QueueAdmin(instance), list[PullRequest[ProcessQueue]]()
         self._make, self._in_order, self._wall_clock = make, in_order, wall_clock
         self.locks.on_changed = self._lock_changed
 
@@ -91,8 +88,8 @@ class RebalancePush(Rebalance[ProcessQueue]):
             ConsumeFromWhere(self._options.consume_from_where),
             queue,
             self.offset_store.read_offset(queue, ReadOffsetType.READ_FROM_STORE),
-            max_offset=self._max_offset,
-            search_offset=self._search_offset,
+            max_offset=self._admin.max_offset,
+            search_offset=self._admin.search_offset,
             consume_timestamp=self._options.consume_timestamp,
         )
 
@@ -142,18 +139,3 @@ class RebalancePush(Rebalance[ProcessQueue]):
             self._run_later(self._timings.unlock_delay, lambda: self.locks.unlock_given_up(queue))
         else:
             self.locks.unlock(queue)
-
-    def _max_offset(self, queue: MessageQueue) -> int:
-        return self.instance.api.max_offset(self._master(queue), queue, timeout=_OFFSET_TIMEOUT)
-
-    def _search_offset(self, queue: MessageQueue, timestamp: int) -> int:
-        return self.instance.api.search_offset(self._master(queue), queue, timestamp, timeout=_OFFSET_TIMEOUT)
-
-    def _master(self, queue: MessageQueue) -> str:
-        address = self.instance.publish_address(queue.broker_name)
-        if address is None:
-            self.instance.update_route(queue.topic)
-            address = self.instance.publish_address(queue.broker_name)
-        if address is None:
-            raise ClientError(f"The broker[{queue.broker_name}] not exist")
-        return address
