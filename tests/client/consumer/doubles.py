@@ -57,7 +57,7 @@ class FakeInstance:
     """A client instance without threads and sockets."""
 
     def __init__(self, client_id: str = "c1", brokers: Mapping[str, Mapping[int, str]] | None = None) -> None:
-        self.client_id, self.api = client_id, FakeApi()
+        self.client_id, self.api, self.routes = client_id, FakeApi(), self
         self.brokers = {name: dict(of) for name, of in (brokers or {"b": {0: "b:0"}}).items()}
         self.members: list[str] | None = [client_id]
         self.on_update_route: Callable[[], None] = lambda: None

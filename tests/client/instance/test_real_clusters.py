@@ -148,7 +148,7 @@ def test_all_requests_of_a_client_are_answered(each_cluster: Cluster, instance: 
     with pytest.raises(ResponseError) as caught:
         api.topic_route("nowhere")
     assert caught.value.code == 17
-    found = instance.subscribe_address(queue.broker_name)
+    found = instance.routes.subscribe_address(queue.broker_name)
     assert found is not None
     assert found.version == {"4.9.4": 401, "5.3.3": 479, "5.5.0": 513}[version_of(each_cluster)]
 

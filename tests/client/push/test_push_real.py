@@ -52,7 +52,7 @@ def consumer(
 def stored(one: PushConsumer, queue: MessageQueue) -> int | None:
     """A group's offset as the broker has it."""
     instance = member_of(one).instance
-    address = instance.publish_address(queue.broker_name)
+    address = instance.routes.publish_address(queue.broker_name)
     assert address is not None
     return instance.api.query_consumer_offset(address, one.group, queue)
 

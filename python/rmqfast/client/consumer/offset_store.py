@@ -171,11 +171,11 @@ class RemoteBrokerOffsetStore(_OffsetTable):
         return NO_OFFSET if offset is None else offset
 
     def _address(self, queue: MessageQueue) -> str:
-        broker = self._instance.subscribe_address(queue.broker_name, 0, only_this=True)
+        broker = self._instance.routes.subscribe_address(queue.broker_name, 0, only_this=True)
         # a slave is used only if the name servers know no master either
         if broker is None:
             self._instance.update_route(queue.topic)
-            broker = self._instance.subscribe_address(queue.broker_name, 0)
+            broker = self._instance.routes.subscribe_address(queue.broker_name, 0)
         if broker is None:
             raise ClientError(f"The broker[{queue.broker_name}] not exist", next_step="is it registered and running?")
         return broker.address

@@ -50,10 +50,10 @@ class QueueAdmin:
         return self._ask_master(queue, lambda address: api.earliest_store_time(address, queue, timeout=_TIMEOUT))
 
     def _ask_master(self, queue: MessageQueue, ask: Callable[[str], int]) -> int:
-        address = self._instance.publish_address(queue.broker_name)
+        address = self._instance.routes.publish_address(queue.broker_name)
         if address is None:
             self._instance.update_route(queue.topic)
-            address = self._instance.publish_address(queue.broker_name)
+            address = self._instance.routes.publish_address(queue.broker_name)
         if address is None:
             raise ClientError(
                 f"The broker[{queue.broker_name}] not exist",

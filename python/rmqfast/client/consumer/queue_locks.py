@@ -89,7 +89,7 @@ class QueueLocks:
                 self.unlock(queue)
 
     def _lock_batch(self, broker_name: str, queues: list[MessageQueue]) -> set[MessageQueue]:
-        address = self._instance.publish_address(broker_name)
+        address = self._instance.routes.publish_address(broker_name)
         if address is None:
             return set()
         try:
@@ -115,7 +115,7 @@ class QueueLocks:
             process_queue.last_lock = monotonic()
 
     def _unlock_batch(self, broker_name: str, queues: list[MessageQueue], *, oneway: bool) -> None:
-        address = self._instance.publish_address(broker_name)
+        address = self._instance.routes.publish_address(broker_name)
         if address is None:
             return
         client_id = self._instance.client_id

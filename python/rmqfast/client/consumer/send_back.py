@@ -70,7 +70,7 @@ class SendBack:
             # as in Java, the broker that stored the message
             address: str | None = config.translated(message.store_host)
         else:
-            address = self._instance.publish_address(broker_name)
+            address = self._instance.routes.publish_address(broker_name)
         if address is None:
             raise ClientError(f"The broker[{broker_name}] not exist", next_step="is it registered and running?")
         self._instance.api.consumer_send_back(

@@ -17,7 +17,7 @@ from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.instance.heartbeats import Heartbeats, Reconnects
 from rmqfast.client.instance.members import ConsumerInner, InnerProducer, Members, ProducerInner
 from rmqfast.client.instance.request_futures import RequestFutures
-from rmqfast.client.instance.routes import FoundBroker, RouteUpdater
+from rmqfast.client.instance.routes import RouteUpdater
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.errors import ClientError, ForkError, RemotingError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
@@ -230,14 +230,6 @@ class ClientInstance:
             # None instead of an empty list: the rebalance is skipped and all members keep their queues
             _log.warning("the members of group %s are not known: %s", group, error)
             return None
-
-    def publish_address(self, broker_name: str) -> str | None:
-        """Returns the address of a broker's master. None if it is not known."""
-        return self.routes.publish_address(broker_name)
-
-    def subscribe_address(self, broker_name: str, broker_id: int = 0, *, only_this: bool = False) -> FoundBroker | None:
-        """Returns the address to read from: see `RouteTable.subscribe_address`."""
-        return self.routes.subscribe_address(broker_name, broker_id, only_this=only_this)
 
     def check_client_in_broker(self) -> None:
         """Asks a broker of each topic to compile the SQL92 expressions of consumers.

@@ -240,7 +240,7 @@ class LitePullMember(ActiveMember):
 
     def _on_start(self) -> None:
         instance = self.instance
-        self.queues.open(self._make_puller(), BrokerChoice(instance.subscribe_address, instance.update_route))
+        self.queues.open(self._make_puller(), BrokerChoice(instance.routes.subscribe_address, instance.update_route))
         EXITS.add(self)
         interval = self._options.topic_metadata_check_interval
         self._check = instance.scheduler.every(min(_FIRST_CHECK, interval), interval, self._watch_topics)

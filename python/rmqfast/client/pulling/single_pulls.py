@@ -104,7 +104,7 @@ OnPulled: TypeAlias = Callable[[PullResult | RmqError], None]
 class SinglePulls:
     def __init__(self, instance: ClientInstance, group: str, filters: FilterHooks) -> None:
         self._instance, self._group, self._filters = instance, group, filters
-        self._brokers = BrokerChoice(instance.subscribe_address, instance.update_route)
+        self._brokers = BrokerChoice(instance.routes.subscribe_address, instance.update_route)
 
     def pull(self, pull: Pull, timeout: float) -> PullResult:
         address, fields = self._request(pull)

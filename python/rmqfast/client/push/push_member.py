@@ -148,7 +148,7 @@ class PushMember:
             self.service.start()
             self.instance.start()
             puller = make_puller(self._group, self._options, self.instance.config, in_order=self.is_in_order)
-            self.queues.open(puller, BrokerChoice(self.instance.subscribe_address, self.instance.update_route))
+            self.queues.open(puller, BrokerChoice(self.instance.routes.subscribe_address, self.instance.update_route))
             self.pulls.start(self._group)
             EXITS.add(self)
             self._is_started = True
