@@ -886,8 +886,8 @@ class RouteTable:
     def update(self, topic: str, default: tuple[str, int] | None = None) -> bool:
         """Fetches the route of a topic. Returns whether it differs from the known route, which stays after an error.
 
-        A topic that has no route yet gets that of `default`: a topic, and the most queues that a broker creates for a
-        new topic. Raises `ResponseError` if a name server refuses, and `ClientError` (10001) if none answers.
+        A topic that has no route yet gets that of `default`: a topic, and the maximum of queues per broker of a new
+        topic. Raises `ResponseError` if a name server refuses, and `ClientError` (10001) if none answers.
         """
     def no_route_error(self, topic: str) -> ClientError:
         """Returns the error for a topic without a route: 10005, with the last refusal of a name server."""

@@ -178,7 +178,7 @@ class ClientInstance:
 
         Args:
             topic: The topic.
-            default: A topic whose route is taken if the topic does not exist, and the most queues of a new topic.
+            default: A topic whose route is used if `topic` does not exist, and the maximum of queues per broker.
 
         Returns:
             Whether the route changed. An unknown topic is logged, and its old route stays.

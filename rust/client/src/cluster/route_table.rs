@@ -45,8 +45,8 @@ pub struct FoundBroker {
 }
 
 impl RouteTable {
-    /// Fetches a route without storing it. A topic that has no route yet gets that of `default`: a topic, and the most
-    /// queues that a broker creates for a new topic.
+    /// Fetches a route without storing it. A topic that has no route yet gets that of `default`: a topic, and the
+    /// maximum of queues per broker of a new topic.
     ///
     /// Source: `DefaultMQProducerImpl.tryToFindTopicPublishInfo`.
     pub fn fetch<E>(
