@@ -572,7 +572,7 @@ class Follower:
         """
 
     def wait(self, timeout: float) -> _End | None:
-        """Waits up to `timeout` seconds for the end. Returns its kind, its text, and its position in the log."""
+        """Waits up to `timeout` seconds for the end. Returns its kind, text and position in the log. None before it."""
 
     def stop(self) -> None:
         """Stops after all complete records that were received are written."""
@@ -750,7 +750,10 @@ class Connections:
     def expect_takers(self) -> None:
         """Called when threads are started that call `take`."""
     def take(self, max_count: int, timeout: float) -> Iterator[tuple[Callable[[Any], object], Any]] | None:
-        """Returns callables with their arguments: an answer as a tuple, an error, or an object made from the answer."""
+        """Returns callables with their arguments: an answer as a tuple, an error, or an object made from the answer.
+
+        The iterator is empty after `timeout` seconds. Returns None when all connections are closed.
+        """
     @property
     def in_flight(self) -> int: ...
     def drain(self) -> None:
@@ -897,11 +900,14 @@ class RouteTable:
     def brokers(self) -> dict[str, dict[int, str]]:
         """The addresses of all brokers, by name and id."""
     def publish_address(self, broker_name: str) -> str | None:
-        """Returns the address of a broker's master."""
+        """Returns the address of a broker's master. None if it is not known."""
     def subscribe_address(self, broker_name: str, broker_id: int = 0, *, only_this: bool = False) -> FoundBroker | None:
-        """Returns the address of the broker with this id, or of another with that name unless `only_this`."""
+        """Returns the address of the broker with this id, or else of a slave's next id, or else of any of its ids.
+
+        With `only_this`, the last choice is left out. None if no address is known.
+        """
     def any_address(self, topic: str) -> str | None:
-        """Returns the address of a broker of the topic, if possible a master."""
+        """Returns the address of a broker of the topic, if possible a master. None if none is known."""
     def set_version(self, broker_name: str, address: str, version: int) -> None: ...
     def version(self, broker_name: str, address: str) -> int:
         """Returns the version of a broker as a number, from its answer to a heartbeat. 0 until then."""
@@ -1418,7 +1424,7 @@ class SparkStream:
         """
 
     def report(self) -> str | None:
-        """Returns the last known end offsets."""
+        """Returns the last known end offsets. None if none are known yet."""
 
     def pieces(self, start: str, end: str) -> list[bytes]:
         """Returns the serialized tasks of a batch."""

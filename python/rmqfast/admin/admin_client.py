@@ -170,6 +170,6 @@ def unless(code: int, request: Callable[[], T], default: T) -> T:
 
 
 def select_address(broker: BrokerData) -> str | None:
-    """Chooses a broker's address: that of the master or, without a master, of the slave with the lowest id."""
+    """Returns a broker's address: the master's, or that of the slave with the lowest id. None if it has no address."""
     # The master has the lowest id, 0.
     return broker.addresses[min(broker.addresses)] if broker.addresses else None

@@ -68,7 +68,7 @@ def _by_sql(
 
 
 def filter_of(group: GroupFacts, owner: MemberFacts | None) -> SubscriptionData | None:
-    """Returns the broker's filter: a pull consumer's own filter, otherwise the filter stored for the group."""
+    """Returns the broker's filter: a pull consumer's own, or the one stored for the group. None if there is neither."""
     # For push consumers, the broker uses the subscription stored from heartbeats.
     if group.pulls and owner is not None and owner.subscription is not None:
         return owner.subscription

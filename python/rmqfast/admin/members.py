@@ -100,7 +100,7 @@ def conflicts_among(group: str, infos: Infos) -> list[SubscriptionConflict]:
 
 
 def owner_of(queue: MessageQueue, group: GroupFacts, queues: Sequence[MessageQueue]) -> tuple[str | None, bool]:
-    """Returns the consumer that owns a queue, and whether this was computed because no consumer reported it."""
+    """Returns the owner of a queue, None if unknown, and whether it was computed because no consumer reported it."""
     for member in group.members:
         if member.queues is not None and queue in member.queues:
             return member.client_id, False

@@ -62,7 +62,7 @@ def find_topics(live: LiveStore, offset: int) -> RecordTopics | None:
 
 
 def exposure_of(config: BrokerConfig, *, is_checked: bool) -> Check | None:
-    """Builds the check that refuses administrators' requests from other machines if there are no other checks.
+    """Builds the check that refuses administrators' requests from other machines. None if it is not needed.
 
     Raises:
         ArgumentError: `bindAddress` is beyond loopback without any check, and `insecureBind=true` is missing.
@@ -93,10 +93,10 @@ def _refuse(code: ResponseCode, _request: Request) -> NoReturn:
 
 
 def credentials_of(config: BrokerConfig) -> Credentials | None:
-    """Reads the account of `nameServerAclFile`. It signs requests to name servers, and a slave's to its master.
+    """Reads the account that signs requests to name servers and a slave's to its master. None if no file is named.
 
-    RocketMQ has no such key, since its name servers check nothing. The file has the form of `tools.yml`: `accessKey`
-    and `secretKey`.
+    `nameServerAclFile` names the file. RocketMQ has no such key, since its name servers check nothing. The file has
+    the form of `tools.yml`: `accessKey` and `secretKey`.
 
     Raises:
         ArgumentError: The file cannot be read, or lacks a key.

@@ -48,7 +48,8 @@ class ConfigCopy:
     ) -> frozenset[str] | None:
         """Requests all tables and passes on changed tables. A failed request is logged, and repeated next time.
 
-        `take` stores a table, `end` returns the end of the master's log. Returns the master's topics if they changed.
+        `take` stores a table, `end` returns the end of the master's log. Returns the master's topics, or `None` if
+        they have not changed.
         """
         topics, are_new = None, False
         for code, table in REQUESTS:

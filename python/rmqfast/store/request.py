@@ -289,7 +289,7 @@ def milliseconds(when: None, *, name: str = ...) -> None: ...
 
 
 def milliseconds(when: Time | None, *, name: str = "time") -> int | None:
-    """Converts a time to milliseconds since 1970. A time without a zone is UTC.
+    """Converts a time to milliseconds since 1970. A time without a zone is UTC. None stays None.
 
     Raises:
         ArgumentError: An invalid or missing time, such as NaT, or a number in another unit.

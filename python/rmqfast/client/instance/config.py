@@ -168,7 +168,7 @@ class ClientConfig:
         return home / ".rocketmq_offsets"
 
     def signer(self, *, is_stream: bool = False) -> Sign | None:
-        """Returns the function that adds the account, the signature and a pull consumer's fields to a header."""
+        """Returns the function that adds account, signature and a pull consumer's fields. None if it adds nothing."""
         stream = STREAM_FIELDS if is_stream else {}
         if self.access_key is None or self.secret_key is None:
             return (lambda _code, _fields, _body: stream) if stream else None

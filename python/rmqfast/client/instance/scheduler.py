@@ -59,7 +59,7 @@ class TimerTable:
         return max(0.0, self._heap[0].at - now) if self._heap else None
 
     def take_due(self, now: float) -> Callable[[], object] | None:
-        """Returns the first task that is due, and sets its next due time. Missed runs are skipped."""
+        """Returns the first task that is due, and sets its next due time. None if no task is due. Skips missed runs."""
         if self.wait(now) != 0.0:
             return None
         handle = heapq.heappop(self._heap)

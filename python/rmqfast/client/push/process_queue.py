@@ -157,7 +157,7 @@ class ProcessQueue:
             return (self._runs[0].first_offset, self._runs[-1].last_offset) if self._runs else (0, 0)
 
     def first(self) -> tuple[MessageRun, int] | None:
-        """Returns the first message that is not consumed yet, as its run and its index there."""
+        """Returns the first message that is not consumed yet, as its run and its index there. None if there is none."""
         with self._lock:
             return (self._runs[0], self._runs[0].first) if self._runs else None
 

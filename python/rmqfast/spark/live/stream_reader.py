@@ -37,7 +37,7 @@ class StreamSource(Protocol):
         """Returns the `ReadLimit` that PySpark uses for a batch by default."""
 
     def unheard_limits(self) -> str | None:
-        """Returns the limits that are set, as a text for a warning. Called for PySpark versions that ignore limits."""
+        """Returns the limits that are set, for a warning of PySpark versions that ignore them. None if none are set."""
 
     def read(self, piece: bytes) -> Iterator[pa.RecordBatch]: ...
 
@@ -79,7 +79,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         self._stream().aim()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """Returns the last known end of the source, for the query's progress report."""
+        """Returns the last known end of the source, for the query's progress report. None if no end is known yet."""
         text = self._stream().report()
         return None if text is None else json.loads(text)
 
@@ -94,7 +94,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
             yield from self._source.read(partition.value)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Called when Spark will not read anything before `end` again."""
+        """Called when Spark has stored all rows before `end`. Commits the offsets for the group, if there is one."""
         self._stream().commit(json.dumps(end))
 
     def stop(self) -> None:
