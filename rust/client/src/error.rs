@@ -62,7 +62,7 @@ fn step(next_step: &str) -> String {
 }
 
 impl Error {
-    /// Returns the name of the class in `rmqfast.errors` that Python and the JVM raise for this error.
+    /// Returns the class in `rmqfast.errors` that Python raises. In the JVM, a `SourceException` has its name.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Body { .. } => "RemotingProtocolError",

@@ -49,7 +49,7 @@ pub fn store_time(py: Python<'_>, live: &Live, (topic, queue_id, queue_offset): 
     of_queue(py, live, (topic, queue_id), -1, |queue| live.store_time(queue, queue_offset))
 }
 
-/// Returns the offset of the first message at a time; 0 if the queue does not exist.
+/// Returns the offset for a store time by the rule of RocketMQ 4.9.4; 0 if the queue does not exist.
 pub fn offset_for_time(py: Python<'_>, live: &Live, queue: (&str, i32), when: i64) -> PyResult<i64> {
     of_queue(py, live, queue, 0, |queue| live.offset_for_time(queue, when))
 }

@@ -47,7 +47,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the name of the class in `rmqfast.errors` that Python and the JVM raise for this error.
+    /// Returns the class in `rmqfast.errors` that Python raises. In the JVM, a `SourceException` has its name.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Malformed { .. } | Self::TooLarge { .. } => "RemotingProtocolError",

@@ -13,8 +13,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Interval of reports, in which a master counts a connection as alive. It closes a connection after 20 seconds
-/// without a report.
+/// Interval of reports. A master closes a connection after 20 seconds without a report.
 pub const REPORT_EVERY: Duration = Duration::from_secs(5);
 // Maximum time of a write, during which nothing is read: the master keeps old files that it must still send.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -28,7 +28,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the name of the error's class in `rmqfast.errors`. The JVM throws a class of the same name.
+    /// Returns the class in `rmqfast.errors` that Python raises. In the JVM, a `SourceException` has its name.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Argument(_) => "ArgumentError",

@@ -96,7 +96,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the class of `rmqfast.errors` that Python and the JVM raise for this error.
+    /// Returns the class in `rmqfast.errors` that Python raises. In the JVM, a `SourceException` has its name.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Io { .. } if self.is_not_found() => "StoreNotFoundError",

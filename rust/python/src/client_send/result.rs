@@ -69,7 +69,7 @@ impl<'py> SentMessage<'_, 'py> {
         classes.new.call1(py, (&classes.result, values)).map(|result| result.into_bound(py))
     }
 
-    /// Returns the queue that the broker chose. Most brokers do not choose.
+    /// Returns the queue in which the broker stored the message. The broker may have chosen it.
     fn queue_of(&self, number: i32) -> PyResult<Bound<'py, PyAny>> {
         // mostly it is the queue of the request, whose object is reused
         if number == queue_id(self.queue)? {

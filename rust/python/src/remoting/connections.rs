@@ -113,8 +113,8 @@ impl Connections {
         py.detach(|| self.inner.send_oneway(address, ask, waits)).map_err(remoting)
     }
 
-    /// Returns ended requests as `(on_done, answer or error)`. Returns nothing after `timeout` seconds, and `None` when
-    /// all connections are closed.
+    /// Returns ended requests as `(on_done, answer or error)`. The iterator is empty after `timeout` seconds. Returns
+    /// `None` when all connections are closed.
     fn take(&self, py: Python<'_>, max_count: usize, timeout: f64) -> Option<CompletedRequests> {
         let completions = self.inner.completions();
         // tried with the GIL first, since getting it back is expensive while other threads send
