@@ -82,6 +82,15 @@ def test_what_belongs_to_an_account_stays_allowed(house: House) -> None:
     assert "REPLY_TO_CLIENT" in str(answer.remark)
 
 
+def test_an_offset_is_committed_and_read_by_who_may(house: House) -> None:
+    place = {"consumerGroup": "own", "topic": "mine", "queueId": "0"}
+    committed = house.ask(STRANGER, RequestCode.UPDATE_CONSUMER_OFFSET, place | {"commitOffset": "7"})
+    assert committed.code == ResponseCode.SUCCESS, committed
+    assert house.ask(STRANGER, RequestCode.QUERY_CONSUMER_OFFSET, place).ext_fields == {"offset": "7"}
+    refused = house.ask(STRANGER, RequestCode.UPDATE_CONSUMER_OFFSET, place | {"topic": "secret", "commitOffset": "7"})
+    assert REFUSED in str(refused.remark)
+
+
 def test_a_message_is_sent_back_and_a_transaction_ended_by_who_may(house: House) -> None:
     got = house.offset_of(house.ask(STRANGER, SEND_V2, sent(SEND_V2, "mine"), b"x"))
     again = house.offset_of(house.ask(STRANGER, SEND_V2, sent(SEND_V2, "%RETRY%own"), b"x"))
