@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -31,30 +30,6 @@ def locks(instance: FakeInstance, process_queues: dict[MessageQueue, FakeProcess
 
 
 Queues = dict[MessageQueue, FakeProcessQueue]
-
-
-def test_one_lock_is_asked_of_the_master_and_noted(
-    instance: FakeInstance, locks: QueueLocks, process_queues: Queues
-) -> None:
-    before = time.monotonic()
-    assert locks.lock(B0)
-    assert instance.api.asked == [("lock", "b:0", "g", "c1", frozenset([B0]), 1.0)]
-    assert [process_queue.is_locked for process_queue in process_queues.values()] == [False, False, True]
-    assert before <= process_queues[B0].last_lock <= time.monotonic()
-
-
-def test_a_queue_that_is_not_here_yet_can_be_locked(locks: QueueLocks) -> None:
-    assert locks.lock(MessageQueue("t", "a", 9))
-
-
-def test_a_queue_of_another_member_is_not_locked(
-    instance: FakeInstance, locks: QueueLocks, process_queues: Queues
-) -> None:
-    process_queues[A0].is_locked = True
-    instance.api.locked_by_others = {A0}
-    assert not locks.lock(A0)
-    assert not process_queues[A0].is_locked
-    assert process_queues[A0].last_lock == 0
 
 
 def test_all_locks_are_asked_for_broker_by_broker(
@@ -90,17 +65,6 @@ def test_a_slave_locks_nothing(locks: QueueLocks, instance: FakeInstance, proces
     locks.unlock(B0)
     assert [row[1] for row in instance.api.asked] == ["a:0"]
     assert not process_queues[B0].is_locked
-
-
-def test_locks_are_given_up(instance: FakeInstance, locks: QueueLocks, process_queues: Queues) -> None:
-    locks.lock_all()
-    instance.api.asked.clear()
-    locks.unlock(A0)
-    assert instance.api.asked == [("unlock", "a:0", "g", "c1", frozenset([A0]), True, 1.0)]
-    assert [process_queue.is_locked for process_queue in process_queues.values()] == [False, True, True]
-    locks.unlock(B0, oneway=False)
-    assert [(row[1], row[4], row[5]) for row in instance.api.asked[1:]] == [("b:0", frozenset([B0]), False)]
-    assert [process_queue.is_locked for process_queue in process_queues.values()] == [False, True, False]
 
 
 def test_what_is_given_up_is_unlocked_later_unless_it_is_locked_anew(instance: FakeInstance, locks: QueueLocks) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from rmqfast.client.consumer import PullRequest, RemoteBrokerOffsetStore
 from rmqfast.client.consumer.rebalance import java_order
-from rmqfast.client.consumer.strategies import AllocateMessageQueueByConfig
 from rmqfast.errors import RemotingTimeoutError
 from rmqfast.message import MessageQueue
 from tests.client.consumer.doubles import FakeInstance, FakeProcessQueue, FakeRebalance
@@ -50,36 +49,6 @@ def test_a_member_alone_gets_all_queues_and_begins_where_it_is_told(rebalance: F
     ]
     assert rebalance.changes == [("t", frozenset(Q), frozenset(Q))]
     assert rebalance.removed == []
-
-
-def test_nothing_changes_where_nothing_has_changed(rebalance: FakeRebalance) -> None:
-    rebalance.do_rebalance()
-    before = dict(rebalance.process_queues)
-    rebalance.do_rebalance()
-    assert rebalance.process_queues == before
-    assert rebalance.dispatched[1:] == [[]]
-    assert len(rebalance.changes) == 1
-
-
-def test_who_comes_gets_queues_that_are_given_up_here(instance: FakeInstance, rebalance: FakeRebalance) -> None:
-    rebalance.do_rebalance()
-    given_up = [rebalance.process_queues[queue] for queue in Q[4:]]
-    instance.members = ["c2", "c1"]
-    rebalance.do_rebalance()
-    assert sorted(rebalance.process_queues) == Q[:4]
-    assert rebalance.removed == Q[4:]
-    assert all(process_queue.is_dropped for process_queue in given_up)
-    assert rebalance.changes[-1] == ("t", frozenset(Q), frozenset(Q[:4]))
-    assert not any(process_queue.is_dropped for process_queue in rebalance.process_queues.values())
-
-
-def test_who_leaves_leaves_queues_that_are_taken_here(instance: FakeInstance, rebalance: FakeRebalance) -> None:
-    instance.members = ["c1", "c2"]
-    rebalance.do_rebalance()
-    instance.members = ["c1"]
-    rebalance.do_rebalance()
-    assert dispatched(rebalance) == Q[4:]
-    assert sorted(rebalance.process_queues) == Q
 
 
 def test_a_queue_that_must_be_kept_stays_dropped_until_it_may_go(
@@ -182,23 +151,6 @@ def test_who_consumes_in_order_takes_only_what_it_has_locked(instance: FakeInsta
     assert len([row for row in instance.api.asked if row[0] == "lock"]) == 10, "what it has is not locked again"
 
 
-def test_nothing_is_locked_for_who_does_not_consume_in_order(instance: FakeInstance, rebalance: FakeRebalance) -> None:
-    rebalance.do_rebalance()
-    assert instance.api.asked == []
-
-
-def test_whoever_gets_all_messages_gets_all_queues_whoever_is_there(instance: FakeInstance) -> None:
-    rebalance = rebalance_of(instance, message_model="BROADCASTING", strategy=AllocateMessageQueueByConfig())
-    instance.members = None
-    rebalance.subscribed(*Q)
-    rebalance.do_rebalance()
-    assert sorted(rebalance.process_queues) == Q
-    assert rebalance.changes == [("t", frozenset(Q), frozenset(Q))]
-    rebalance.subscribed(*Q[:2])
-    rebalance.do_rebalance()
-    assert sorted(rebalance.process_queues) == Q[:2]
-
-
 @pytest.mark.parametrize("message_model", ["CLUSTERING", "BROADCASTING"])
 def test_a_topic_without_a_route_keeps_what_there_is(
     instance: FakeInstance, message_model: Any, caplog: pytest.LogCaptureFixture
@@ -224,13 +176,6 @@ def test_who_does_not_know_the_members_keeps_what_it_has(
     rebalance.do_rebalance()
     assert sorted(rebalance.process_queues) == Q
     assert "nobody can tell who is in the group" in caplog.text
-
-
-def test_who_is_not_in_the_group_any_more_gives_all_up(instance: FakeInstance, rebalance: FakeRebalance) -> None:
-    rebalance.do_rebalance()
-    instance.members = ["c2"]
-    rebalance.do_rebalance()
-    assert rebalance.process_queues == {}
 
 
 class Failing:
@@ -280,41 +225,6 @@ def test_a_topic_that_fails_does_not_keep_others_from_it(
     assert "topic t could not be rebalanced" in caplog.text
 
 
-def test_queues_of_topics_that_nobody_subscribes_to_any_more_are_dropped_and_nothing_stored(
-    rebalance: FakeRebalance,
-) -> None:
-    rebalance.subscribed(*Q, OTHER)
-    rebalance.do_rebalance()
-    dropped = [rebalance.process_queues[queue] for queue in Q]
-    del rebalance.subscriptions["t"]
-    rebalance.do_rebalance()
-    assert list(rebalance.process_queues) == [OTHER]
-    assert all(process_queue.is_dropped for process_queue in dropped)
-    assert rebalance.removed == []
-    assert [topic for topic, _, _ in rebalance.changes].count("t") == 1
-
-
-def test_one_queue_is_given_up_and_taken_again_the_next_time(rebalance: FakeRebalance) -> None:
-    rebalance.do_rebalance()
-    first = rebalance.process_queues[Q[0]]
-    rebalance.may_remove = False
-    rebalance.remove_process_queue(Q[0])
-    rebalance.remove_process_queue(Q[0])
-    assert first.is_dropped
-    assert rebalance.removed == [Q[0]]
-    rebalance.do_rebalance()
-    assert dispatched(rebalance) == [Q[0]]
-
-
-def test_the_end_drops_all_and_stores_nothing(rebalance: FakeRebalance) -> None:
-    rebalance.do_rebalance()
-    all_of_them = list(rebalance.process_queues.values())
-    rebalance.drop_all()
-    assert rebalance.process_queues == {}
-    assert all(process_queue.is_dropped for process_queue in all_of_them)
-    assert rebalance.removed == []
-
-
 def test_a_queue_that_comes_after_the_end_is_not_taken(rebalance: FakeRebalance) -> None:
 
     def begin(queue: MessageQueue) -> int:
@@ -326,13 +236,6 @@ def test_a_queue_that_comes_after_the_end_is_not_taken(rebalance: FakeRebalance)
     rebalance.do_rebalance()
     assert rebalance.process_queues == {}
     assert [request.queue for request in rebalance.dispatched[0] if not request.process_queue.is_dropped] == []
-
-
-def test_a_share_of_queues_of_other_topics_is_no_share(instance: FakeInstance) -> None:
-    rebalance = rebalance_of(instance, strategy=AllocateMessageQueueByConfig((Q[0], OTHER)))
-    rebalance.subscribed(*Q)
-    rebalance.do_rebalance()
-    assert list(rebalance.process_queues) == [Q[0]]
 
 
 def test_members_stand_in_the_order_of_java(instance: FakeInstance, rebalance: FakeRebalance) -> None:

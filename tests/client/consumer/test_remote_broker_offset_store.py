@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from rmqfast.client.consumer import NO_OFFSET, UNREACHABLE, ReadOffsetType, RemoteBrokerOffsetStore
+from rmqfast.client.consumer import UNREACHABLE, ReadOffsetType, RemoteBrokerOffsetStore
 from rmqfast.errors import ClientError, RemotingConnectError, RemotingTimeoutError, ResponseError
 from rmqfast.message import MessageQueue
 from tests.client.consumer.doubles import FakeInstance
@@ -27,13 +27,6 @@ def store(instance: FakeInstance) -> RemoteBrokerOffsetStore:
     return RemoteBrokerOffsetStore(instance.as_instance, "g")
 
 
-def test_memory_is_not_asked_of_the_broker(instance: FakeInstance, store: RemoteBrokerOffsetStore) -> None:
-    assert store.read_offset(Q0, MEMORY) == NO_OFFSET
-    store.update_offset(Q0, 5)
-    assert store.read_offset(Q0, MEMORY) == store.read_offset(Q0, FIRST) == 5
-    assert instance.api.asked == []
-
-
 @pytest.mark.parametrize("kind", [STORE, FIRST])
 def test_what_the_broker_says_is_in_memory_from_then_on(
     instance: FakeInstance, store: RemoteBrokerOffsetStore, kind: ReadOffsetType
@@ -50,12 +43,6 @@ def test_the_broker_is_believed_where_it_is_asked_although_it_is_behind(
     store.update_offset(Q0, 9)
     instance.api.offsets[Q0] = 7
     assert store.read_offset(Q0, STORE) == store.read_offset(Q0, MEMORY) == 7
-
-
-def test_a_broker_that_has_none_says_so(instance: FakeInstance, store: RemoteBrokerOffsetStore) -> None:
-    instance.api.offsets[Q0] = None
-    assert store.read_offset(Q0, STORE) == NO_OFFSET
-    assert store.clone() == {}
 
 
 @pytest.mark.parametrize("answer", [RemotingTimeoutError("t"), RemotingConnectError("c"), ResponseError(2, "busy")])
@@ -127,23 +114,6 @@ def test_what_is_noted_while_all_are_stored_is_neither_forgotten_nor_followed_by
     assert store.clone() == {Q0: 1, Q1: 20, Q2: 30}
 
 
-def test_nothing_is_stored_or_forgotten_where_there_are_no_queues(
-    instance: FakeInstance, store: RemoteBrokerOffsetStore
-) -> None:
-    store.update_offset(Q0, 1)
-    store.persist_all([])
-    assert instance.api.asked == []
-    assert store.clone() == {Q0: 1}
-
-
-def test_one_is_stored_and_stays_in_memory(instance: FakeInstance, store: RemoteBrokerOffsetStore) -> None:
-    store.update_offset(Q0, 1)
-    store.persist(Q0)
-    store.persist(Q1)
-    assert instance.api.asked == [("update", "b:0", "g", Q0, 1, True, 5.0)]
-    assert store.clone() == {Q0: 1}
-
-
 @pytest.mark.parametrize("error", [RemotingConnectError("x"), ClientError("x")])
 def test_a_broker_that_takes_no_offset_does_not_keep_others_from_getting_theirs(
     instance: FakeInstance, store: RemoteBrokerOffsetStore, caplog: pytest.LogCaptureFixture, error: Exception
@@ -156,26 +126,6 @@ def test_a_broker_that_takes_no_offset_does_not_keep_others_from_getting_theirs(
     assert [row[3] for row in instance.api.asked] == [Q0]
     assert caplog.text.count("does not get the offset") == 2
     assert store.clone() == {gone: 1, Q0: 2}
-
-
-def test_what_is_told_the_broker_directly_is_not_noted(instance: FakeInstance, store: RemoteBrokerOffsetStore) -> None:
-    store.update_to_broker(Q0, 9, oneway=False)
-    assert instance.api.asked == [("update", "b:0", "g", Q0, 9, False, 5.0)]
-    assert store.clone() == {}
-    instance.api.update_error = RemotingTimeoutError("t")
-    with pytest.raises(RemotingTimeoutError):
-        store.update_to_broker(Q0, 9, oneway=False)
-
-
-def test_what_is_forgotten_is_forgotten_here_only(instance: FakeInstance, store: RemoteBrokerOffsetStore) -> None:
-    other = MessageQueue("u", "b", 0)
-    store.update_offset(Q0, 1)
-    store.update_offset(other, 2)
-    assert store.clone("u") == {other: 2}
-    store.remove_offset(Q0)
-    store.remove_offset(Q0)
-    assert store.clone() == {other: 2}
-    assert instance.api.asked == []
 
 
 class Interrupted(dict[MessageQueue, int]):

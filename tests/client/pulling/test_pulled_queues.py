@@ -121,13 +121,6 @@ def world() -> Iterator[World]:
     made.close()
 
 
-def test_queues_are_pulled_from_their_brokers_where_they_begin(world: World) -> None:
-    world.begins = [FIRST, FIRST + 1]
-    world.started(A, B).run()
-    until(lambda: world.broker.asked and world.other.asked)
-    assert (world.broker.offsets()[0], world.other.offsets()[0]) == (("0", FIRST), ("1", FIRST + 1))
-
-
 def test_where_to_begin_is_asked_again_after_three_seconds(world: World) -> None:
     world.started(A).run()
     assert [delay for delay, _ in world.due] == [3.0]
@@ -187,27 +180,6 @@ def test_a_broker_that_is_lost_is_followed_to_its_new_address(world: World) -> N
     assert world.broker.offsets()[0] == ("0", FIRST)
 
 
-def test_an_offset_that_is_not_there_is_told_and_the_queue_goes_on_where_its_owner_says(world: World) -> None:
-    world.started(REAL, offset=FIRST + 5).run()
-    found = until(lambda: world.queues.take(1.0))
-    assert found is not None
-    ((pulled, illegal),) = found
-    assert (illegal.status, illegal.next_begin_offset) == ("OFFSET_ILLEGAL", FIRST)
-    world.queues.go_on_at(pulled, FIRST)
-    assert len(world.taken(lambda taken: any(map(len, taken)))[-1]) == 1
-    assert world.queues.get(REAL) is pulled
-
-
-def test_after_a_seek_only_what_belongs_to_it_is_taken(world: World) -> None:
-    world.started(REAL, offset=FIRST).run()
-    until(lambda: world.queues.backlog)
-    assert world.queues.seek(REAL, FIRST + 1)
-    taken = world.taken()
-    assert {fetched.begin_offset for fetched in taken} == {FIRST + 1}
-    assert world.queues.get(REAL).consume_offset == FIRST + 1  # type: ignore[union-attr]
-    assert not world.queues.seek(B, 0)
-
-
 def test_a_queue_that_is_gone_or_wanted_by_nobody_is_not_begun(world: World) -> None:
     world.started(A, B, offset=FIRST)
     world.queues.stop([B])
@@ -229,24 +201,6 @@ def test_a_queue_that_is_sought_while_its_broker_is_looked_for_is_begun_there(wo
     world.run()
     until(lambda: world.broker.asked)
     assert world.broker.offsets()[0] == ("0", FIRST + 1)
-
-
-def test_a_queue_that_is_paused_is_not_asked_for_however_it_begins(world: World) -> None:
-    world.queues.start(PulledQueue(A, None, FIRST, is_paused=True))
-    world.started(B, offset=FIRST).run()
-    until(lambda: len(world.other.asked) > 1)
-    world.queues.suspend(is_suspended=True)
-    world.queues.pause([A], is_paused=False)
-    assert world.broker.asked == []
-    world.queues.suspend(is_suspended=False)
-    until(lambda: world.broker.asked)
-
-
-def test_another_expression_holds_from_the_next_pull_on(world: World) -> None:
-    world.started(A, offset=FIRST + 1).run()
-    until(lambda: world.broker.asked)
-    world.queues.subscribe(build_subscription_data("t", "x"))
-    until(lambda: world.broker.asked[-1]["subscription"] == "x")
 
 
 def test_after_the_end_nothing_is_begun(world: World) -> None:

@@ -4,28 +4,9 @@ from __future__ import annotations
 
 import random
 
-import pytest
-
 from rmqfast.client.push.process_queue import OrderlyProcessQueue, ProcessQueue
 
 from .messages import messages
-
-
-def test_the_offset_is_that_of_the_first_message_that_is_not_done() -> None:
-    queue = ProcessQueue()
-    (run,) = queue.put(messages(8)[:4], 400)
-    (second,) = queue.put(messages(8)[4:], 400)
-    assert (queue.count, queue.size, queue.span, queue.offsets()) == (8, 800, 7, (0, 7))
-    assert queue.remove(second, range(1, 4)) == 0
-    assert queue.remove(run, range(1)) == 1
-    assert queue.remove(run, range(2, 3)) == 1
-    assert queue.remove(run, range(1, 2)) == 3
-    assert (queue.count, queue.size, queue.span) == (2, 800, 1)
-    assert queue.remove(run, [3]) == 4
-    assert (queue.count, queue.size) == (1, 400)
-    assert queue.remove(second, range(1)) == 8
-    assert (queue.count, queue.size, queue.offsets(), queue.first()) == (0, 0, (0, 0), None)
-    assert queue.remove(second, range(1)) == -1
 
 
 def test_whatever_the_order_offsets_are_those_of_a_sorted_map() -> None:
@@ -53,14 +34,6 @@ def test_whatever_the_order_offsets_are_those_of_a_sorted_map() -> None:
             assert queue.count == len(left)
             assert queue.offsets() == ((min(left), max(left)) if left else (0, 0))
         assert queue.size == 0
-
-
-def test_messages_are_done_once() -> None:
-    queue = ProcessQueue()
-    (run,) = queue.put(messages(4), 40)
-    assert queue.remove(run, range(2)) == 2
-    assert queue.remove(run, range(3)) == 3
-    assert queue.count == 1
 
 
 def test_messages_that_are_there_already_are_left_out() -> None:
@@ -124,22 +97,6 @@ def test_what_is_told_of_a_queue_has_the_names_and_milliseconds_of_java() -> Non
     assert info["lastPullTimestamp"] == info["lastLockTimestamp"] == info["lastConsumeTimestamp"] == 1_000_000
 
 
-def test_in_order_what_is_taken_is_committed_together() -> None:
-    queue = OrderlyProcessQueue()
-    queue.put(messages(8)[:4], 40)
-    assert queue.begin_consuming()
-    assert not queue.begin_consuming(), "somebody consumes already"
-    assert [m.queue_offset for m in queue.take(3)] == [0, 1, 2]
-    assert queue.count == 4
-    assert queue.commit() == 3
-    assert (queue.count, queue.size) == (1, 10)
-    assert queue.commit() == -1
-    assert [m.queue_offset for m in queue.take(3)] == [3]
-    assert queue.take(3) == ()
-    queue.put(messages(8)[4:5], 10)
-    assert queue.begin_consuming(), "nobody does after nothing was left"
-
-
 def test_in_order_what_comes_back_is_first_again() -> None:
     queue = OrderlyProcessQueue()
     queue.put(messages(8), 80)
@@ -165,10 +122,3 @@ def test_in_order_messages_that_are_there_already_are_left_out() -> None:
     assert queue.count == 6
     assert [m.queue_offset for m in queue.take(9)] == [1, 3, 4, 5, 6]
     assert queue.commit() == 7
-
-
-@pytest.mark.parametrize("kind", [ProcessQueue, OrderlyProcessQueue])
-def test_nothing_is_put_where_there_is_nothing(kind: type[ProcessQueue]) -> None:
-    queue = kind()
-    assert queue.put([]) == []
-    assert (queue.count, queue.queue_offset_max) == (0, -1)

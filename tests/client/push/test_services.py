@@ -12,9 +12,9 @@ import pytest
 from rmqfast._native import MessageView
 from rmqfast.client.consumer.hooks import ConsumeHooks
 from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushOptions, PushTimings
-from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService, ConsumeRequest
+from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService
 from rmqfast.client.push.counters import ConsumeCounters
-from rmqfast.client.push.orderly_service import ConsumeMessageOrderlyService, OrderlyRequest
+from rmqfast.client.push.orderly_service import ConsumeMessageOrderlyService
 from rmqfast.client.push.process_queue import OrderlyProcessQueue, ProcessQueue
 from rmqfast.message import MessageQueue
 
@@ -170,15 +170,6 @@ def assert_failures_are_logged(caplog: pytest.LogCaptureFixture, count: int) -> 
         assert message.msg_id in text
 
 
-def test_batches_are_cut_and_offsets_only_grow() -> None:
-    scene, process_queue = concurrently(lambda *_: SUCCESS, 8, consume_message_batch_max_size=3)
-    assert [[offset for offset, _ in call] for call in scene.calls] == [[0, 1, 2], [3, 4, 5], [6, 7]]
-    assert scene.offsets.updates == [(3, True), (6, True), (8, True)]
-    assert (process_queue.count, scene.done) == (0, [process_queue] * 3)
-    status = scene.counters.status("t")
-    assert (status["consumeOKTPS"], status["consumeFailedMsgs"]) == (8 / 60, 0)
-
-
 @pytest.mark.parametrize("answer", [LATER, None, 1, True, "CONSUME_SUCCESS", ConsumeOrderlyStatus.SUCCESS])
 def test_all_but_success_goes_back_to_the_broker(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
     scene, process_queue = concurrently(lambda *_: answer, 2)
@@ -228,13 +219,6 @@ def test_what_no_broker_takes_is_consumed_here_again_and_holds_the_offset() -> N
     assert process_queue.count == 0
 
 
-def test_a_broadcast_drops_what_was_consumed_in_vain() -> None:
-    scene, process_queue = concurrently(lambda *_: LATER, message_model="BROADCASTING")
-    assert scene.broker.taken == []
-    assert scene.offsets.updates[-1] == (4, True)
-    assert process_queue.count == 0
-
-
 def test_a_queue_that_was_dropped_has_no_results() -> None:
     def drop(*_: Any) -> Any:
         process_queue.is_dropped = True
@@ -247,26 +231,6 @@ def test_a_queue_that_was_dropped_has_no_results() -> None:
     assert (scene.broker.taken, scene.offsets.updates) == ([], [])
 
 
-def test_messages_whose_time_is_over_go_back_to_where_they_are_stored() -> None:
-    def hang(*_: Any) -> Any:
-        scene.time.now += 60 * 15 + 1
-        scene.service.clean_expired(process_queue, QUEUE)
-        return LATER
-
-    scene = Scene(ConsumeMessageConcurrentlyService, hang, consume_message_batch_max_size=2)
-    process_queue = ProcessQueue()
-    runs = process_queue.put(messages(8)[:3])
-    (run,) = runs
-    scene.service._workers = Now(lambda _: None)  # noqa: SLF001 - what is submitted runs at once
-    scene.service.submit(runs, process_queue, QUEUE)
-    scene.service.clean_expired(process_queue, QUEUE)
-    assert scene.broker.taken == [], "nobody has begun"
-    scene.service.run(ConsumeRequest(process_queue, QUEUE, run, range(2), messages(8)[:2]))
-    assert scene.broker.taken == [(0, 0, 3, None), (1, 0, 3, None)], "and not once more by the listener's answer"
-    assert process_queue.count == 1
-    assert scene.offsets.updates == [(2, True)]
-
-
 def orderly(answer: Callable[..., Any], count: int = 4, **options: Any) -> tuple[Scene, OrderlyProcessQueue, Locks]:
     """A queue in order that is locked, before its turn."""
     scene = Scene(ConsumeMessageOrderlyService, answer, **options)
@@ -276,17 +240,6 @@ def orderly(answer: Callable[..., Any], count: int = 4, **options: Any) -> tuple
     scene.service.locks, scene.service._lock_timer = locks, scene.time  # noqa: SLF001 - the time of locks is the test's
     process_queue.put(messages(8)[:count])
     return scene, process_queue, locks
-
-
-def test_in_order_a_batch_is_committed_after_the_other() -> None:
-    def answer(*_: Any) -> Any:
-        scene.service.submit([], process_queue, QUEUE)  # it has its turn already
-        return ConsumeOrderlyStatus.SUCCESS
-
-    scene, process_queue, _ = orderly(answer, consume_message_batch_max_size=3)
-    scene.service.submit([], process_queue, QUEUE)
-    assert [[offset for offset, _ in call] for call in scene.calls] == [[0, 1, 2], [3]]
-    assert scene.offsets.updates == [(3, False), (4, False)]
 
 
 @pytest.mark.parametrize(("wanted", "delay"), [(-1, 1.0), (0.0, 0.01), (5.0, 5.0), (99.0, 30.0)])
@@ -380,13 +333,6 @@ def test_in_order_what_no_broker_takes_as_a_dead_letter_comes_again() -> None:
     scene.time.pass_(1)
     assert scene.broker.published == [(0, 2)]
     assert scene.offsets.updates == [(1, False)]
-
-
-def test_in_order_a_dropped_queue_is_not_consumed() -> None:
-    scene, process_queue, _ = orderly(lambda *_: ConsumeOrderlyStatus.SUCCESS, 1)
-    process_queue.is_dropped = True
-    scene.service.run(OrderlyRequest(process_queue, QUEUE))
-    assert (scene.calls, scene.time.delays) == ([], [])
 
 
 @pytest.mark.parametrize(

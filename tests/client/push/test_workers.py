@@ -32,15 +32,6 @@ class Seen:
             self.over.set()
 
 
-def test_tasks_begin_in_the_order_in_which_they_come() -> None:
-    seen = Seen(20_000)
-    with started(Workers(seen, 1, "t")) as workers:
-        for start in range(0, 20_000, 10):
-            workers.submit(range(start, start + 10))
-        assert seen.over.wait(PATIENCE)
-    assert seen.tasks == list(range(20_000))
-
-
 @pytest.mark.parametrize("submitted", ["at once", "one by one"])
 def test_tasks_that_wait_get_all_threads(submitted: str) -> None:
     seen, together = Seen(20), threading.Barrier(20)
@@ -53,22 +44,6 @@ def test_tasks_that_wait_get_all_threads(submitted: str) -> None:
         for tasks in [range(20)] if submitted == "at once" else [[task] for task in range(20)]:
             workers.submit(tasks)
         assert seen.over.wait(PATIENCE)
-
-
-def test_a_task_that_hangs_does_not_hold_up_the_others() -> None:
-    seen, hangs = Seen(1_000), threading.Event()
-
-    def run(task: int) -> None:
-        if task == 0:
-            hangs.wait(PATIENCE)
-        else:
-            seen(task)
-
-    with started(Workers(run, 2, "t")) as workers:
-        workers.submit(range(1_001))
-        assert seen.over.wait(PATIENCE)
-        hangs.set()
-    assert seen.tasks == list(range(1, 1_001))
 
 
 def test_python_at_work_elsewhere_does_not_keep_threads_from_joining() -> None:

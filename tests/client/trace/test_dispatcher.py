@@ -90,29 +90,6 @@ def begun(sender: Sender, **options: Any) -> AsyncTraceDispatcher:
     return dispatcher
 
 
-def test_its_producer_has_a_group_of_its_own_and_no_namespace() -> None:
-    sender = Sender()
-    dispatcher = begun(sender)
-    dispatcher.shutdown(PATIENCE)
-    assert sender.made is not None
-    group, config = sender.made
-    assert group.startswith("_INNER_TRACE_PRODUCER-orders-CONSUME-")
-    assert AsyncTraceDispatcher("orders", "CONSUME").producer_group != group
-    assert (config.namespace, config.instance_name, config.name_server) == ("", "i", "127.0.0.1:1")
-    assert (sender.is_started, sender.is_shut) == (True, True)
-
-
-@pytest.mark.parametrize(
-    ("topic", "expected"), [(None, "RMQ_SYS_TRACE_TOPIC"), (" ", "RMQ_SYS_TRACE_TOPIC"), ("t", "t")]
-)
-def test_they_go_to_a_topic_of_their_own(topic: str | None, expected: str) -> None:
-    sender = Sender()
-    dispatcher = begun(sender, topic=topic)
-    dispatcher.append(trace())
-    dispatcher.shutdown(PATIENCE)
-    assert [message.topic for message in sender.sent] == [expected]
-
-
 def test_traces_go_together_after_half_a_second() -> None:
     sender, clock = Sender(), Clock()
     dispatcher = begun(sender, clock=clock)
@@ -190,23 +167,6 @@ def test_a_sender_that_hangs_holds_nobody_up(caplog: pytest.LogCaptureFixture) -
     dispatcher.shutdown(0.01)
     assert "are lost" in caplog.text
     sender.may_answer.set()
-
-
-def test_many_threads_lose_nothing() -> None:
-    sender = Sender()
-    dispatcher = begun(sender, clock=count().__next__)
-
-    def append(first: int) -> None:
-        for number in range(first, first + 200):
-            assert dispatcher.append(trace(number))
-
-    threads = [threading.Thread(target=append, args=(first,)) for first in range(0, 1600, 200)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    dispatcher.shutdown(PATIENCE)
-    assert sorted(map(str, sender.ids)) == [f"{number:032}" for number in range(1600)]
 
 
 def test_traces_that_cannot_be_sent_or_made_are_logged_and_the_next_ones_go(caplog: pytest.LogCaptureFixture) -> None:
