@@ -5,12 +5,9 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import resource
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,7 +22,6 @@ from rmqfast import AppendOptions, Message
 from rmqfast.errors import (
     ArgumentError,
     StoreBusyError,
-    StoreIOError,
     StoreNotWritableError,
     UnknownColumnError,
     UnsupportedStoreError,
@@ -86,24 +82,9 @@ def tree(path: Path) -> dict[str, bytes]:
     return {name: data for name, data in files.items() if name != "lock"}
 
 
-def written(files: dict[str, bytes]) -> dict[str, bytes]:
-    """Those that hold something, and all of the index."""
-    return {name: data for name, data in files.items() if "index" in name or data.strip(b"\0")}
-
-
 def rows(path: Path, topic: str | None = None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = rmqfast.open_store(path).scan(topic, verify_crc=True).to_arrow().to_pylist()
     return found
-
-
-@contextmanager
-def file_size_limit(size: int) -> Iterator[None]:
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @settings(max_examples=30)
@@ -267,16 +248,6 @@ def test_a_message_that_fits_no_file_is_refused(tmp_path: Path) -> None:
         assert store.append(Message("T", b"x" * (4096 - 92 - 8))).physical_offset == 0
 
 
-def test_threads_take_turns(tmp_path: Path) -> None:
-    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
-        append = lambda n: [store.append(Message("T", b"%d %d" % (n, i))).queue_offset for i in range(100)]  # noqa: E731
-        with ThreadPoolExecutor(8) as threads:
-            offsets = list(threads.map(append, range(8)))
-    assert sorted(itertools.chain(*offsets)) == list(range(800))
-    assert all(own == sorted(own) for own in offsets)
-    assert [row["queue_offset"] for row in rows(tmp_path / "s", "T")] == list(range(800))
-
-
 def test_abort_is_there_while_the_store_is_open(tmp_path: Path) -> None:
     store = rmqfast.open_store(tmp_path / "s", mode="a", options=TINY)
     assert (tmp_path / "s" / "abort").exists()
@@ -287,17 +258,6 @@ def test_abort_is_there_while_the_store_is_open(tmp_path: Path) -> None:
     assert Store.open(tmp_path / "s", geometry=Geometry(10, 8)).topics() == {"T": {0: (0, 1)}}
     with pytest.raises(StoreNotWritableError, match="closed"):
         store.append(Message("T", b""))
-
-
-def test_a_store_that_was_not_closed_is_recovered(tmp_path: Path) -> None:
-    store = rmqfast.open_store(tmp_path / "s", mode="a", options=TINY)
-    store.append(Message("T", b"kept"))
-    del store
-    with rmqfast.open_store(tmp_path / "s", mode="a", options=TINY) as store:
-        assert store.recovery is not None
-        assert (store.recovery.records, store.recovery.cut_bytes) == (1, 0)
-        assert store.append(Message("T", b"next")).queue_offset == 1
-    assert [row["body"] for row in rows(tmp_path / "s")] == [b"kept", b"next"]
 
 
 OWNER = """
@@ -343,34 +303,6 @@ def test_a_java_lock_on_the_first_byte_keeps_out(tmp_path: Path) -> None:
         owner.communicate()
     with rmqfast.open_store(tmp_path / "s", mode="a", options=TINY):
         assert subprocess.run([sys.executable, "-c", lock, str(tmp_path / "s" / "lock")], check=False).returncode == 1
-
-
-def test_a_file_that_cannot_be_created_refuses_the_batch_and_nothing_else(tmp_path: Path) -> None:
-    # an index file has 84,040 bytes, which the limit does not allow; files of the log and the queues it does
-    with rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL) as store:
-        store.append_many([Message("T", b"", keys="k")] * 3900)
-        before = tree(tmp_path / "s")
-        with file_size_limit(80_000), pytest.raises(StoreIOError):
-            store.append_many([Message("T", b"x" * 500, keys="k")] * 200)
-        # files of a queue, and the log's next one, may be there for later
-        assert written(tree(tmp_path / "s")) == written(before)
-        assert store.append_many([Message("T", b"x" * 500, keys="k")] * 200) == 200
-    assert [row["queue_offset"] for row in rows(tmp_path / "s", "T")] == list(range(4100))
-    assert not (tmp_path / "s" / "abort").exists()
-
-
-def test_after_a_failed_write_nothing_is_appended(tmp_path: Path) -> None:
-    # with a wait for each append the log is not mapped, so that a limit on files lets a write fail
-    store = rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL, flush="sync")
-    store.append(Message("T", b"x" * 2000))
-    with file_size_limit(2050), pytest.raises(StoreIOError):
-        store.append(Message("T", b"y" * 100))
-    for action in (lambda: store.append(Message("T", b"z")), store.flush):
-        with pytest.raises(StoreNotWritableError, match="after a failed write"):
-            action()
-    store.close()
-    assert (tmp_path / "s" / "abort").exists()
-    assert [row["body"][:1] for row in rows(tmp_path / "s") if row["body"]] == [b"x"]
 
 
 def test_sync_and_flush_bring_the_checkpoint_up_to_date(tmp_path: Path) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -238,14 +236,6 @@ def test_a_file_that_cannot_be_read_gives_its_backup_and_without_one_an_error(
     assert file_of(tmp_path).read_bytes() == content
 
 
-def test_a_byte_order_mark_is_passed_over_and_of_a_key_given_twice_the_last_one_counts_as_for_rocketmq(
-    tmp_path: Path,
-) -> None:
-    (tmp_path / "config").mkdir()
-    file_of(tmp_path).write_bytes(b'\xef\xbb\xbf{"offsetTable":{"T@g":{1:5},"T@g":{1:6,"1":7}}}')
-    assert loaded(tmp_path) == 7
-
-
 def test_a_missing_file_gives_its_backup_and_a_temporary_one_is_never_read(tmp_path: Path) -> None:
     offsets(tmp_path, 1)
     offsets(tmp_path, 2)
@@ -253,37 +243,6 @@ def test_a_missing_file_gives_its_backup_and_a_temporary_one_is_never_read(tmp_p
     assert loaded(tmp_path) == 1
     backup_of(tmp_path).unlink()
     assert loaded(tmp_path) is None
-
-
-def check_cuts(table: type[Table], store: Path, cuts: Sequence[int]) -> None:
-    path = file_of(store, table.FILE_NAME)
-    whole, backup = path.read_bytes(), Path(f"{path}.bak")
-    shutil.copy(path, backup)
-    wanted = table.load(store).to_json()
-    for cut in cuts:
-        os.truncate(path, cut)
-        assert table.load(store).to_json() == wanted
-    backup.unlink()
-    path.write_bytes(whole)
-    for cut in cuts:
-        os.truncate(path, cut)
-        with pytest.raises(CorruptError, match=table.FILE_NAME):
-            table.load(store)
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_a_file_that_was_cut_gives_its_backup_or_an_error(table: type[Table], golden_store_copy: PathOf) -> None:
-    store = golden_store_copy("offsets-4.9.4")
-    size = file_of(store, table.FILE_NAME).stat().st_size
-    cuts = {*range(size - 1, 0, -31), *range(size - 1, size - 20, -1), *range(20)}
-    check_cuts(table, store, sorted(cuts, reverse=True))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("table", TABLES)
-def test_a_file_cut_at_any_byte_gives_its_backup_or_an_error(table: type[Table], golden_store_copy: PathOf) -> None:
-    store = golden_store_copy("offsets-4.9.4")
-    check_cuts(table, store, range(file_of(store, table.FILE_NAME).stat().st_size - 1, -1, -1))
 
 
 def test_a_file_longer_than_the_limit_is_refused_before_it_is_read(tmp_path: Path) -> None:

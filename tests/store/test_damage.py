@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import shutil
 import struct
 import subprocess
 import sys
@@ -18,9 +17,7 @@ import pytest
 from rmqfast import errors
 from rmqfast.store import ScanRequest
 from rmqfast.store.reader import Way
-from tests.golden_stores import PathOf
 from tests.reference import record as record_format
-from tests.reference.row import row_of
 from tests.reference.writer import Message, Options, write_store
 from tests.store.scanned import opened, rows_and_damage, rows_of, scanned, table_of
 from tests.store.small_store import FILE_SIZE, SmallStore, small_store
@@ -32,25 +29,6 @@ def store(tmp_path: Path) -> SmallStore:
 
 
 WAYS = pytest.mark.parametrize("way", ["log", "queue"])
-
-
-@WAYS
-@pytest.mark.parametrize("which", [0, 1, -1], ids=["first", "middle", "last"])
-@pytest.mark.parametrize("size", [0, 1, 7, 8, 100, FILE_SIZE // 2])
-def test_a_short_file_loses_its_records_and_no_others(store: SmallStore, which: int, size: int, way: str) -> None:
-    path = store.segments[which]
-    cut = int(path.name) + size
-    with path.open("r+b") as file:
-        file.truncate(size)
-    rows, damage = rows_and_damage(store.path, "T", way=way)
-    lost = [
-        r
-        for r in store.records
-        if cut < r.physical_offset + r.store_size and r.physical_offset < int(path.name) + FILE_SIZE
-    ]
-    assert rows == [row_of(r) for r in store.records if r not in lost]
-    assert bool(damage) == bool(lost)
-    assert all(entry.reason and entry.file for entry in damage)
 
 
 @WAYS
@@ -97,33 +75,6 @@ def test_a_broken_head_is_damage_that_says_expected_and_got(
     assert Path(damage[0].file).name == f"{broken.physical_offset // FILE_SIZE * FILE_SIZE:020d}"
 
 
-@WAYS
-def test_a_wrong_crc_is_found_where_it_is_asked_for(store: SmallStore, way: str) -> None:
-    broken = store.records[10]
-    store.patch(broken.physical_offset + 88, bytes([broken.body[0] ^ 1]))
-    rows, damage = rows_and_damage(store.path, "T", way=way, verify_crc=True)
-    assert rows == store.rows_but(lambda r: r == broken)
-    (entry,) = damage
-    assert (entry.offset, entry.length) == (broken.physical_offset, broken.store_size)
-    assert f"expected {broken.body_crc}" in entry.reason
-
-
-def test_damage_warns_once(store: SmallStore) -> None:
-    store.patch(store.records[10].physical_offset + 4, b"oops")
-    scan = scanned(store.path, "T")
-    with pytest.warns(errors.DamageWarning, match="1 damaged places, the first in .*expected"):
-        scan.to_arrow()
-
-
-def test_a_whole_zero_record_in_the_last_file_does_not_end_the_log(store: SmallStore) -> None:
-    last = int(store.segments[-1].name)
-    inside = [r for r in store.records if r.physical_offset >= last]
-    store.patch(inside[0].physical_offset, bytes(inside[0].store_size))
-    rows, damage = rows_and_damage(store.path)
-    assert rows == store.rows_but(lambda r: r == inside[0])
-    assert [(d.offset, d.length) for d in damage] == [(inside[0].physical_offset, inside[0].store_size)]
-
-
 def test_an_all_zero_file_behind_the_log_is_no_damage(store: SmallStore) -> None:
     end = int(store.segments[-1].name) + FILE_SIZE
     (store.path / "commitlog" / f"{end:020d}").write_bytes(bytes(FILE_SIZE))
@@ -139,15 +90,6 @@ def test_stale_bytes_behind_the_end_are_no_rows(store: SmallStore) -> None:
     assert rows == store.rows
     assert [(entry.offset, entry.length) for entry in damage] == [(end, len(stale))]
     assert "physical offset at +28" in damage[0].reason
-
-
-def test_a_torn_last_record_is_damage_up_to_its_last_byte(store: SmallStore) -> None:
-    torn = store.records[-1]
-    store.patch(torn.physical_offset + 50, bytes(torn.store_size - 50))
-    rows, damage = rows_and_damage(store.path)
-    assert rows == store.rows[:-1]
-    assert damage[0].offset == torn.physical_offset
-    assert 0 < damage[0].length <= 50
 
 
 def test_strays_and_odd_files_are_passed_over(store: SmallStore) -> None:
@@ -256,15 +198,6 @@ def test_a_store_that_is_no_directory_is_a_typed_error(tmp_path: Path, store: Sm
         opened(store.path, [tmp_path / "nowhere"])
 
 
-def test_a_commit_log_of_several_directories_is_one(tmp_path: Path) -> None:
-    messages = [Message("T", b"x" * 500) for _ in range(40)]
-    store = write_store(tmp_path / "s", messages, Options(commitlog_file_size=FILE_SIZE, commitlog_dirs=("a", "b")))
-    shutil.copy(store.path / "a" / f"{0:020d}", store.path / "b" / f"{0:020d}")
-    scan = scanned(store.path, dirs=store.commitlog_dirs)
-    assert len(rows_of(scan)) == 40
-    assert scan.damage == []
-
-
 def test_a_file_that_may_not_be_read_is_an_error_that_names_it() -> None:
     with tempfile.TemporaryDirectory() as directory:
         Path(directory).chmod(0o755)
@@ -322,13 +255,6 @@ def test_directories_of_hostile_names_hide_no_topic(store: SmallStore) -> None:
     (store.path / "consumequeue" / "T" / "99999999999999999999").mkdir()
     (store.path / "consumequeue" / "a file").write_bytes(b"")
     assert rows_and_damage(store.path, "T", way="queue") == (store.rows, [])
-
-
-def test_unknown_names_come_with_names_like_them(store: SmallStore, golden_store: PathOf) -> None:
-    with pytest.raises(errors.UnknownTopicError, match="unknown topic 'fx_q11'; did you mean fx_q1"):
-        scanned(golden_store("basic-4.9.4"), "fx_q11")
-    with pytest.raises(errors.UnknownColumnError, match=r"boddy.*body"):
-        scanned(store.path, "T", columns=["boddy"])
 
 
 @pytest.mark.parametrize(

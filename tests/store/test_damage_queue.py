@@ -86,24 +86,6 @@ def test_damage_of_a_unit_names_the_file_and_the_place(store: SmallStore) -> Non
         assert [(d.offset, d.length, d.file) for d in damage] == [(500, 20, str(store.queue_file))]
 
 
-@pytest.mark.parametrize("size", [0, 1, 19, 20, 21, 599, 600, 1199])
-def test_a_short_queue_is_no_silent_gap(store: SmallStore, size: int) -> None:
-    """A queue that is shorter is one that lags: the log behind its last unit is read straight."""
-    with store.queue_file.open("r+b") as file:
-        file.truncate(size)
-    assert rows_and_damage(store.path, "T", way="queue") == (store.rows, [])
-
-
-@pytest.mark.parametrize("way", [None, "queue", "log"])
-def test_a_missing_queue_file_in_the_middle_costs_no_row(tmp_path: Path, way: str | None) -> None:
-    messages = [Message("T", b"x" * 50) for _ in range(30)]
-    store = write_store(tmp_path / "s", messages, Options(consume_queue_file_size=200))
-    (store.path / "consumequeue/T/0" / f"{200:020d}").unlink()
-    rows, damage = rows_and_damage(store.path, "T", way=way)
-    assert [row["queue_offset"] for row in rows] == [*range(30)]
-    assert damage == []
-
-
 def test_the_unit_of_another_topic_is_damage_and_not_a_row(tmp_path: Path) -> None:
     messages = [Message(topic, b"x" * 50) for _ in range(10) for topic in ("T", "U")]
     store = write_store(tmp_path / "s", messages, Options())

@@ -57,49 +57,6 @@ print(len(stored))
 """
 
 
-# Queues of the usual size grow in steps, between which the disk fills up; what is given back may hold the next one.
-GROWING = """
-import errno, os, random, sys
-from pathlib import Path
-import rmqfast
-from rmqfast.errors import StoreIOError
-
-disk, chance = Path(sys.argv[1]), random.Random(1)
-store_path, ballast = disk / "store", disk / "ballast"
-sizes = rmqfast.AppendOptions(file_size=16 << 20, index_slots=1000, index_entries=4000)
-store = rmqfast.open_store(store_path, mode="a", options=sizes)
-stored = {n: 0 for n in range(300)}
-# the log's file, which is allocated whole
-store.append(rmqfast.Message("T", b"body"))
-stored[0] = 1
-
-refused = 0
-for _ in range(60):
-    fill(ballast)
-    for _ in range(1000):
-        # some queues take most of what comes, the others a message now and then
-        queue = chance.choice([chance.randrange(10), chance.randrange(300)])
-        try:
-            place = store.append(rmqfast.Message("T", b"body", queue_id=queue))
-        except StoreIOError as error:
-            assert error.errno == errno.ENOSPC, error
-            refused += 1
-            os.truncate(ballast, ballast.stat().st_size - (1 << chance.randrange(12, 16)))
-        else:
-            assert place.queue_offset == stored[queue]
-            stored[queue] += 1
-assert sum(stored.values()) > 10_000
-os.truncate(ballast, 0)
-store.close()
-with rmqfast.open_store(store_path, mode="a", options=sizes) as store:
-    assert store.recovery is None
-    assert store.verify().ok
-    bounds = store.topics()["T"]
-    assert {queue: end for queue, (_, end) in bounds.items()} == {n: end for n, end in stored.items() if end}
-print(refused)
-"""
-
-
 # Killed on a full disk, a store opens, is read, and takes messages once there is room.
 KILLED = """
 import errno, os, signal, sys
@@ -212,11 +169,6 @@ def test_a_full_disk_leaves_nothing_of_an_export(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_full_disk_refuses_and_a_freed_one_takes_again(tmp_path: Path) -> None:
     assert int(on_small_disk(FILLING, 96, tmp_path)) > 1000
-
-
-@pytest.mark.long
-def test_a_step_of_a_queue_that_finds_no_room_is_an_error_and_no_signal(tmp_path: Path) -> None:
-    assert int(on_small_disk(GROWING, 32, tmp_path)) > 100
 
 
 @pytest.mark.long

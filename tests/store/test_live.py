@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,23 +42,6 @@ def in_file(path: Path, physical_offset: int) -> bytes:
     return data[: int.from_bytes(data[:4], "big")]
 
 
-def test_records_units_and_times_are_those_of_the_files(store: WritableStore) -> None:
-    places = append(store, 300)
-    live = store.live
-    assert live.queue_bounds("orders", 0) == live.queue_bounds("orders", 1) == (0, 150)
-    for n, place in enumerate(places):
-        record = live.record(place.physical_offset)
-        assert record == in_file(store.path, place.physical_offset)
-        assert b"%d" % n * 20 in record
-        assert live.store_time("orders", n % 2, place.queue_offset) == NOW + 10 * n
-        unit = live.unit("orders", n % 2, place.queue_offset)
-        assert unit == (place.physical_offset, len(record), 97)
-    last = places[-1].physical_offset
-    assert live.log_bounds() == (0, last + len(in_file(store.path, last)))
-    assert live.earliest_store_time() == live.earliest_store_time("orders") == NOW
-    assert live.earliest_store_time("orders", 1) == NOW + 10
-
-
 def removed_and_mapped(store: WritableStore) -> list[str]:
     lines = Path("/proc/self/maps").read_text().splitlines()
     return [line for line in lines if str(store.path) in line and line.endswith("(deleted)")]
@@ -89,46 +71,6 @@ def test_what_is_not_there_is_empty(store: WritableStore) -> None:
     assert live.offset_for_time("nothing", 0, NOW) == 0
     assert (live.earliest_store_time("nothing"), live.earliest_store_time("nothing", 0)) == (-1, -1)
     assert live.query("orders", "nothing", 32, 0, 1 << 62) == ([], 0, 0)
-
-
-def test_an_offset_for_a_time_is_that_of_a_reader_of_the_files(store: WritableStore) -> None:
-    append(store, 300)
-    store.flush()  # what is flushed later would be a change of the file
-    for file in (store.path / "consumequeue" / "orders" / "1").iterdir():
-        # as when each had been written to with its last message, of twenty: every other one of the store
-        last = NOW + 10 * min(299, 2 * (int(file.name) // 20 + 19) + 1)
-        os.utime(file, ns=(0, last * 1_000_000))
-    found = set()
-    for when in range(NOW - 25, NOW + 3_050, 7):
-        expected = store.offset_for_time("orders", 1, when, rule="4.9.4")
-        assert store.live.offset_for_time("orders", 1, when) == expected, when
-        found.add(expected)
-    assert len(found) == 150
-
-
-def test_a_key_finds_the_newest_records_under_its_hash(store: WritableStore) -> None:
-    places = append(store, 250)
-    again = store.append(Message("orders", b"again", keys="k7"))
-    found, timestamp, physical_offset = store.live.query("orders", "k7", 32, 0, 1 << 62)
-    wanted = [in_file(store.path, place.physical_offset) for place in (places[7], again)]
-    assert [record for record in found if b"k7" in record] == wanted
-    assert (timestamp, physical_offset) == (NOW + 2_500, again.physical_offset)
-    assert store.live.query("orders", "k7", 1, 0, 1 << 62)[0] == wanted[1:]
-    assert store.live.query("orders", "k7", 32, 0, NOW + 1_500)[0] == wanted[:1]
-
-
-def test_bounds_go_on_when_retention_removes_and_the_rest_stays(store: WritableStore) -> None:
-    places = append(store, 300)
-    report = store.clean(now=NOW + 100 * YEAR, manual=True)
-    begin, _ = store.live.log_bounds()
-    assert report.log_files > 0
-    assert begin == report.log_files * LOG_FILE
-    for queue_id in (0, 1):
-        minimum, maximum = store.live.queue_bounds("orders", queue_id)
-        first = next(n for n, p in enumerate(places) if p.physical_offset >= begin and n % 2 == queue_id)
-        assert (minimum, maximum) == (places[first].queue_offset, 150)
-        assert store.live.earliest_store_time("orders", queue_id) == NOW + 10 * first
-    assert [store.live.record(p.physical_offset) is None for p in places] == [p.physical_offset < begin for p in places]
 
 
 def test_what_a_closed_store_left_is_shown(store: WritableStore) -> None:

@@ -20,8 +20,6 @@ SMALL = AppendOptions(
 )
 COUNT = 60
 LIGHT = "%LMQ%light"
-#: The messages of `idle` stand in the log's first file, far before what a start looks at.
-NEXT = {("idle", 0): 3, ("orders", 0): COUNT, (LIGHT, 0): 1}
 
 
 def fill(store: rmqfast.WritableStore) -> None:
@@ -159,27 +157,6 @@ def test_so_does_one_whose_file_has_another_length(closed: Path, tmp_path: Path,
         assert len(store.get(LIGHT, 0, 0).messages) == 1
 
 
-@pytest.mark.parametrize("at", [30, 44, 58, 59])
-def test_a_unit_that_leads_behind_the_log_hides_none_behind_it(closed: Path, tmp_path: Path, at: int) -> None:
-    path = tmp_path / "store"
-    shutil.copytree(closed, path)
-    file = path / "consumequeue/orders/0" / f"{at // 20 * 400:020}"
-    overwrite(file, at % 20 * 20, b"\x0b")
-    with rmqfast.open_store(path) as store:
-        assert store.topics()["orders"] == {0: (0, COUNT)}
-        found = {m.queue_offset for n in range(COUNT) for m in store.get("orders", 0, n, max_messages=1).messages}
-    assert set(range(COUNT)) - {at} <= found
-
-
-def test_a_message_whose_queue_a_flipped_bit_has_changed_keeps_its_offset(closed: Path, tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    shutil.copytree(closed, path)
-    row = table_of(rmqfast.open_store(path).scan("orders", columns=["physical_offset"])).to_pylist()[-1]
-    base = row["physical_offset"] // SMALL.file_size * SMALL.file_size
-    overwrite(path / "commitlog" / f"{base:020}", row["physical_offset"] - base + 12, b"\xff")
-    check_next(path, {("orders", 0): COUNT})
-
-
 def test_a_recovery_whose_index_leads_behind_the_log_s_end_makes_it_anew(tmp_path: Path) -> None:
     path, options = tmp_path / "store", replace(SMALL, index_entries=20)
     with rmqfast.open_store(
@@ -200,40 +177,6 @@ def test_a_recovery_whose_index_leads_behind_the_log_s_end_makes_it_anew(tmp_pat
         assert [message.physical_offset for message in store.query("orders", "new")] == [place.physical_offset]
 
 
-def test_queues_whose_files_were_exchanged_are_read_from_the_log(killed: Path, tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    shutil.copytree(killed, path)
-    # units of both queues together cover the log still
-    orders, idle = (path / "consumequeue" / name / "0" / ("0" * 20) for name in ("orders", "idle"))
-    content = orders.read_bytes(), idle.read_bytes()
-    orders.write_bytes(content[1])
-    idle.write_bytes(content[0])
-    assert pull_all(rmqfast.open_store(path), "orders") == (list(range(COUNT)), [])
-
-
-def test_a_scan_by_queue_has_the_messages_of_a_file_that_another_queue_got(closed: Path, tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    shutil.copytree(closed, path)
-    moved = path / "consumequeue/idle/1"
-    moved.mkdir()
-    (path / "consumequeue/orders/0/00000000000000000800").rename(moved / "00000000000000000800")
-    scan = rmqfast.open_store(path).scan("orders", way="queue", columns=["queue_offset"])
-    assert scan.to_arrow()["queue_offset"].to_pylist() == list(range(COUNT))
-    assert scan.damage == []
-
-
-def test_a_unit_of_another_queue_misleads_no_search_by_time(closed: Path, tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    shutil.copytree(closed, path)
-    times = [row["store_timestamp"] for row in table_of(rmqfast.open_store(path).scan("orders")).to_pylist()]
-    overwrite(path / "consumequeue/orders/0/00000000000000000400", 10 * 20, (path / IDLE).read_bytes()[:20])
-    store = rmqfast.open_store(path)
-    found = [store.offset_for_time("orders", 0, time) for time in times]
-    # message 30 may be the first one: who reads there hears of it
-    assert found == [n - (n == 31) for n in range(COUNT)]
-    assert store.get("orders", 0, 30).damage
-
-
 def test_a_pull_tells_of_units_that_are_gone_between_others(closed: Path, tmp_path: Path) -> None:
     path = tmp_path / "store"
     shutil.copytree(closed, path)
@@ -246,45 +189,6 @@ def test_a_pull_tells_of_units_that_are_gone_between_others(closed: Path, tmp_pa
     assert [place.reason for place in damage] == [
         "expected units of messages 20 to 40 of queue 0 of topic orders, got none"
     ]
-
-
-@pytest.mark.parametrize("bit", [21, 28, 40, 54, 62, 63])
-@pytest.mark.parametrize("place", [0, COUNT // 2, -1])
-def test_a_message_whose_offset_a_flipped_bit_has_changed_moves_no_end(
-    killed: Path, tmp_path: Path, place: int, bit: int
-) -> None:
-    path = tmp_path / "store"
-    shutil.copytree(killed, path)
-    rows = table_of(rmqfast.open_store(path).scan("orders", columns=["physical_offset", "queue_offset"])).to_pylist()
-    base, at = divmod(rows[place]["physical_offset"], SMALL.file_size)
-    bytes_of_offset = (rows[place]["queue_offset"] ^ 1 << bit).to_bytes(8, "big")
-    offset = int.from_bytes(bytes_of_offset, "big", signed=True)
-    overwrite(path / "commitlog" / f"{base * SMALL.file_size:020}", at + 20, bytes_of_offset)
-    checkpoint = path / "checkpoint"
-    # the queues are not believed then: all is read from the log
-    checkpoint.write_bytes(checkpoint.read_bytes()[:24].ljust(4096, b"\0"))
-    with rmqfast.open_store(path) as store:
-        first, end = int(place == 0), COUNT - int(place == -1)
-        assert store.topics()["orders"] == {0: (first, end)}
-        damage = [entry for n in range(first, end) for entry in store.get("orders", 0, n, max_messages=1).damage]
-        assert any(f"got {offset}" in entry.reason for entry in damage)
-        store.export(tmp_path / "exported")
-    assert len(list((tmp_path / "exported/consumequeue/orders/0").iterdir())) == COUNT * 20 // 400
-    check_next(path, {("orders", 0): COUNT})
-
-
-@pytest.mark.parametrize("offset", [0, 1, 7])
-def test_a_message_that_says_an_offset_whose_own_message_is_gone_ends_no_queue(
-    killed: Path, tmp_path: Path, offset: int
-) -> None:
-    path = tmp_path / "store"
-    shutil.copytree(killed, path)
-    row = table_of(rmqfast.open_store(path).scan("orders", columns=["physical_offset"])).to_pylist()[-1]
-    base, at = divmod(row["physical_offset"], SMALL.file_size)
-    overwrite(path / "commitlog" / f"{base * SMALL.file_size:020}", at + 20, offset.to_bytes(8, "big"))
-    # as retention does
-    min((path / "commitlog").iterdir()).unlink()
-    check_next(path, {("orders", 0): COUNT})
 
 
 @pytest.mark.parametrize("count", [19, 20, 21])

@@ -93,22 +93,6 @@ def check_bounds(store: rmqfast.MessageStore, before: Bounds) -> None:
     assert all(low == high > 0 for low, high in store.topics()["early"].values())
 
 
-def test_nothing_goes_without_retention_or_before_its_hour(tmp_path: Path) -> None:
-    other_hour = f"{(time.localtime().tm_hour + 12) % 24:02}"
-    with opened(tmp_path / "s", None) as store:
-        fill(store, range(100))
-        age(tmp_path / "s", 3)
-        with pytest.raises(ArgumentError, match="retention: expected options"):
-            store.clean(manual=True)
-        assert store.last_clean is None
-    quiet = RetentionOptions(delete_when=other_hour, disk_max_used_ratio=95, clean_forcibly=False, warning_ratio=100)
-    with opened(tmp_path / "s", quiet) as store:
-        report = store.clean()
-        is_full = report.used_ratio is None or report.used_ratio > 95
-        assert report.log_files == (3 if is_full else 0)
-        assert store.clean(manual=True).log_files == 3 - report.log_files
-
-
 def test_a_clock_that_jumped_removes_nothing_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     everywhen = ";".join(map(str, range(24)))
     retention = RetentionOptions(delete_when=everywhen, clean_forcibly=False, warning_ratio=100)
@@ -172,14 +156,3 @@ def test_a_plan_changes_nothing_and_tells_what_goes(tmp_path: Path) -> None:
     assert not any(Path(file.file).exists() for file in files)
     with pytest.raises(StoreNotFoundError):
         plan_clean(tmp_path / "nowhere")
-
-
-def test_a_store_is_sound_whose_topic_was_removed_and_made_again(tmp_path: Path) -> None:
-    with opened(tmp_path) as store:
-        for queue_id in (0, 1):
-            store.append(Message("orders", b"old", queue_id=queue_id))
-        store.clean_unused_topics([])
-        store.append(Message("orders", b"new", queue_id=0))
-    with rmqfast.open_store(tmp_path) as reader:
-        report = reader.verify()
-        assert (report.damage, report.units, report.forgotten) == ([], 1, 2)

@@ -17,10 +17,8 @@ import pytest
 import rmqfast
 from rmqfast import AppendOptions, Message, Tail, WritableStore
 from rmqfast.errors import ArgumentError, DamageWarning, ExpressionError, UnknownTopicError
-from rmqfast.store import Retained
 from tests.golden_stores import PathOf
 from tests.store.ctrl_c import check_ends_by_ctrl_c
-from tests.store.small_store import small_store
 from tests.waiting import collect, until
 
 NOW = 1_700_000_000_000
@@ -101,19 +99,6 @@ def test_what_is_appended_comes_at_once_and_is_not_held_back(filled: WritableSto
         assert (tail.damage, tail.retained) == ([], [])
 
 
-def test_a_position_leads_on_without_gap_or_repeat(filled: WritableStore) -> None:
-    seen: list[int] = []
-    position: int | str = "begin"
-    for turn in range(12):
-        tail = filled.tail("T", start=position, tags="t1 || t2", batch_rows=7 + turn, stop="end")
-        batch = tail.poll()
-        seen += [] if batch is None else [int(body) for body in batch.column("body").to_pylist()]
-        position = tail.position
-        fill(filled, 100 + turn, 101 + turn)
-    seen += numbers(filled.tail("T", start=position, tags="t1 || t2", stop="end"))
-    assert seen == [n for n in range(112) if n % 3]
-
-
 def test_the_last_messages_come_first_and_then_those_that_follow(filled: WritableStore) -> None:
     with filled.tail("T", tags="t0", last=3) as tail:
         fill(filled, 100, 104)
@@ -126,35 +111,6 @@ def test_a_start_by_time_gives_what_was_stored_then_or_later(filled: WritableSto
     when = datetime.fromtimestamp(NOW / 1000 + 60, UTC)
     for start in (when, when.isoformat()):
         assert numbers(filled.tail("T", start=start, stop="end")) == list(range(60, 100))
-
-
-def test_what_retention_removed_is_told_and_no_damage(filled: WritableStore) -> None:
-    tail = filled.tail("T", start="begin", batch_rows=5)
-    assert numbers(tail, 5) == list(range(5))
-    place = tail.position
-    files = sorted((filled.path / "commitlog").iterdir())
-    filled.flush()  # as retention does before it removes files: one that is not on the disk yet would be missed
-    files[0].unlink()
-    files[1].unlink()
-    later = filled.tail("T", start=place, stop="end")
-    found = numbers(later)
-    assert found == list(range(found[0], 100))
-    assert found[0] > 5
-    assert later.retained == [Retained(place, 2 * 4096 - place)]
-    assert later.damage == []
-
-
-def test_damage_is_told_once_and_passed(tmp_path: Path) -> None:
-    store = small_store(tmp_path / "s")
-    hurt = store.records[20]
-    store.patch(hurt.physical_offset + 4, b"\xff")
-    tail = rmqfast.open_store(store.path).tail(start="begin", stop="end", batch_rows=30)
-    first = next(tail)
-    with pytest.warns(DamageWarning, match="1 damaged places so far"):
-        rest = list(tail)
-    offsets = [offset for batch in [first, *rest] for offset in batch.column("physical_offset").to_pylist()]
-    assert offsets == [record.physical_offset for record in store.records if record is not hurt]
-    assert [(place.offset, place.length) for place in tail.damage] == [(hurt.physical_offset, hurt.store_size)]
 
 
 def test_wrong_arguments_say_what_they_may_be(filled: WritableStore) -> None:

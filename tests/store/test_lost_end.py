@@ -1,4 +1,7 @@
-"""An end of the log that was flushed and is gone: whoever reads the store hears of it, whatever he reads."""
+"""An end of the log that was flushed and is gone: each reader reports it, and no writer gives a queue offset twice.
+
+`rust/store/tests/store/recover/missing_end.rs` has more kinds of damage, logs of one file, and repairs that are ended.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,13 @@ import pytest
 
 import rmqfast
 from rmqfast import AppendOptions, DamageWarning, Message
-from rmqfast.errors import CorruptError, UnknownMessageError
+from rmqfast.errors import ArgumentError, CorruptError, UnknownMessageError, UnsupportedStoreError
 from rmqfast.store import find_missing_end, repair
 from rmqfast.store.parquet import write_parquet
+from tests.cli.command_line import run
+from tests.golden_stores import NAMES, PathOf
 from tests.reference.record import MAGIC_BLANK
-from tests.store.scanned import table_of
+from tests.store.scanned import pull_all, table_of
 
 SMALL = AppendOptions(file_size=1 << 14, queue_file_size=2000, index_slots=16, index_entries=4000, zone_offset_ms=0)
 COUNT = 400
@@ -138,6 +143,87 @@ def test_each_reader_hears_of_a_lost_end(
                 store.scan("T", way=way, columns=["queue_offset"]).to_arrow()
 
 
+@pytest.mark.parametrize("harm", HARMS.values(), ids=HARMS)
+def test_a_writer_refuses_a_lost_end_until_a_cut_is_named(
+    closed: Path, tmp_path: Path, harm: Callable[[Path], object]
+) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    harm(path)
+    before = content(path)
+    missing = find_missing_end(path)
+    assert missing is not None
+    for options in (SMALL, None):
+        with pytest.raises(CorruptError) as refused:
+            rmqfast.open_store(path, mode="a", options=options)
+        for part in (missing.file, missing.expected, missing.log_end, f"rmqfast store repair {path}"):
+            assert str(part) in str(refused.value)
+    with pytest.raises(CorruptError, match="nothing was changed"):
+        repair(path)
+    with pytest.raises(ArgumentError, match="cut_at"):
+        repair(path, cut_at=missing.log_end + 1)
+    assert content(path) == before
+    report = repair(path, options=SMALL, cut_at=missing.log_end)
+    assert report.left_out > 0
+    for turn in range(3):
+        store = rmqfast.open_store(path, mode="a", options=SMALL)
+        assert store.append(Message("T", b"new", queue_id=1)).queue_offset == COUNT // 2 + turn
+        if turn != 1:  # this one is left as by a process that was killed
+            store.close()
+        del store
+    with rmqfast.open_store(path) as reader:
+        scan = reader.scan("T", queue_ids=[1], columns=["queue_offset"])
+        offsets = scan.to_arrow()["queue_offset"].to_pylist()
+        assert (offsets[-3:], scan.damage) == ([200, 201, 202], [])
+        # a group at the old end goes on with the first message that came since
+        assert pull_all(reader, "T", 1, 200)[0] == [200, 201, 202]
+        assert pull_all(reader, "T", 1)[0] == offsets
+        assert reader.verify().damage == []
+
+
+def content(path: Path) -> dict[Path, bytes | None]:
+    return {file: file.read_bytes() if file.is_file() else None for file in path.rglob("*")}
+
+
+def test_the_command_names_what_is_lost_and_cuts_there_alone(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    last(path).unlink()
+    before = content(path)
+    shown = run("store", "repair", path)
+    missing = find_missing_end(path)
+    assert missing is not None
+    assert shown.exit_code == 1
+    assert f"rmqfast store repair {path} --cut-at {missing.log_end} --yes" in " ".join(shown.stderr.split())
+    refused = run("store", "repair", path, "--yes")
+    assert refused.exit_code != 0
+    assert str(missing.file) in refused.stderr
+    assert content(path) == before
+    done = run("store", "repair", path, "--cut-at", str(missing.log_end), "--yes")
+    assert (done.exit_code, "queue offsets are left out" in done.stderr) == (0, True)
+    assert run("store", "verify", path).exit_code == 0
+    again = run("store", "repair", path, "--cut-at", str(missing.log_end), "--yes")
+    assert (again.exit_code, "the log has all that was flushed" in again.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_store_of_a_real_broker_has_its_end(golden_store: PathOf, name: str) -> None:
+    assert find_missing_end(golden_store(name)) is None
+
+
+def test_no_log_is_given_up_beside_a_queue_whose_only_file_is_a_directory(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    queue = path / "consumequeue/T/1"
+    shutil.rmtree(queue)
+    (queue / ("0" * 20)).mkdir(parents=True)
+    shutil.rmtree(path / "commitlog")
+    missing = find_missing_end(path)
+    assert missing is not None
+    with pytest.raises(UnsupportedStoreError, match=r"consumequeue/T/1/0+: expected a file"):
+        repair(path, options=SMALL, cut_at=missing.log_end)
+
+
 def test_a_sound_store_has_its_end_and_so_has_one_that_is_written(closed: Path, tmp_path: Path) -> None:
     path = tmp_path / "store"
     shutil.copytree(closed, path)
@@ -153,21 +239,6 @@ def test_a_sound_store_has_its_end_and_so_has_one_that_is_written(closed: Path, 
         for store, rows in ((reader, COUNT + 1), (rmqfast.open_store(path), 2 * COUNT + 1), (writer, 2 * COUNT + 1)):
             scan = store.scan(columns=["topic"])
             assert (scan.to_arrow().num_rows, scan.damage) == (rows, [])
-
-
-def test_a_damaged_unit_at_the_end_of_a_queue_loses_no_end(closed: Path, tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    shutil.copytree(closed, path)
-    without_offset(path)
-    queue = path / "consumequeue/T/0" / ("0" * 20)
-    units = len(queue.read_bytes().rstrip(b"\0")) // 20 + 1
-    last_file = max(file for file in (path / "consumequeue/T/0").iterdir() if any(file.read_bytes()))
-    units = len(last_file.read_bytes().rstrip(b"\0")) // 20
-    with last_file.open("r+b") as file:
-        file.seek(units * 20)
-        file.write((1 << 40).to_bytes(8, "big"))
-    scan = rmqfast.open_store(path).scan(columns=["topic"])
-    assert (scan.to_arrow().num_rows, scan.damage) == (COUNT + 1, [])
 
 
 @pytest.mark.parametrize("witness", [lambda _: None, without_offset], ids=["offset", "queues"])
