@@ -13,14 +13,26 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
 from tests.attack.figures import table
 
-from .attempt import Attempt
-from .subjects import SUBJECTS
+from .answers import BrokerAnswers
+from .attempt import Attempt, Subject
+from .checkpoints import CheckpointSubject
+from .metadata import MetadataSubject
+from .replication import Replication
+from .stores import Stores
+
+SUBJECTS: dict[str, Callable[[], Subject]] = {
+    "answers": BrokerAnswers,
+    "checkpoints": CheckpointSubject,
+    "metadata": MetadataSubject,
+    "replication": Replication,
+    "stores": Stores,
+}
 
 #: More than any attempt takes on a busy machine.
 _MOST_SECONDS = 300
@@ -28,7 +40,6 @@ _HEAD = ("subject", "attempts", "rows", "missing and told", "refused", "s", "fai
 
 
 def main() -> int:
-    """Runs the subjects named, or all, one after the other."""
     parser = argparse.ArgumentParser(prog="python -m tests.losses")
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"any of {', '.join(SUBJECTS)}; all")
     parser.add_argument("--seconds", type=float, default=60, help="for each subject")

@@ -1,5 +1,7 @@
 """Checkpoints of Spark streams harmed, of topics with a past: by what both sources ask, without a Spark session.
 
+Checkpoints of stores, which are one number, are in `rust/spark/src/store/stream.rs`.
+
 For each queue a stream reads every message behind its offset once. Where it does not, an error or a warning names the
 queue: messages that are lost, that are read again, that nobody reads. A text that is no offset of the topic is refused.
 """
@@ -10,23 +12,226 @@ import json
 import random
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from rmqfast._native import SparkStream
+import rmqfast
+from rmqfast import Message, MessageQueue
+from rmqfast._native import SparkStream, TopicRead
 from rmqfast.errors import ArgumentError, DataLossError, RmqError
+from rmqfast.spark.live.task import read_topic_piece
+from tests.client.ranges.clusters import RestartableCluster
 
-from .attempt import Attempt, SilentLoss
-from .checkpoint_harms import harm, without_times
-from .checkpoint_topics import Place, Row, Topic, read_of, rows_of, topics_with_a_past
-from .store_checkpoints import StoreCheckpoints
-from .told import warnings_told
+from .attempt import Attempt, SilentLoss, logged
+from .harms import edit_json
 
-__all__ = ["CheckpointSubject"]
+_TIMES = (0, 1, -5, -(1 << 63), (1 << 63) - 1, (1 << 63) - 2, 1 << 63, 1_700_000_000_000)
+_TEXTS = ("", " ", "{}", "null", "[]", "latest", '"earliest"', "0", '{"log": 5}', "[" * 10_000, '{"a":' * 5_000, "\0")
+
+
+def harm(text: str, other: str, chance: random.Random) -> tuple[str, str]:
+    """A harmed text, and in words how; `other` is the checkpoint of another topic."""
+    if chance.randrange(5) == 0:
+        return _harmed_text(text, other, chance)
+    value: dict[str, Any] = json.loads(text)
+    kinds = [chance.randrange(4) for _ in range(chance.choice((1, 1, 1, 2, 3)))]
+    words = [(_edit_times(value, chance) if kind == 0 else None) or edit_json(chance, value) for kind in kinds]
+    return json.dumps(value), "; ".join(filter(None, words))
+
+
+def without_times(text: str) -> str:
+    """The text as older releases wrote it."""
+    value = json.loads(text)
+    return json.dumps({topic: {name: of for name, of in brokers.items() if of} for topic, brokers in value.items()})
+
+
+def _harmed_text(text: str, other: str, chance: random.Random) -> tuple[str, str]:
+    at = chance.randrange(len(text))
+    flipped = chr(ord(text[at]) ^ 1 << chance.randrange(7))
+    # of a queue that is there twice the last one counts
+    queue, number = text.index('"0": '), chance.randrange(20)
+    return chance.choice((
+        (text[:at], "cut off"),
+        (text[:at] + flipped + text[at + 1 :], f"{text[at]!r} at {at} became {flipped!r}"),
+        (chance.choice(_TEXTS), "another text in its place"),
+        (f'{text[:queue]}"0": {number}, {text[queue:]}', f"queue 0 with {number} before it"),
+        (other, "that of another topic"),
+    ))  # fmt: skip
+
+
+def _edit_times(value: dict[str, Any], chance: random.Random) -> str | None:
+    """Another time in the name of the member that has them."""
+    named = [of for of in value.values() if isinstance(of, dict)]
+    members = [(of, name) for of in named for name, queues in of.items() if " stored " in name and not queues]
+    if not members:
+        return None
+    brokers, name = chance.choice(members)
+    broker, _, times = name.rpartition(" stored ")
+    words = times.split(" ")
+    at = chance.randrange(len(words))
+    queue_id, _, time = words[at].partition(":")
+    near = str(int(time) + chance.choice((-1, 1, 1000, -1000))) if time.isdigit() else "1"
+    words[at] = chance.choice((
+        "",
+        f"{queue_id}:{chance.choice(_TIMES)}",
+        *(f"{queue_id}:", f"17:{time}", f"{queue_id}:x", f":{time}"),
+        *[f"{queue_id}:{near}"] * 3,
+    ))  # fmt: skip
+    del brokers[name]
+    brokers[f"{broker} stored {' '.join(words)}"] = {}
+    return f"times {times!r} became {' '.join(words)!r}"
+
+
+COLUMNS = ["topic", "broker_name", "queue_id", "queue_offset", "body", "store_timestamp"]
+#: Queue and offset.
+Place = tuple[int, int]
+#: Body and time of storing.
+Row = tuple[bytes, int]
+_BROKER = "broker-a"
+#: Messages of a batch, so that a stream has some positions.
+_BATCH = 11
+
+
+@dataclass
+class Topic:
+    """A topic, and the positions at which streams were before it changed.
+
+    Attributes:
+        name: Its name.
+        life: What became of it.
+        positions: Texts of checkpoints, one behind the other.
+        rows: What it has now.
+        bounds: The first offset and the one behind the last, by queue.
+    """
+
+    name: str
+    life: str
+    positions: list[str] = field(default_factory=list)
+    rows: dict[Place, Row] = field(default_factory=dict)
+    bounds: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+
+@dataclass
+class _Broker:
+    """A broker, and those who change its topics."""
+
+    cluster: RestartableCluster
+    admin: rmqfast.Admin
+    producer: rmqfast.Producer
+    sent: int = 0
+
+    def fill(self, topic: str, queues: int, count: int, size: int = 20) -> None:
+        """So many messages in each queue."""
+        for queue_id in list(range(queues)) * count:
+            self.sent += 1
+            # a body that does not compress takes its room in the log
+            body = f"{topic} {self.sent} ".encode() + random.Random(self.sent).randbytes(size)
+            self.producer.send(Message(topic, body), queue=MessageQueue(topic, _BROKER, queue_id))
+
+
+@contextmanager
+def topics_with_a_past(directory: Path) -> Iterator[tuple[str, list[Topic]]]:
+    """A broker's name server and its topics."""
+    with (
+        RestartableCluster(directory, fileReservedTime="0", deleteWhen="04") as cluster,
+        rmqfast.Admin(name_server=cluster.name_server) as admin,
+        rmqfast.Producer("losses", name_server=cluster.name_server) as producer,
+    ):
+        broker = _Broker(cluster, admin, producer)
+        topics = [_retained(broker), *(_lived(broker, f"lived-{number}", life) for number, life in enumerate(_LIVES))]
+        for topic in topics:
+            read = read_of(cluster.name_server, topic.name, "topic batch")
+            for piece in read.plan():
+                topic.rows.update(rows_of(read, piece))
+            stream = SparkStream.of_topic(read_of(cluster.name_server, topic.name, "topic stream"))
+            ends = _offsets(stream.latest(None, is_limited=False), topic.name)
+            begins = _offsets(stream.initial(), topic.name)
+            topic.bounds = {queue_id: (begins[queue_id], end) for queue_id, end in ends.items()}
+            stream.close()
+            assert len(topic.rows) == sum(end - begin for begin, end in topic.bounds.values())
+        yield cluster.name_server, topics
+
+
+def read_of(name_server: str, topic: str, kind: str, **changes: str) -> TopicRead:
+    """A read of all of a topic."""
+    options = {"nameServer": name_server, "topic": topic, "startingOffsets": "earliest", "retryTimeoutMs": "3000"}
+    return TopicRead(kind, options | changes, COLUMNS)
+
+
+def rows_of(read: TopicRead, piece: bytes) -> Iterator[tuple[Place, Row]]:
+    """The rows of a task."""
+    for batch in read_topic_piece(read, piece):
+        for row in batch.to_pylist():
+            stored = int(row["store_timestamp"].timestamp() * 1000 + 0.5)
+            yield (row["queue_id"], row["queue_offset"]), (row["body"], stored)
+
+
+def _offsets(text: str, topic: str) -> dict[int, int]:
+    return {int(queue_id): offset for queue_id, offset in json.loads(text)[topic][_BROKER].items()}
+
+
+def _retained(broker: _Broker) -> Topic:
+    """Its first messages have expired; the others of the broker came later."""
+    topic = Topic("retained", "its first messages expired")
+    broker.admin.create_topic(topic.name, queues=2)
+    broker.fill(topic.name, 2, 18, size=50_000)
+    topic.positions = _positions(broker, topic)
+    broker.cluster.expire()
+    broker.fill(topic.name, 2, 6)
+    return topic
+
+
+def _lived(broker: _Broker, name: str, life: str) -> Topic:
+    topic = Topic(name, life)
+    broker.admin.create_topic(name, queues=3)
+    broker.fill(name, 3, 16)
+    topic.positions = _positions(broker, topic)
+    _LIVES[life](broker, name)
+    return topic
+
+
+def _positions(broker: _Broker, topic: Topic) -> list[str]:
+    """The position of a stream after each batch."""
+    stream = SparkStream.of_topic(
+        read_of(broker.cluster.name_server, topic.name, "topic stream", maxOffsetsPerTrigger=str(_BATCH))
+    )
+    positions = [stream.initial()]
+    while (end := stream.latest(positions[-1], is_limited=True)) != positions[-1]:
+        positions.append(end)
+    stream.close()
+    return positions
+
+
+def _anew(queues: int, count: int) -> Callable[[_Broker, str], None]:
+    def change(broker: _Broker, topic: str) -> None:
+        broker.admin.topics.delete(topic)
+        broker.admin.create_topic(topic, queues=queues)
+        broker.fill(topic, queues, count)
+
+    return change
+
+
+def _widen(broker: _Broker, topic: str) -> None:
+    broker.admin.topics.update(topic, queues=5)
+    broker.fill(topic, 5, 4)
+
+
+#: What became of a topic.
+_LIVES: dict[str, Callable[[_Broker, str], object]] = {
+    "nothing came": lambda broker, topic: None,
+    "it has grown": lambda broker, topic: broker.fill(topic, 3, 9),
+    "it has more queues": _widen,
+    "it has fewer queues": lambda broker, topic: broker.admin.topics.update(topic, queues=2),
+    "it was made anew, empty": _anew(3, 0),
+    "it was made anew, shorter": _anew(3, 5),
+    "it was made anew, as long": _anew(3, 16),
+    "it was made anew, longer, with fewer queues": _anew(2, 30),
+}
+
 
 #: Batches until nothing comes any more.
 _MOST_BATCHES = 8
@@ -40,19 +245,14 @@ class CheckpointSubject:
 
     def __init__(self) -> None:
         self._stack = ExitStack()
-        self._stores = StoreCheckpoints()
-        self._stack.callback(self._stores.close)
         directory = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="losses-checkpoints-"))
         self._name_server, self._topics = self._stack.enter_context(topics_with_a_past(Path(directory) / "store"))
 
     def close(self) -> None:
-        """Ends the broker."""
         self._stack.close()
 
     def attempt(self, chance: random.Random, _: Path) -> Attempt:
         """Harms a checkpoint, and has a stream go on from there."""
-        if chance.randrange(4) == 0:
-            return self._stores.attempt(chance)
         topic = chance.choice(self._topics)
         number = chance.randrange(len(topic.positions))
         way = chance.choice((*["latest"] * 3, "old PySpark", "planned again", "planned again"))
@@ -88,7 +288,7 @@ class _Run:
 
     def judged(self, texts: Sequence[str], way: str) -> Attempt:
         """Reads all there is, and compares."""
-        with warnings_told() as told:
+        with logged() as told:
             try:
                 rows = list(self._read(texts, way))
             except RmqError as error:
@@ -100,7 +300,6 @@ class _Run:
             raise SilentLoss(f"{self.where}: expected an error, got {len(rows)} rows")
         seen = self._checked_rows(rows, told)
         missing = sum(self._judge_queue(queue_id, positions, seen, told) for queue_id in self.topic.bounds)
-        self._judge_others(positions[-1], told)
         backwards = [queue_id for queue_id in self.topic.bounds if self._goes_back(queue_id, positions)]
         if any(not self._own(queue_id, told) for queue_id in backwards):
             raise SilentLoss(f"{self.where}: the batch ends before it begins, and nobody is told: {told}")
@@ -193,33 +392,12 @@ class _Run:
         numbers = [offset for offset in offsets if offset is not None]
         return numbers != sorted(numbers)
 
-    def _judge_others(self, position: _Position, told: Sequence[str]) -> None:
-        """Queues that the topic does not have."""
-        for broker, queue_id in self._strangers(position):
-            lines = [line for line in told if f"broker {broker}" in line]
-            if broker == _BROKER and self._has_left(queue_id, position):
-                continue
-            if not lines:
-                raise SilentLoss(
-                    f"{self.where}: queue {queue_id} of {broker!r} is not there, and nobody is told: {told}"
-                )
-            if self.is_strict and broker == _BROKER:
-                raise SilentLoss(f"{self.where}: queue {queue_id} is not there: expected an error, got {lines}")
-
     def _strangers(self, position: _Position) -> list[tuple[str, int]]:
         return [
             (broker, queue_id)
             for broker, queue_id in position.offsets
             if broker != _BROKER or queue_id not in self.topic.bounds
         ]
-
-    def _has_left(self, queue_id: int, position: _Position) -> bool:
-        """Whether a queue that was read to its end, or has nothing, is one that the topic has no more."""
-        return position.offsets[_BROKER, queue_id] in {0, *self._former_ends(queue_id)}
-
-    def _former_ends(self, queue_id: int) -> list[int]:
-        offsets = json.loads(self.topic.positions[-1])[self.topic.name][_BROKER]
-        return [offsets[str(queue_id)]] if str(queue_id) in offsets and self.topic.is_same else []
 
     def _is_plausible(self, queue_id: int, position: _Position) -> bool:
         """Whether no fact contradicts an offset: it is in the queue, and its time is that of the message before it."""

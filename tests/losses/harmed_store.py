@@ -1,22 +1,75 @@
-"""The content of a harmed store: each record unchanged, changed without protection, or broken."""
+"""A store before it was harmed, and after: each record unchanged, changed without protection, or broken."""
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Final
 
+from rmqfast import AppendOptions
 from tests.reference import record as reference
 from tests.reference.row import Row, row_of
-
-from .true_stores import TrueStore
-
-__all__ = ["HarmedStore"]
-
+from tests.store.scanned import opened, plain_rows
 
 _UNIT_SIZE = 20
+OPTIONS = AppendOptions(
+    file_size=1 << 14, queue_file_size=600, index_slots=16, index_entries=100, zone_offset_ms=0, multi_dispatch=True
+)
+#: When the first message is stored.
+BEGIN: Final = 1_700_000_000_000
+
+
+@dataclass(frozen=True)
+class TrueStore:
+    """A store, and what it holds."""
+
+    name: str
+    path: Path
+    options: AppendOptions
+
+    @cached_property
+    def rows(self) -> dict[int, Row]:
+        """The messages by physical offset, in the order of the log."""
+        scan = opened(self.path).scan(verify_crc=True)
+        rows = {row["physical_offset"]: row for row in plain_rows(scan.to_arrow())}
+        assert scan.damage == [] or self.name == "torn", self.name
+        return rows
+
+    @cached_property
+    def listed(self) -> set[int]:
+        """Those of them that have a place in a queue of their topic; not those of a topic that was removed since."""
+        store = opened(self.path)
+        scans = (store.scan(topic, way="queue", columns=["physical_offset"]) for topic in self.bounds)
+        return {offset for scan in scans for offset in scan.to_arrow()["physical_offset"].to_pylist()}
+
+    @cached_property
+    def bounds(self) -> dict[str, dict[int, tuple[int, int]]]:
+        """The queues, and their least and greatest offsets."""
+        return opened(self.path).topics()
+
+    @cached_property
+    def log(self) -> dict[int, bytes]:
+        """The files of the log by their offsets."""
+        return {int(file.name): file.read_bytes() for file in sorted((self.path / "commitlog").iterdir())}
+
+    def copy(self, path: Path) -> None:
+        """Copies the store, the holes of its files as holes."""
+        for directory, _, names in os.walk(self.path):
+            target = path / Path(directory).relative_to(self.path)
+            target.mkdir(parents=True)
+            for name in names:
+                _copy_sparse(Path(directory, name), target / name)
+
+
+def _copy_sparse(source: Path, target: Path) -> None:
+    content = source.read_bytes()
+    with target.open("wb") as file:
+        file.write(content.rstrip(b"\0"))
+        file.truncate(len(content))
 
 
 class HarmedStore:
@@ -101,45 +154,6 @@ class HarmedStore:
         files = list((self.true.path / "index").iterdir())
         return any(_content(self.path / "index" / file.name) != file.read_bytes() for file in files)
 
-    def has_lost_light(self, topic: str) -> bool:
-        """Whether a topic is a light queue whose files were harmed: nothing else lists its messages."""
-        if not topic.startswith("%LMQ%"):
-            return False
-        before, now = (path / "consumequeue" / topic for path in (self.true.path, self.path))
-        names = [file.relative_to(before) for file in before.rglob("*") if file.is_file()]
-        return any(
-            not (now / name).is_file() or (now / name).read_bytes() != (before / name).read_bytes() for name in names
-        )
-
-    def lists_others(self, topic: str, queue_id: int) -> bool:
-        """Whether a unit of a queue leads to a message of another one: only who reads that message can tell.
-
-        Nor can anybody tell units that lead nowhere, as a repair leaves them, from those of another queue.
-        """
-        own = self.path / "consumequeue" / topic / str(queue_id)
-        for file in own.glob("*"):
-            content = _content(file)
-            if any(content.rstrip(b"\0") == other for other in self._contents_of_queues - {b""}):
-                before = _content(self.true.path / file.relative_to(self.path))
-                if content != before:
-                    return True
-            for at in range(0, len(content) - _UNIT_SIZE + 1, _UNIT_SIZE):
-                row = self.true.rows.get(int.from_bytes(content[at : at + 8], "big"))
-                size = int.from_bytes(content[at + 8 : at + 12], "big")
-                if row and size == row["store_size"] and (row["topic"], row["queue_id"]) != (topic, queue_id):
-                    return True
-        return False
-
-    def is_unit_harmed(self, topic: str, queue_id: int, offset: int) -> bool:
-        """Whether the unit of a message is not as it was."""
-        directory = Path("consumequeue") / topic / str(queue_id)
-        for file in (self.true.path / directory).iterdir():
-            at = offset * _UNIT_SIZE - int(file.name)
-            before, now = (_content(path / directory / file.name) for path in (self.true.path, self.path))
-            if 0 <= at < len(before):
-                return before[at : at + _UNIT_SIZE] != now[at : at + _UNIT_SIZE]
-        return True
-
     def knows(self, topic: str, queue_id: int, offset: int) -> bool:
         """Whether anything is left that says that an offset of a queue was given: a record, a unit, or `queue.ends`."""
         ends = self.true.path / "queue.ends"
@@ -155,12 +169,6 @@ class HarmedStore:
             if any(before[at : at + _UNIT_SIZE] == now[at : at + _UNIT_SIZE] for at in units):
                 return True
         return False
-
-    @cached_property
-    def _contents_of_queues(self) -> set[bytes]:
-        """The contents that the files of all queues had."""
-        files = (self.true.path / "consumequeue").rglob("*")
-        return {file.read_bytes().rstrip(b"\0") for file in files if file.is_file()}
 
     @cached_property
     def _places(self) -> dict[int, tuple[bytes, bytes]]:

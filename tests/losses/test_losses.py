@@ -9,8 +9,8 @@ import pytest
 
 from tests.effort import effort
 
+from .__main__ import SUBJECTS
 from .attempt import SilentLoss, judge
-from .subjects import SUBJECTS
 
 TRUTH = {1: "one", 2: "two"}
 

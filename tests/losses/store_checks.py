@@ -12,23 +12,30 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
 import pyarrow.parquet as pq
 
 import rmqfast
-from rmqfast.errors import CorruptError, DamageWarning, StoreIOError, UnknownTopicError, UnsupportedStoreError
+from rmqfast import Message
+from rmqfast.errors import (
+    ArgumentError,
+    CorruptError,
+    DamageWarning,
+    StoreIOError,
+    UnknownTopicError,
+    UnsupportedStoreError,
+)
 from rmqfast.message import Damage
-from rmqfast.store import MessageStore, Scan
+from rmqfast.store import MessageStore, RecoveryReport, Scan, find_missing_end, repair
 from rmqfast.store.parquet import write_parquet
 from tests.reference.row import Row
 from tests.store.scanned import plain_rows
 
 from .attempt import SilentLoss, judge
-from .harmed_store import HarmedStore
-
-__all__ = ["Readers", "refusals"]
+from .harmed_store import BEGIN, HarmedStore
 
 #: What a reader may raise in place of an answer.
 refusals = (CorruptError, StoreIOError, UnsupportedStoreError, UnknownTopicError)
@@ -62,7 +69,6 @@ class Readers:
         with self._refusing():
             store = rmqfast.open_store(self.harmed.path, io=self.chance.choice(("pread", "mmap")))
             self._scan_all(store)
-            self._look_at_bounds(store)
             for face in self.chance.sample(_FACES, 4):
                 with self._refusing():
                     face(self, store)
@@ -83,12 +89,15 @@ class Readers:
         there, missing = judge(f"{self.harm}: {face}", rows, got, told)
         self.rows, self.missing = self.rows + there, self.missing + missing
 
+    def _told(self, damage: Iterable[Damage], optional: set[int], *, always: bool = False) -> Callable[[int], bool]:
+        """Whether a reader reported a row: by the places that it could not use, or by all that is written of it."""
+        places = Places(damage)
+        return lambda offset: always or offset in optional or places.have(self.harmed.true.rows[offset])
+
     def _judge_scan(self, face: str, scan: Scan, wanted: Callable[[Row], bool], *, checks: bool) -> list[Row]:
         got = plain_rows(scan.to_arrow())
         rows, optional = self.harmed.expected(wanted, checks=checks, of_all=wanted is _any)
-        places = Places(scan.damage)
-        told = lambda offset: offset in optional or places.have(self.harmed.true.rows[offset])  # noqa: E731
-        self._judge(face, rows, ((row["physical_offset"], row) for row in got), told)
+        self._judge(face, rows, ((row["physical_offset"], row) for row in got), self._told(scan.damage, optional))
         return got
 
     def _scan_all(self, store: MessageStore) -> None:
@@ -103,32 +112,6 @@ class Readers:
         kept = sum(offset >= self.harmed.begin for offset in self.harmed.true.rows)
         if report.ok and not report.notes and len(got) < kept:
             raise SilentLoss(f"{self.harm}: verify() is ok, and a scan gives {len(got)} of {kept} rows")
-
-    def _look_at_bounds(self, store: MessageStore) -> None:
-        """The queues have at least the offsets of the messages that are there."""
-        with self._refusing():
-            topics, notes = store.topics(), store.info().notes
-            for topic, queues in self.harmed.true.bounds.items():
-                if self.harmed.has_lost_light(topic):
-                    continue
-                for queue_id, (low, high) in queues.items():
-                    if self.harmed.lists_others(topic, queue_id):
-                        continue
-                    got = topics.get(topic, {}).get(queue_id, (0, 0))
-                    # one that says more leads whoever reads it to damage
-                    is_less = (got[0] > low and low < high) or got[1] < high
-                    is_kept = self.harmed.begin <= min(self.harmed.true.log)
-                    if is_less and not notes and is_kept and self.is_whole(topic, queue_id):
-                        raise SilentLoss(
-                            f"{self.harm}: topics() has {got} for {topic} {queue_id}, expected {low, high}"
-                        )
-
-    def is_whole(self, topic: str, queue_id: int) -> bool:
-        """Whether the messages of a queue are as they were."""
-        is_of = _is_of(topic, queue_id)
-        # a light queue has messages of other topics
-        of_queue = (r for r in self.harmed.true.rows.values() if is_of(r) or _is_listed_in(r, topic))
-        return all(row["physical_offset"] in self.harmed.whole for row in of_queue)
 
     def _topic(self) -> str:
         topic: str = self.chance.choice(sorted({row["topic"] for row in self.harmed.true.rows.values()}))
@@ -179,11 +162,9 @@ class Readers:
             if result.next_begin_offset <= at:
                 break
             at, end = result.next_begin_offset, result.max_offset
-        face = f"get({topic!r}, {queue_id}) from {low}"
         rows, optional = self.harmed.expected(_is_of(topic, queue_id), checks=False)
-        places, notes = Places(damage), store.info().notes
-        told = lambda offset: offset in optional or bool(notes) or places.have(self.harmed.true.rows[offset])  # noqa: E731
-        self._judge(face, rows, got, told)
+        told = self._told(damage, optional, always=bool(store.info().notes))
+        self._judge(f"get({topic!r}, {queue_id}) from {low}", rows, got, told)
 
     def query(self, store: MessageStore) -> None:
         """The messages of a key."""
@@ -197,7 +178,7 @@ class Readers:
             got = [(m.physical_offset, _plain(m)) for m in store.query(topic, key, max_messages=1000)]
         wanted = _has_key({key})
         rows, optional = self.harmed.expected(lambda r: r["topic"] == topic and wanted(r))
-        told = lambda offset: offset in optional or bool(caught) or self.harmed.is_index_harmed  # noqa: E731
+        told = self._told((), optional, always=bool(caught) or self.harmed.is_index_harmed)
         self._judge(f"query({topic!r}, {key!r})", rows, got, told)
 
     def by_id(self, store: MessageStore) -> None:
@@ -214,80 +195,46 @@ class Readers:
                 got = [(found["physical_offset"], found)]
         rows, optional = self.harmed.expected(lambda r: message_id in {r["msg_id"], r["offset_msg_id"]})
         # of several with one id any is right
-        is_told = bool(got or caught) or self.harmed.is_index_harmed
-        told = lambda missing: is_told or missing in optional  # noqa: E731
+        told = self._told((), optional, always=bool(got or caught) or self.harmed.is_index_harmed)
         self._judge(f"message_by_id({message_id!r})", rows, got, told)
 
-    def offset_for_time(self, store: MessageStore) -> None:
-        """The offset for a time, where nothing of the queue is harmed in the log."""
-        row = self.chance.choice(list(self.harmed.true.rows.values()))
-        topic, queue_id, when = row["topic"], row["queue_id"], row["store_timestamp"] + self.chance.randrange(2)
-        got = store.offset_for_time(topic, queue_id, when)
-        listed = (self.harmed.true.rows[offset] for offset in self.harmed.true.listed)
-        of_queue = list(filter(_is_of(topic, queue_id), listed))
-        if not self.is_whole(topic, queue_id) or store.info().notes:
-            return
-        later = [r["queue_offset"] for r in of_queue if r["store_timestamp"] >= when]
-        expected = min(later, default=self.harmed.true.bounds[topic][queue_id][1])
-        # whoever reads where a unit leads astray hears of it
-        doubted = range(got, expected)
-        if got > expected or not all(self.harmed.is_unit_harmed(topic, queue_id, offset) for offset in doubted):
-            raise SilentLoss(
-                f"{self.harm}: offset_for_time({topic!r}, {queue_id}, {when}) is {got}, expected {expected}"
-            )
-
     def export_store(self, store: MessageStore) -> None:
-        """A new store of all messages, or of a topic."""
+        """A new store of all messages, or of a topic, whose rows have other places."""
         topic, out = self.chance.choice((None, self._topic())), self.directory / "exported"
         try:
             report = store.export(out, topic)
             got = plain_rows(rmqfast.open_store(out).scan().to_arrow()) if report.rows else []
         finally:
             shutil.rmtree(out, ignore_errors=True)
-        self._judge_moved(f"export({topic!r})", topic, got, report.damage)
-
-    def export_lines(self, store: MessageStore) -> None:
-        """JSON lines of all messages."""
-        text = io.StringIO()
-        report = store.export(text, format="jsonl")
-        offsets: list[tuple[int, Row]] = [
-            (json.loads(line)["physical_offset"], {}) for line in text.getvalue().splitlines()
-        ]
-        self._judge_offsets("export(format='jsonl')", offsets, report.damage)
-
-    def parquet(self, store: MessageStore) -> None:
-        """Parquet files."""
-        out = self.directory / "parquet"
-        try:
-            report = write_parquet(store, out, on_damage="warn")
-            tables = [
-                pq.read_table(file, columns=["physical_offset"], partitioning=None) for file in out.rglob("*.parquet")
-            ]
-            got: list[tuple[int, Row]] = [
-                (offset, {}) for table in tables for offset in table["physical_offset"].to_pylist()
-            ]
-        finally:
-            shutil.rmtree(out, ignore_errors=True)
-        self._judge_offsets("write_parquet", got, report.damage, checks=False)
-
-    def _judge_offsets(
-        self, face: str, got: Iterable[tuple[int, Row]], damage: Iterable[Damage], *, checks: bool = True
-    ) -> None:
-        rows, optional = self.harmed.expected(_any, checks=checks, of_all=True)
-        places = Places(damage)
-        told = lambda offset: offset in optional or places.have(self.harmed.true.rows[offset])  # noqa: E731
-        self._judge(face, {offset: {} for offset in rows}, got, told)
-
-    def _judge_moved(self, face: str, topic: str | None, got: list[Row], damage: Iterable[Damage]) -> None:
-        """Rows whose places are new ones; those that look the same are counted."""
         rows, optional = self.harmed.expected(_any if topic is None else _is_of(topic), of_all=topic is None)
-        places, numbers = Places(damage), Counter[Any]()
-        keys = {}
-        for offset in rows:
-            keys[_numbered(rows[offset], numbers)] = offset
+        numbers, told = Counter[Any](), self._told(report.damage, optional)
+        keys = {_numbered(row, numbers): offset for offset, row in rows.items()}
         numbers.clear()
-        told = lambda key: keys[key] in optional or places.have(self.harmed.true.rows[keys[key]])  # noqa: E731
-        self._judge(face, {key: {} for key in keys}, ((_numbered(row, numbers), {}) for row in got), told)
+        found = ((_numbered(row, numbers), Row()) for row in got)
+        self._judge(f"export({topic!r})", dict.fromkeys(keys, Row()), found, lambda key: told(keys[key]))
+
+    def export_offsets(self, store: MessageStore) -> None:
+        """JSON lines, or Parquet files, of all messages."""
+        damage: Iterable[Damage]
+        if self.chance.random() < 0.5:
+            text = io.StringIO()
+            face, report = "export(format='jsonl')", store.export(text, format="jsonl")
+            got = [json.loads(line)["physical_offset"] for line in text.getvalue().splitlines()]
+            damage = report.damage
+        else:
+            face, out = "write_parquet", self.directory / "parquet"
+            try:
+                damage = write_parquet(store, out, on_damage="warn").damage
+                files = [
+                    pq.read_table(file, columns=["physical_offset"], partitioning=None)
+                    for file in out.rglob("*.parquet")
+                ]
+                got = [offset for table in files for offset in table["physical_offset"].to_pylist()]
+            finally:
+                shutil.rmtree(out, ignore_errors=True)
+        rows, optional = self.harmed.expected(_any, checks=face != "write_parquet", of_all=True)
+        found = ((offset, Row()) for offset in got)
+        self._judge(face, dict.fromkeys(rows, Row()), found, self._told(damage, optional))
 
 
 _FACES: tuple[Callable[[Readers, MessageStore], None], ...] = (
@@ -297,10 +244,9 @@ _FACES: tuple[Callable[[Readers, MessageStore], None], ...] = (
     Readers.get,
     Readers.query,
     Readers.by_id,
-    Readers.offset_for_time,
     Readers.export_store,
-    Readers.export_lines,
-    Readers.parquet,
+    Readers.export_offsets,
+    Readers.export_offsets,
 )
 
 
@@ -337,10 +283,6 @@ def _any(_: Row) -> bool:
     return True
 
 
-def _is_listed_in(row: Row, topic: str) -> bool:
-    return topic in row["properties"].get("INNER_MULTI_DISPATCH", "").split(",")
-
-
 def _is_of(topic: str, queue_id: int | None = None) -> Callable[[Row], bool]:
     """Whether a message has a place in a queue of a topic: half messages, and what was rolled back, have none."""
     return lambda row: (
@@ -368,3 +310,94 @@ def _numbered(row: Row, numbers: Counter[Any]) -> tuple[Any, ...]:
     key = tuple(row[name] for name in names)
     numbers[key] += 1
     return (*key, numbers[key])
+
+
+_BODY = b"appended to a harmed store"
+#: Topic, queue, offset.
+_Place = tuple[str, int, int]
+
+
+def append_and_judge(harmed: HarmedStore, harm: str, readable: dict[int, Row]) -> bool:
+    """Appends to each queue, opens again, and reads; False where the store refuses by name.
+
+    Args:
+        harmed: The store.
+        harm: What was done, for the error.
+        readable: The messages that a scan gave before, by physical offset.
+    """
+    clock = count(BEGIN + 10**10, 1000).__next__
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamageWarning)
+        try:
+            opening = _opened(harmed)
+        except (CorruptError, StoreIOError, UnsupportedStoreError):
+            return False
+        with rmqfast.open_store(harmed.path, mode="a", options=harmed.true.options, clock=clock) as store:
+            reports = [report for report in (opening, store.recovery) if report is not None]
+            given: dict[int, _Place] = {}
+            for topic, queues in harmed.true.bounds.items():
+                is_delayed = topic == "SCHEDULE_TOPIC_XXXX"
+                for queue_id in queues if not topic.startswith("%LMQ%") else ():
+                    name, level = ("orders", queue_id + 1) if is_delayed else (topic, 0)
+                    place = store.append(Message(name, _BODY, delay_level=level, queue_id=queue_id))
+                    given[place.physical_offset] = (topic, queue_id, place.queue_offset)
+        for topic, queue_id, offset in given.values():
+            end = harmed.true.bounds[topic][queue_id][1]
+            is_again = offset < end and harmed.knows(topic, queue_id, offset)
+            if is_again and not _was_never_flushed(harmed, (topic, queue_id, offset), reports):
+                raise SilentLoss(f"{harm}: offset {offset} of {topic} {queue_id} was given again, which had {end}")
+        with rmqfast.open_store(harmed.path, mode="a", options=harmed.true.options, clock=clock) as store:
+            if store.recovery is not None:
+                raise SilentLoss(f"{harm}: a store that was closed was recovered: {store.recovery}")
+        _judge_rows(harmed, harm, {} if any(report.cut_bytes for report in reports) else readable, given)
+    return True
+
+
+def _opened(harmed: HarmedStore) -> RecoveryReport | None:
+    """Opens the store to append, or repairs it; returns what that did."""
+    path, options = harmed.path, harmed.true.options
+    try:
+        with rmqfast.open_store(path, mode="a", options=options) as store:
+            return store.recovery
+    except (CorruptError, ArgumentError) as error:
+        # of an index that tells no sizes
+        if isinstance(error, ArgumentError) and "rmqfast store repair" not in str(error):
+            raise
+        missing = find_missing_end(path)
+        return repair(path, options=options, cut_at=None if missing is None else missing.log_end)
+
+
+def _was_never_flushed(harmed: HarmedStore, place: _Place, reports: list[RecoveryReport]) -> bool:
+    """Whether the messages from an offset on stood at the end of a log that nothing says was flushed, after a crash.
+
+    Recovery cuts the end off behind its last whole record, and says so: nobody had been told that it was stored.
+    """
+    # a log that goes on in a new file says its end there
+    cuts = [min(report.log_end, harmed.written_to - report.cut_bytes) for report in reports if report.cut_bytes]
+    if not harmed.was_open or harmed.has_flushed_end or not cuts:
+        return False
+    topic, queue_id, offset = place
+    rows = (row for row in harmed.whole.values() if (row["topic"], row["queue_id"]) == (topic, queue_id))
+    return all(row["physical_offset"] >= min(cuts) for row in rows if row["queue_offset"] >= offset)
+
+
+def _judge_rows(harmed: HarmedStore, harm: str, kept: dict[int, Row], given: dict[int, _Place]) -> None:
+    """All messages that were kept are there, and those that were appended; by the log and by queue."""
+    with rmqfast.open_store(harmed.path) as store:
+        after = {row["physical_offset"]: row for row in plain_rows(store.scan(verify_crc=True).to_arrow())}
+        gone = [offset for offset, row in kept.items() if after.get(offset) != row]
+        if gone:
+            raise SilentLoss(f"{harm}: {len(gone)} of {len(kept)} messages are gone by an append, the first {gone[0]}")
+        for offset, (topic, queue_id, queue_offset) in given.items():
+            row = after.get(offset, {})
+            got = row.get("topic"), row.get("queue_id"), row.get("queue_offset"), row.get("body")
+            if got != (topic, queue_id, queue_offset, _BODY):
+                raise SilentLoss(f"{harm}: appended {topic} {queue_id} {queue_offset} at {offset}, got {got}")
+            found = store.get(topic, queue_id, queue_offset).messages
+            if [message.physical_offset for message in found[-1:]] != [offset]:
+                raise SilentLoss(f"{harm}: get({topic!r}, {queue_id}, {queue_offset}) does not give what was appended")
+        for topic in {topic for topic, *_ in given.values()}:
+            scan = store.scan(topic, way="queue", columns=["physical_offset"])
+            own = {offset for offset, place in given.items() if place[0] == topic}
+            if missing := own - set(scan.to_arrow()["physical_offset"].to_pylist()):
+                raise SilentLoss(f"{harm}: a scan by queue of {topic} lacks {missing}, which were appended")
