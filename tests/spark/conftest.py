@@ -104,6 +104,13 @@ def matching(python_path: DataFrame) -> Matching:
     return by_condition.__getitem__
 
 
+def plan(frame: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
+    """The text of a physical plan."""
+    capsys.readouterr()
+    frame.explain()
+    return capsys.readouterr().out
+
+
 @pytest.fixture
 def rows_of() -> Rows:
     """Rows of a data frame as those of `golden_stores`: timestamps in milliseconds, in physical order."""

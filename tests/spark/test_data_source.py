@@ -14,7 +14,7 @@ from rmqfast.store import COLUMNS
 from tests import golden_stores
 from tests.golden_stores import PathOf
 
-from .in_process import column, source_reader, source_rows
+from .in_process import column, source_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -63,35 +63,10 @@ def test_options_choose_what_a_scan_chooses(
     assert 0 < len(wanted) < 451
 
 
-def test_a_time_range_is_half_open(golden_store: PathOf) -> None:
-    times = column(golden_stores.expected_rows("basic-4.9.4"), "store_timestamp")
-    start, end = times[len(times) // 3], times[2 * len(times) // 3]
-    options = {"startingTimestamp": str(start), "endingTimestamp": str(end)}
-    rows = source_rows({"storePath": str(golden_store("basic-4.9.4")), **options})
-    assert column(rows, "store_timestamp") == [t for t in times if start <= t < end]
-
-
-def test_the_words_for_offsets_read_all_or_nothing(golden_store: PathOf) -> None:
-    whole = {"storePath": str(golden_store("basic-4.9.4")), "topic": "fx_q4"}
-    assert len(source_rows(whole | {"startingOffsets": "earliest", "endingOffsets": "latest"})) == 451
-    assert source_rows(whole | {"startingOffsets": "latest"}) == []
-    assert source_rows(whole | {"endingOffsets": "earliest"}) == []
-
-
 def test_the_option_columns_prunes_in_its_order(golden_store: PathOf) -> None:
     options = {"storePath": str(golden_store("basic-4.9.4")), "topic": "fx_q1", "columns": "tags, queue_offset"}
     (row,) = [row for row in source_rows(options) if row["queue_offset"] == 1]
     assert list(row.items()) == [("tags", "BBBB"), ("queue_offset", 1)]
-
-
-def test_partitions_are_as_many_and_as_small_as_asked_for_and_share_no_message(golden_store: PathOf) -> None:
-    options = {"storePath": str(golden_store("basic-4.9.4")), "columns": "physical_offset"}
-    assert len(source_reader(options).partitions()) == 1
-    wanted = column(golden_stores.expected_rows("basic-4.9.4"), "physical_offset")
-    for name, value, count in (("minPartitions", "8", 8), ("partitionBytes", "100000", 15)):
-        cut = options | {name: value}
-        assert len(source_reader(cut).partitions()) >= count
-        assert column(source_rows(cut), "physical_offset") == wanted
 
 
 @pytest.mark.spark
@@ -109,11 +84,6 @@ def test_sql_reads_a_store_as_a_view(spark: SparkSession, golden_store: PathOf) 
     path = golden_store("basic-4.9.4")
     spark.sql(f"CREATE OR REPLACE TEMP VIEW fx USING rocketmq OPTIONS (storePath '{path}', topic 'fx_q1')")
     assert spark.sql("SELECT count(*) FROM fx WHERE tags = 'TagA'").first() == (105,)
-
-
-@pytest.mark.spark
-def test_nothing_to_read_is_an_empty_frame(spark: SparkSession, golden_store: PathOf) -> None:
-    assert load(spark, golden_store("basic-4.9.4"), topic="fx_q1", tags="nobody").collect() == []
 
 
 def test_a_store_without_any_message_has_no_rows(tmp_path: Path) -> None:

@@ -93,17 +93,6 @@ def test_a_broker_name_that_is_given_is_the_rows(spark: SparkSession, golden_sto
     assert [tuple(row) for row in frame.distinct().collect()] == [("broker-a",)]
 
 
-def test_small_partitions_are_a_task_each_and_share_no_message(spark: SparkSession, golden_store: PathOf) -> None:
-    from pyspark.sql.functions import spark_partition_id
-
-    read: dict[str, Any] = {"columns": ["physical_offset"], "tags": "TagA || TagB || Aa"}
-    frame = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", partition_bytes=40_000, engine="arrow", **read)
-    rows = frame.select("*", spark_partition_id().alias("task")).collect()
-    wanted = partition_rows(store_read(golden_store("basic-4.9.4"), "fx_q1", **read))
-    assert sorted(row[0] for row in rows) == sorted(row["physical_offset"] for row in wanted)
-    assert 10 < len({row.task for row in rows}) <= frame.rdd.getNumPartitions()
-
-
 def test_as_many_partitions_as_asked_for_and_few_without(spark: SparkSession, golden_store: PathOf) -> None:
     few = read_store(spark, golden_store("basic-4.9.4"), None, columns=["topic"])
     many = read_store(spark, golden_store("basic-4.9.4"), None, columns=["topic"], min_partitions=8)

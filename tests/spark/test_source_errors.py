@@ -45,20 +45,14 @@ AT_READ: dict[str, tuple[DataType, bool, str]] = {
 }
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize(("options", "text"), AT_LOAD.values(), ids=AT_LOAD)
-def test_what_is_wrong_with_an_option_is_said_by_the_source_itself(
-    golden_store: PathOf, options: dict[str, str], text: str
+def test_what_is_wrong_with_an_option_is_said_by_the_source_and_by_load(
+    spark: SparkSession, golden_store: PathOf, options: dict[str, str], text: str
 ) -> None:
     with pytest.raises(RmqError) as caught:
         RocketMQDataSource({"storePath": str(golden_store("basic-4.9.4")), **options})
     assert text in f"{type(caught.value).__name__}: {caught.value}"
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize(("options", "text"), AT_LOAD.values(), ids=AT_LOAD)
-def test_what_is_wrong_with_an_option_is_said_by_load(
-    spark: SparkSession, golden_store: PathOf, options: dict[str, str], text: str
-) -> None:
     # each load of `rocketmq` starts a worker: it is enough to see once that what the source says comes through
     for source in ("rocketmq", "rocketmq-columnar") if "topik" in options else ("rocketmq-columnar",):
         reader = spark.read.format(source).option("storePath", str(golden_store("basic-4.9.4"))).options(**options)

@@ -15,6 +15,7 @@ import pytest
 import rmqfast
 from rmqfast import EmbeddedCluster, Message
 from rmqfast.remoting import Request, RequestCode
+from tests.spark.conftest import plan
 from tests.spark.engines import HAS_PYTHON_SOURCES, JVM, PYTHON, said
 from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.streams import ended, stream
@@ -27,12 +28,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 EACH = MESSAGES // 8
-
-
-def plan(frame: DataFrame, capsys: pytest.CaptureFixture[str]) -> str:
-    capsys.readouterr()
-    frame.explain()
-    return capsys.readouterr().out
 
 
 @pytest.fixture(scope="module")

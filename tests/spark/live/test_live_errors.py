@@ -12,7 +12,7 @@ import pytest
 
 from rmqfast import errors
 from rmqfast.spark import read_topic
-from tests.spark.engines import HAS_PYTHON_SOURCES, JVM, python_source, said
+from tests.spark.engines import HAS_PYTHON_SOURCES, JVM, said
 from tests.spark.in_process import source_reader
 from tests.spark.live import topics
 from tests.spark.live.conftest import LiveCluster
@@ -102,22 +102,6 @@ def by_python(ask: Callable[[], object]) -> str:
     with pytest.raises(errors.RmqError) as caught:
         ask()
     return said(caught.value)
-
-
-@python_source
-@pytest.mark.parametrize(("options", "text"), AT_LOAD.values(), ids=AT_LOAD)
-def test_what_is_wrong_is_said_when_spark_asks_for_the_schema(
-    live_cluster: LiveCluster, options: dict[str, str], text: str
-) -> None:
-    assert text in by_python(RocketMQDataSource(given(live_cluster, options)).schema)
-
-
-@python_source
-@pytest.mark.parametrize(("options", "text"), AT_READ.values(), ids=AT_READ)
-def test_what_is_wrong_with_offsets_is_said_when_spark_asks_for_partitions(
-    live_cluster: LiveCluster, options: dict[str, str], text: str
-) -> None:
-    assert text in by_python(source_reader(given(live_cluster, options)).partitions)
 
 
 @pytest.mark.spark

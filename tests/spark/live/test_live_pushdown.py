@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import operator
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql.datasource import (
@@ -16,10 +14,8 @@ from pyspark.sql.datasource import (
     GreaterThanOrEqual,
     In,
     IsNotNull,
-    IsNull,
     LessThan,
     LessThanOrEqual,
-    Not,
 )
 
 from rmqfast._native import TopicRead
@@ -80,23 +76,6 @@ TAKEN: dict[str, tuple[list[Filter], Callable[[Row], bool]]] = {
         ),
     ),
 }
-LEFT: list[Any] = [
-    EqualTo(("tags",), "A || B"),
-    EqualTo(("tags",), "*"),
-    In(("tags",), ("A", "B|")),
-    EqualTo(("store_timestamp",), datetime(2026, 1, 1)),  # noqa: DTZ001 - that is what is left
-    EqualTo(("broker_name", "x"), "broker-a"),
-    EqualTo(("broker_name",), 1),
-    EqualTo(("queue_id",), "1"),
-    GreaterThan(("queue_offset",), 1.5),
-    GreaterThan(("queue_id",), 1),
-    GreaterThan(("broker_name",), "a"),
-    EqualTo(("keys",), "a"),
-    IsNull(("broker_name",)),
-    IsNotNull(("tags",)),
-    IsNotNull(("body",)),
-    Not(EqualTo(("queue_id",), 1)),
-]
 
 
 def topic_read(name_server: str = "127.0.0.1:1", topic: str = "orders", **options: str) -> TopicRead:
@@ -120,10 +99,6 @@ def rows(read: TopicRead) -> list[Row]:
     return by_place(topic_rows(read))
 
 
-def stored_at(row: Row) -> datetime:
-    return datetime.fromtimestamp(row["store_timestamp"] / 1000, UTC)
-
-
 @pytest.mark.parametrize(("filters", "means"), TAKEN.values(), ids=TAKEN)
 def test_filters_that_are_taken_leave_the_rows_that_they_mean(
     live_cluster: LiveCluster, filters: list[Filter], means: Callable[[Row], bool]
@@ -132,33 +107,6 @@ def test_filters_that_are_taken_leave_the_rows_that_they_mean(
     left, rest = narrowed(whole, filters)
     assert rest == []
     assert rows(left) == [row for row in rows(whole) if means(row)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "holds"),
-    [
-        (EqualTo, operator.eq),
-        (GreaterThan, operator.gt),
-        (GreaterThanOrEqual, operator.ge),
-        (LessThan, operator.lt),
-        (LessThanOrEqual, operator.le),
-    ],
-)
-def test_times_are_exact_to_the_microsecond(
-    live_cluster: LiveCluster, kind: Any, holds: Callable[[datetime, datetime], bool]
-) -> None:
-    whole = topic_read(live_cluster.name_server)
-    all_rows = rows(whole)
-    middle = sorted(map(stored_at, all_rows))[MESSAGES // 2]
-    for value in (middle, middle + timedelta(microseconds=300), middle - timedelta(days=1)):
-        left, rest = narrowed(whole, [kind(("store_timestamp",), value)])
-        assert rest == []
-        assert rows(left) == [row for row in all_rows if holds(stored_at(row), value)]
-
-
-@pytest.mark.parametrize("condition", LEFT)
-def test_what_is_not_exact_is_left_to_spark(condition: Any) -> None:
-    assert narrowed(topic_read(), [condition])[1] == [condition]
 
 
 def test_a_light_queue_keeps_offsets_of_its_own_so_places_in_it_are_left_to_spark() -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqfast import EmbeddedCluster, Message, Producer
+from rmqfast import Message, Producer
 from rmqfast.client.instance import ClientConfig
 from rmqfast.remoting import TlsOptions
 from tests.broker.certificates import make_authority
-from tests.client.ranges.test_range_pull import ACCOUNTS, BAD, GOOD
+from tests.client.accounts import SECRET, guarded_cluster
 from tests.spark.engines import said
 
 if TYPE_CHECKING:
@@ -23,17 +23,15 @@ REFUSED = (
     r"the secret_key is not that of the account: see the broker's plain_acl\.yml"
 )
 
+BAD = "87654321"
+
 pytestmark = [pytest.mark.spark, pytest.mark.newest]
 
 
 def test_accounts_and_certificates_are_options(spark: SparkSession, engine: str, tmp_path: Path) -> None:
     authority = make_authority(tmp_path / "certificates")
     pair = authority.server()
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/plain_acl.yml").write_text(ACCOUNTS)
     config = {
-        "aclEnable": "true",
-        "rocketmqHome": str(tmp_path),
         "tls.test.mode.enable": "false",
         "tls.server.mode": "enforcing",
         "tls.server.certPath": str(pair.certificate),
@@ -41,13 +39,13 @@ def test_accounts_and_certificates_are_options(spark: SparkSession, engine: str,
         "tls.client.trustCertPath": str(authority.certificate),
         "useTLS": "true",
     }
-    with EmbeddedCluster(config=config) as cluster:
+    with guarded_cluster(tmp_path, config, reader01="PUB|SUB") as cluster:
         tls = TlsOptions(trust=authority.certificate)
-        producing = ClientConfig(name_server=cluster.name_server, tls=tls, access_key="reader01", secret_key=GOOD)
+        producing = ClientConfig(name_server=cluster.name_server, tls=tls, access_key="reader01", secret_key=SECRET)
         with Producer("tests", config=producing) as producer:
             for _ in range(5):
                 producer.send(Message("orders", b"secret"))
-        options = {"nameServer": cluster.name_server, "topic": "orders", "accessKey": "reader01", "secretKey": GOOD}
+        options = {"nameServer": cluster.name_server, "topic": "orders", "accessKey": "reader01", "secretKey": SECRET}
         options |= {"tls": "true", "tlsTrust": str(authority.certificate)}
         assert spark.read.format(engine).options(**options).load().count() == 5
         # an HA port knows neither accounts nor TLS

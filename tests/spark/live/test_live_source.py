@@ -52,12 +52,6 @@ def test_offsets_by_broker_and_queue_bound_a_read(spark: SparkSession, engine: s
 
 
 @python_source
-def test_latest_and_earliest_are_those_of_the_plan(live_cluster: LiveCluster) -> None:
-    assert source_rows(given(live_cluster, startingOffsets="latest")) == []
-    assert source_rows(given(live_cluster, endingOffsets="earliest")) == []
-
-
-@python_source
 def test_partitions_are_as_many_and_as_small_as_asked_for(live_cluster: LiveCluster) -> None:
     assert len(source_reader(given(live_cluster)).partitions()) == 2  # a small one for each broker
     assert len(source_reader(given(live_cluster, minPartitions="5")).partitions()) >= 5

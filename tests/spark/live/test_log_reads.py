@@ -22,6 +22,7 @@ from rmqfast.remoting.fastjson import decode
 from rmqfast.spark import read_topic
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.store import COLUMNS
+from tests.spark.conftest import plan
 from tests.spark.engines import JVM
 from tests.spark.in_process import Row, rows_in
 from tests.waiting import until
@@ -31,7 +32,7 @@ from .log_server import Frames, LogServer
 from .test_equal_rows import BOTH, PLACE, options_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 COUNT = 1200
 PLACES = "topic,queue_id,queue_offset,tags,body"
@@ -365,17 +366,12 @@ def test_each_engine_reads_logs_whatever_filters_leave(spark: SparkSession, engi
 def test_a_plan_tells_how_each_broker_is_read(
     spark: SparkSession, served: Served, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def plan(frame: DataFrame) -> str:
-        capsys.readouterr()
-        frame.explain()
-        return capsys.readouterr().out
-
     options = {"nameServer": served.name_server, "subscribe": "orders"}
     source = spark.read.format(JVM).options(**options)
     name_server = served.name_server
     for by_log in (source.option("via", "log").load(), read_topic(spark, name_server, "orders", via="log")):
-        assert ", by the log of broker-a" in plan(by_log)
+        assert ", by the log of broker-a" in plan(by_log, capsys)
         assert by_log.count() == COUNT + COUNT // 2
     for by_pulls in (source.option("via", "auto").load(), read_topic(spark, name_server, "orders", via="auto")):
-        assert ", by pulls of broker-a: it is little" in plan(by_pulls)
-    assert "broker-a" not in plan(source.option("via", "pull").load())
+        assert ", by pulls of broker-a: it is little" in plan(by_pulls, capsys)
+    assert "broker-a" not in plan(source.option("via", "pull").load(), capsys)

@@ -19,7 +19,7 @@ from rmqfast.errors import ArgumentError, CorruptError, DataLossError
 from rmqfast.spark import read_topic
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.store import COLUMNS
-from tests.spark.conftest import Rows as RowsOf
+from tests.spark.conftest import plan
 from tests.spark.engines import JVM
 from tests.spark.in_process import Row, rows_in, topic_rows
 from tests.waiting import until
@@ -29,7 +29,7 @@ from .conftest import LiveCluster
 from .test_equal_rows import BOTH, PLACE, by_place, options_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 COUNT, LATE = 900, 60
 PLACES = "topic,queue_id,queue_offset,tags,body"
@@ -251,36 +251,15 @@ def test_each_engine_reads_copies_whatever_filters_leave(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("name", ["all", "sql and tags", "columns"])
-def test_read_topic_gives_the_rows_of_the_cluster(
-    spark: SparkSession, live_cluster: LiveCluster, rows_of: RowsOf, name: str
-) -> None:
-    name_server, directory = live_cluster.name_server, live_cluster.directory
-    frame = read_topic(spark, name_server, "orders", via="mirror", mirror_path=directory, **BOTH[name])
-    assert frame.columns == list(BOTH[name].get("columns", COLUMNS))
-    rows = by_place(rows_of(frame))
-    assert len(rows) > 50
-    assert rows == by_place(rows_of(read_topic(spark, name_server, "orders", **BOTH[name])))
-    assert frame.count() == len(rows)
-    with pytest.raises(ArgumentError, match="option mirrorPath: expected the directory of rmqfast mirror"):
-        read_topic(spark, name_server, "orders", via="mirror")
-
-
-@pytest.mark.spark
 def test_a_plan_tells_that_copies_are_read(
     spark: SparkSession, mirrored: Mirrored, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def plan(frame: DataFrame) -> str:
-        capsys.readouterr()
-        frame.explain()
-        return capsys.readouterr().out
-
     frames = (
         spark.read.format(JVM).options(**options_for(mirrored)).load(),
         read_topic(spark, mirrored.name_server, "orders", via="mirror", mirror_path=mirrored.copies),
     )
     for frame in frames:
-        assert f", out of the copies in {mirrored.copies}" in plan(frame)
+        assert f", out of the copies in {mirrored.copies}" in plan(frame, capsys)
         assert frame.count() == COUNT
 
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from rmqfast.spark import read_store, read_topic
-from rmqfast.spark.reader import Engine
 from tests.spark.live import topics
 from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.streams import ended, write
@@ -60,15 +58,3 @@ def test_a_stream_has_the_chosen_properties(
     options = place(live_cluster, source) | {"propertyNames": ",".join(NAMES), "startingOffsets": "earliest"}
     ended(write(spark.readStream.format(engine).options(**options).load(), tmp_path))
     assert pairs(spark.read.parquet(str(tmp_path / "out"))) == expected(spark, live_cluster, source)
-
-
-@pytest.mark.parametrize("engine", ["columnar", "arrow", "pandas"])
-@pytest.mark.parametrize("source", ["store", "topic"])
-def test_arguments_choose_them_too(spark: SparkSession, engine: Engine, live_cluster: LiveCluster, source: str) -> None:
-    wanted = expected(spark, live_cluster, source)
-    if source == "topic":
-        frame = read_topic(spark, live_cluster.name_server, "orders", engine=engine, property_names=NAMES)
-    else:
-        path = topics.stores(live_cluster.directory)["broker-a"]
-        frame = read_store(spark, path, "orders", engine=engine, property_names=NAMES)
-    assert pairs(frame) == wanted

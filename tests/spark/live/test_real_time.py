@@ -15,7 +15,7 @@ import rmqfast
 from tests.effort import effort
 from tests.spark.engines import JVM
 from tests.spark.live import topics
-from tests.spark.live.streams import Place, each_once, ended, failure, stream
+from tests.spark.live.streams import Place, each_once, ended, failure
 from tests.spark.live.test_live_columnar import pullers
 from tests.spark.live.test_topic_stream import ends
 from tests.waiting import until
@@ -51,23 +51,32 @@ def settings(spark: SparkSession) -> Iterator[None]:
 def append(path: str, row: Any) -> None:
     """A sink of its own in Python's workers: a line a row."""
     with Path(path).open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps([row.broker_name, row.queue_id, row.queue_offset]) + "\n")
+        lines.write(json.dumps([row.topic, row.broker_name, row.queue_id, row.queue_offset]) + "\n")
 
 
 def begin(spark: SparkSession, name_server: str, directory: Path, **given: Any) -> StreamingQuery:
     """Each row is a line, whatever the trigger is; the other names are options."""
     trigger = {name: value for name, value in given.items() if name in ("realTime", "availableNow")}
-    options = {name: value for name, value in given.items() if name not in trigger}
-    frame = stream(spark, JVM, name_server, **options).select("broker_name", "queue_id", "queue_offset")
-    writer: Any = frame.writeStream.foreach(functools.partial(append, str(directory / "lines")))
-    writer = writer.outputMode("update").option("checkpointLocation", str(directory / "checkpoint"))
-    query: StreamingQuery = writer.trigger(**trigger).start()
+    options = {"nameServer": name_server, "startingOffsets": "earliest"}
+    options |= {name: value for name, value in given.items() if name not in trigger}
+    if not {"subscribe", "assign"} & options.keys():
+        options["topic"] = "orders"
+    frame = spark.readStream.format(JVM).options(**options).load()
+    writer: Any = frame.selectExpr("topic", "broker_name", "queue_id", "queue_offset").writeStream
+    writer = writer.foreach(functools.partial(append, str(directory / "lines"))).outputMode("update")
+    query: StreamingQuery = (
+        writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(**trigger).start()
+    )
     return query
 
 
-def lines(directory: Path) -> list[Place]:
+def topic_lines(directory: Path) -> list[tuple[str, str, int, int]]:
     path = directory / "lines"
     return [tuple(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def lines(directory: Path) -> list[Place]:
+    return [(broker, queue, offset) for _, broker, queue, offset in topic_lines(directory)]
 
 
 def test_rows_come_within_a_batch_and_nothing_pulls_behind_its_end(spark: SparkSession, tmp_path: Path) -> None:
@@ -94,7 +103,7 @@ def test_a_task_waits_for_messages_of_several_topics(spark: SparkSession, tmp_pa
         names = ("bills", "orders", "returns")
         for name in names:
             topics.create(cluster, name, queues=1)
-        query = begin_topics(spark, cluster.name_server, tmp_path, {"subscribe": ",".join(names)}, realTime="2 seconds")
+        query = begin(spark, cluster.name_server, tmp_path, subscribe=",".join(names), realTime="2 seconds")
         try:
             for name in names:
                 topics.fill(cluster, 20, name)
@@ -122,7 +131,7 @@ def test_a_queue_that_is_not_read_any_more_stays_where_it_is(spark: SparkSession
         topics.send(cluster, 20)
 
         def run(options: dict[str, str], wanted: dict[tuple[str, int], int]) -> None:
-            query = begin_topics(spark, cluster.name_server, tmp_path, options, realTime="2 seconds")
+            query = begin(spark, cluster.name_server, tmp_path, **options, realTime="2 seconds")
             try:
                 until(lambda: committed(query, tmp_path) == wanted or query.exception())
                 assert query.exception() is None
@@ -135,30 +144,6 @@ def test_a_queue_that_is_not_read_any_more_stays_where_it_is(spark: SparkSession
         wanted = before | {("broker-a", 0): ends(cluster.name_server)["broker-a", 0]}
         run({"assign": json.dumps({"orders": {"broker-a": [0]}})}, wanted)
         assert {line[1:] for line in topic_lines(tmp_path)} == set(each_once(wanted))
-
-
-def begin_topics(
-    spark: SparkSession, name_server: str, directory: Path, options: dict[str, str], **trigger: Any
-) -> StreamingQuery:
-    """Each row is a line with its topic."""
-    given = {"nameServer": name_server, "startingOffsets": "earliest"} | options
-    frame = spark.readStream.format(JVM).options(**given).load()
-    writer: Any = frame.selectExpr("topic", "broker_name", "queue_id", "queue_offset").writeStream
-    writer = writer.foreach(functools.partial(append_topic, str(directory / "lines"))).outputMode("update")
-    query: StreamingQuery = (
-        writer.option("checkpointLocation", str(directory / "checkpoint")).trigger(**trigger).start()
-    )
-    return query
-
-
-def append_topic(path: str, row: Any) -> None:
-    with Path(path).open("a", encoding="utf-8") as lines:
-        lines.write(json.dumps([row.topic, row.broker_name, row.queue_id, row.queue_offset]) + "\n")
-
-
-def topic_lines(directory: Path) -> list[tuple[str, str, int, int]]:
-    path = directory / "lines"
-    return [tuple(json.loads(line)) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def test_a_checkpoint_goes_on_as_a_stream_of_batches_and_back(spark: SparkSession, tmp_path: Path) -> None:
@@ -190,22 +175,6 @@ def test_a_checkpoint_goes_on_as_a_stream_of_batches_and_back(spark: SparkSessio
         assert sorted(lines(tmp_path)) == sorted(wanted)
         wanted = fresh()
         assert sorted(in_real_time()) == sorted(wanted)
-
-
-def test_a_topic_that_was_made_anew_fails_or_is_read_from_its_beginning(spark: SparkSession, tmp_path: Path) -> None:
-    with topics.cluster_in(tmp_path / "cluster", brokers=1) as cluster:
-        topics.create(cluster, "orders", queues=2)
-        topics.fill(cluster, 40, "orders")
-        until_committed(spark, cluster, tmp_path)
-        assert len(lines(tmp_path)) == 40
-        make_anew(cluster, 6)
-        assert "or the topic was made anew" in failure(
-            begin(spark, cluster.name_server, tmp_path, realTime="2 seconds")
-        )
-        assert len(lines(tmp_path)) == 40
-        (tmp_path / "lines").unlink()
-        until_committed(spark, cluster, tmp_path, failOnDataLoss="false")
-        assert sorted(lines(tmp_path)) == sorted(each_once(ends(cluster.name_server)))
 
 
 @pytest.mark.parametrize("count", [6, 200])

@@ -13,11 +13,10 @@ import pytest
 import rmqfast
 from rmqfast import EmbeddedCluster
 from rmqfast.spark import read_topic
-from tests.spark.conftest import has_filters
+from tests.spark.conftest import has_filters, plan
 from tests.spark.engines import HAS_PYTHON_SOURCES, JVM, PYTHON, said
 from tests.spark.live import topics
 from tests.spark.live.streams import ended, failure, write
-from tests.spark.live.test_live_columnar import plan
 from tests.spark.live.test_topic_stream import ends
 from tests.waiting import until
 

@@ -11,7 +11,7 @@ import pytest
 
 import rmqfast
 from rmqfast._native import SparkStream, TopicRead, read_piece
-from rmqfast.errors import ArgumentError, DataLossError
+from rmqfast.errors import DataLossError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.store import COLUMNS
 from tests.client.ranges.clusters import RestartableCluster
@@ -85,23 +85,6 @@ def test_a_queue_that_a_checkpoint_has_lost_is_read_again_and_told(
     assert len(warnings(caplog)) == 1
 
 
-def test_so_it_is_where_spark_does_not_say_where_the_stream_is(
-    strict: SparkStream, caplog: pytest.LogCaptureFixture
-) -> None:
-    end = strict.latest(None, is_limited=False)
-    assert ranges(strict.pieces(position(20), end)) == [(0, 20, COUNT), (1, 0, COUNT)]
-    assert warnings(caplog) == [f"topic orders, broker broker-a, {JOINED}"]
-
-
-def test_a_queue_that_is_new_and_empty_is_no_warning(
-    cluster: RestartableCluster, strict: SparkStream, caplog: pytest.LogCaptureFixture
-) -> None:
-    with rmqfast.Admin(name_server=cluster.name_server) as admin:
-        admin.topics.update("orders", queues=3)
-    assert offsets(strict.latest(position(COUNT, COUNT), is_limited=True)) == {"0": COUNT, "1": COUNT, "2": 0}
-    assert warnings(caplog) == []
-
-
 @pytest.mark.parametrize("text", [position(20, 20), position(20, 20, stored=5)])
 def test_a_batch_that_is_planned_again_goes_on_where_its_queues_do(strict: SparkStream, text: str) -> None:
     """Spark asks a new run for the tasks of the last batch of the one before it."""
@@ -151,18 +134,6 @@ def test_a_batch_that_ends_before_it_begins_is_told(strict: SparkStream, caplog:
     assert warnings(caplog) == [f"topic orders, broker broker-a, {text}"]
 
 
-def test_a_batch_whose_begin_has_lost_a_queue_reads_it_from_its_first_message(
-    strict: SparkStream, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert ranges(strict.pieces(position(20), position(25, 25))) == [(0, 20, 25), (1, 0, 25)]
-    assert warnings(caplog) == [f"topic orders, broker broker-a, {JOINED}"]
-
-
-def test_a_batch_with_which_a_queue_joined_is_left_alone(strict: SparkStream, caplog: pytest.LogCaptureFixture) -> None:
-    assert ranges(strict.pieces(position(20), position(25, 0))) == [(0, 20, 25)]
-    assert warnings(caplog) == []
-
-
 @pytest.mark.parametrize("stored", [0, -(1 << 63), (1 << 63) - 1])
 def test_a_time_that_is_none_of_the_queue_skips_nothing_and_stops_nobody(
     strict: SparkStream, lax: SparkStream, stored: int
@@ -175,9 +146,3 @@ def test_a_time_that_is_none_of_the_queue_skips_nothing_and_stops_nobody(
     end = lax.latest(again, is_limited=True)
     assert offsets(end) == {"0": COUNT, "1": COUNT}
     assert ranges(lax.pieces(again, end)) == [(0, offsets(again)["0"], COUNT)]
-
-
-def test_a_queue_with_two_offsets_is_refused(strict: SparkStream) -> None:
-    text = '{"orders": {"broker-a": {"0": 5, "00": 7, "1": 5}}}'
-    with pytest.raises(ArgumentError, match="checkpoint: queue 0: expected one offset, got 5 and 7; give this stream"):
-        strict.latest(text, is_limited=True)

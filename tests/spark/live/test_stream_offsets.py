@@ -115,15 +115,6 @@ def test_a_trigger_for_what_is_available_now_goes_no_further(cluster: Restartabl
     of.close()
 
 
-def test_too_few_messages_wait_for_more(cluster: RestartableCluster) -> None:
-    of = stream(cluster, minOffsetsPerTrigger=str(COUNT + 5))
-    assert latest(of, at(0), is_limited=True) == at(0)
-    assert latest(of, at(0), is_limited=False) == at(COUNT)
-    cluster.fill("orders", 5)
-    assert latest(of, at(0), is_limited=True) == at(COUNT + 5)
-    of.close()
-
-
 def test_a_queue_that_is_new_is_read_from_its_beginning_where_spark_did_not_say_where_the_stream_was(
     cluster: RestartableCluster,
 ) -> None:
@@ -239,17 +230,6 @@ def test_a_pattern_that_nothing_matches_is_an_empty_batch_and_a_stream_that_asks
             of.close()
 
 
-def test_queues_that_are_assigned_are_read_and_no_others(cluster: RestartableCluster) -> None:
-    cluster.create("bills", queues=3)
-    queues = '{"orders": {"broker-a": [0]}, "bills": {"broker-a": [2]}}'
-    of = stream(cluster, assign=queues, startingOffsets="latest")
-    assert (
-        without_times(of.initial())
-        == f'{{"bills": {{"broker-a": {{"2": 0}}}}, "orders": {{"broker-a": {{"0": {COUNT}}}}}}}'
-    )
-    of.close()
-
-
 @pytest.mark.parametrize("silent", ["name server", "broker"])
 def test_ctrl_c_ends_a_question_that_nobody_answers(
     cluster: RestartableCluster, silent: str, caplog: pytest.LogCaptureFixture
@@ -312,15 +292,6 @@ def test_retention_that_overtakes_a_stream_fails_or_is_told_once(
     assert found not in {at(offset) for offset in range(18)}
     assert caplog.text.count("has expired") == 1
     careless.close()
-
-
-def test_a_queue_of_a_master_that_ends_before_the_stream_is_a_loss(cluster: RestartableCluster) -> None:
-    of = stream(cluster)
-    for offset in (COUNT + 50, 2**62):
-        text = rf"queue 0: .* the checkpoint is at offset {offset}, and the queue ends at {COUNT}: .*\nfailOnDataLoss=f"
-        with pytest.raises(DataLossError, match=text):
-            latest(of, at(offset), is_limited=True)
-    of.close()
 
 
 def test_a_group_without_a_broker_has_no_offsets_and_the_stream_goes_on(

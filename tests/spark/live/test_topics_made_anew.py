@@ -13,7 +13,7 @@ import pytest
 import rmqfast
 from rmqfast import Message
 from rmqfast._native import SparkStream, TopicRead, read_piece
-from rmqfast.errors import ArgumentError, DataLossError
+from rmqfast.errors import DataLossError
 from rmqfast.store import COLUMNS
 from tests.client.ranges.clusters import RestartableCluster
 from tests.spark.live import topics
@@ -142,24 +142,6 @@ def test_a_broker_that_lost_its_last_messages_goes_on_behind_those_that_it_has(
     careless.close()
 
 
-@pytest.mark.parametrize("most", [None, "70"])
-def test_a_stream_that_goes_on_is_left_alone(
-    cluster: RestartableCluster, most: str | None, caplog: pytest.LogCaptureFixture
-) -> None:
-    changes = {} if most is None else {"maxOffsetsPerTrigger": most}
-    at = checkpoint(cluster, **changes)
-    for _ in range(4):
-        cluster.fill("orders", 30, size=10)
-        of = of_topic(cluster, **changes)
-        for _ in range(2):
-            end = of.latest(at, is_limited=True)
-            assert (len(times(end)), offsets(end)["0"] >= offsets(at)["0"]) == (1, True)
-            at = end
-        of.close()
-    assert offsets(at) == {"0": READ + 120}
-    assert [record for record in caplog.records if record.levelno > logging.INFO] == []
-
-
 def test_a_stream_that_did_not_say_where_it_was_sees_it_when_its_tasks_are_planned(cluster: RestartableCluster) -> None:
     """As PySpark before 4.2 asks."""
     start = checkpoint(cluster)
@@ -203,28 +185,6 @@ def test_queues_that_a_topic_has_no_more_are_a_loss_if_they_were_not_read(
     careless.close()
 
 
-def test_a_topic_that_was_made_anew_with_fewer_queues_is_a_loss(cluster: RestartableCluster) -> None:
-    make_anew(cluster, 0, queues=2)
-    spread(cluster, "orders", 20)
-    start = checkpoint(cluster)
-    assert offsets(start) == {"0": 10, "1": 10}
-    make_anew(cluster, 12)
-    strict = of_topic(cluster)
-    with pytest.raises(DataLossError, match="messages are lost: the checkpoint is at offset 10"):
-        strict.latest(start, is_limited=True)
-    strict.close()
-
-
-@pytest.mark.parametrize("text", ["{}", '{"orders": {}}', '{"orders": {"broker-a": {}}}'])
-def test_a_checkpoint_without_an_offset_is_refused(cluster: RestartableCluster, text: str) -> None:
-    of = of_topic(cluster)
-    with pytest.raises(
-        ArgumentError, match=r"checkpoint: expected offsets of topic orders .* a checkpointLocation of its own"
-    ):
-        of.latest(text, is_limited=True)
-    of.close()
-
-
 def test_a_stream_is_told_of_a_broker_that_does_not_have_its_topic_now(
     cluster: RestartableCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -234,14 +194,6 @@ def test_a_stream_is_told_of_a_broker_that_does_not_have_its_topic_now(
         assert offsets(of.latest(start, is_limited=True)) == {"0": READ}
     assert caplog.text.count("topic orders: broker broker-z is not in its route now: the stream stays where it is") == 1
     of.close()
-
-
-def test_a_batch_that_begins_behind_its_end_is_refused(cluster: RestartableCluster) -> None:
-    options = {"nameServer": cluster.name_server, "topic": "orders"}
-    for strict in ("true", "false"):
-        given = options | {"startingOffsets": position(9), "endingOffsets": position(5), "failOnDataLoss": strict}
-        with pytest.raises(ArgumentError, match="queue 0: expected 5 at most, which endingOffsets says, got 9"):
-            TopicRead("topic batch", given, COLUMNS).plan()
 
 
 @pytest.mark.spark
