@@ -356,19 +356,6 @@ def test_a_place_that_is_taken_or_within_the_store_is_refused(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("name", ["out", "out.jsonl"])
-def test_nothing_is_left_of_an_export_that_is_ended(tmp_path: Path, name: str) -> None:
-    small = small_store(tmp_path / "store")
-
-    def stop(done: int, total: int) -> None:
-        assert [file.name for file in tmp_path.iterdir() if file != small.path] == [f"{name}.partial"]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        opened(small.path).export(tmp_path / name, progress=stop)
-    assert [file.name for file in tmp_path.iterdir()] == ["store"]
-
-
-@pytest.mark.parametrize("name", ["out", "out.jsonl"])
 def test_two_do_not_export_to_one_place(tmp_path: Path, name: str) -> None:
     small = small_store(tmp_path / "store")
     refused = []

@@ -50,17 +50,6 @@ def test_a_broker_gives_32_messages_and_8_of_what_is_on_the_disk_alone(tmp_path:
     assert pulled(130, 60 * size, access_ratio=100) == (8, True)
 
 
-def test_bytes_are_capped_but_for_the_first_message(tmp_path: Path) -> None:
-    store = filled(tmp_path / "store", 40, 30_000)
-    low, high = (rmqfast.GetLimits(physical_memory=memory) for memory in (0, 1 << 40))
-    assert [len(store.get("T", 0, 0, limits=limits).messages) for limits in (low, high)] == [2, 8]
-    tiny = rmqfast.GetLimits(bytes_in_memory=1, physical_memory=1 << 40)
-    assert len(store.get("T", 0, 0, limits=tiny).messages) == 1
-    # without limits more is given to who asks for more
-    assert len(store.get("T", 0, 0, max_messages=1000).messages) == 40
-    assert store.get("T", 0, 0).suggest_pulling_from_slave is False
-
-
 def test_nothing_is_on_the_disk_where_there_is_no_message(golden_store: PathOf) -> None:
     store, all_on_disk = opened(golden_store("basic-4.9.4")), rmqfast.GetLimits(physical_memory=0)
     high = store.topics()["fx_q1"][0][1]

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import Result
 
 from rmqfast import AppendOptions, DamageWarning, Message, open_store
-from rmqfast.errors import CorruptError, StoreIOError, UnsupportedStoreError
-from rmqfast.store import MessageStore, repair
+from rmqfast.errors import CorruptError, StoreIOError
+from rmqfast.store import MessageStore
 from rmqfast.store.config import TopicConfigTable
 from rmqfast.store.parquet import write_parquet
 from tests.cli.command_line import run
@@ -153,46 +153,6 @@ def test_a_log_file_whose_target_is_not_there_is_damage(root: Path, number: int)
             write_parquet(store, root.parent / "out", on_damage="fail")
     verified = run("store", "verify", root)
     assert (verified.exit_code, ARCHIVE in verified.stdout) == (1, True)
-
-
-@pytest.mark.parametrize("number", [0, -1])
-def test_a_queue_file_whose_target_is_not_there_costs_no_message(root: Path, number: int) -> None:
-    leads_nowhere(files(root / "consumequeue/orders/0")[number])
-    with open_store(root) as store:
-        assert store.scan("orders").to_arrow().num_rows == COUNT // 2
-        assert [ARCHIVE in each.reason for each in store.verify().damage] == [True]
-
-
-def test_an_index_file_whose_target_is_not_there_hides_no_message(root: Path) -> None:
-    leads_nowhere(files(root / "index")[0])
-    with open_store(root) as store:
-        assert [len(store.query(("orders", "clicks")[n % 2], f"k{n}")) for n in range(COUNT)] == [1] * COUNT
-        assert not store.verify().ok
-
-
-@pytest.mark.parametrize("is_closed", [True, False])
-@pytest.mark.parametrize("name", ["commitlog", "consumequeue/orders/0", "index", "config"])
-def test_nobody_writes_to_a_store_with_a_link_that_leads_nowhere(root: Path, name: str, is_closed: bool) -> None:
-    link = leads_nowhere(files(root / name)[0])
-    if not is_closed:
-        (root / "abort").touch()
-    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and path.name != "lock"}
-    with pytest.raises((UnsupportedStoreError, CorruptError), match=ARCHIVE):
-        open_store(root, mode="a", options=TINY)
-    with pytest.raises((UnsupportedStoreError, CorruptError), match=ARCHIVE):
-        repair(root)
-    cleaned = run("store", "clean", root, "--yes")
-    assert (cleaned.exit_code != 0, ARCHIVE in cleaned.stderr) == (True, True)
-    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file() and path.name != "lock"} == before
-    assert link.is_symlink()
-
-
-def test_a_link_to_itself_is_an_error_of_the_system(root: Path) -> None:
-    path = files(root / "commitlog")[0]
-    path.unlink()
-    path.symlink_to(path)
-    with pytest.raises(StoreIOError, match="symbolic link"):
-        open_store(root)
 
 
 def test_a_file_that_retention_removes_meanwhile_is_gone_and_leads_nowhere_no_more(root: Path) -> None:

@@ -75,12 +75,6 @@ def test_without_an_index_the_log_is_read_for_a_key(path: Path, kept: int) -> No
     assert keys_of_some(path) == wanted
 
 
-def test_the_first_index_file_of_two_may_be_missing_too(path: Path) -> None:
-    wanted = keys_of_some(path)
-    min((path / "index").iterdir()).unlink()
-    assert keys_of_some(path) == wanted
-
-
 def test_topics_are_read_from_the_backup_where_the_file_is_garbage(path: Path) -> None:
     config = path / "config" / "topics.json"
     shutil.copy(config, config.with_name("topics.json.bak"))

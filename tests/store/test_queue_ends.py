@@ -177,6 +177,18 @@ def test_a_recovery_whose_index_leads_behind_the_log_s_end_makes_it_anew(tmp_pat
         assert [message.physical_offset for message in store.query("orders", "new")] == [place.physical_offset]
 
 
+def test_a_unit_of_another_queue_misleads_no_search_by_time(closed: Path, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    times = [row["store_timestamp"] for row in table_of(rmqfast.open_store(path).scan("orders")).to_pylist()]
+    overwrite(path / "consumequeue/orders/0/00000000000000000400", 10 * 20, (path / IDLE).read_bytes()[:20])
+    store = rmqfast.open_store(path)
+    found = [store.offset_for_time("orders", 0, time) for time in times]
+    # message 30 may be the first one: who reads there hears of it
+    assert found == [n - (n == 31) for n in range(COUNT)]
+    assert store.get("orders", 0, 30).damage
+
+
 def test_a_pull_tells_of_units_that_are_gone_between_others(closed: Path, tmp_path: Path) -> None:
     path = tmp_path / "store"
     shutil.copytree(closed, path)

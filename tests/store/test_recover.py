@@ -58,6 +58,15 @@ def test_a_crashed_broker_s_store_is_recovered_as_rocketmq_recovers_it(golden_st
     assert not (path / "abort").exists()
 
 
+def test_a_queue_that_leads_elsewhere_is_listed_again(tmp_path: Path) -> None:
+    fill(tmp_path / "s", 4)
+    first, second = (tmp_path / "s" / "consumequeue" / "T" / name / ("0" * 20) for name in "01")
+    whole = first.read_bytes()
+    first.write_bytes(second.read_bytes())
+    rmqfast.open_store(tmp_path / "s", mode="a", options=SMALL).close()
+    assert first.read_bytes() == whole
+
+
 def test_a_log_that_is_damaged_in_the_middle_goes_on_as_a_new_one(tmp_path: Path) -> None:
     path, out = tmp_path / "s", tmp_path / "new"
     fill(path, 100)

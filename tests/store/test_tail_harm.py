@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import struct
 import subprocess
 import sys
-import threading
 import time
 from contextlib import suppress
 from itertools import cycle
@@ -19,18 +17,14 @@ from rmqfast import Tail
 from rmqfast.errors import StoreError
 from rmqfast.store import milliseconds
 from rmqfast.store.reader import Way
-from tests.reference import record
 from tests.reference.row import Row
-from tests.reference.writer import Message, Options, write_store
 from tests.store.scanned import TIMES, rows_and_damage
-from tests.store.small_store import FILE_SIZE, SmallStore, small_store
+from tests.store.small_store import SmallStore, small_store
 
 HARMS = int(os.environ.get("RMQFAST_HARMS", "400"))
 LOOKS = 20
 #: How often a tail of files that are harmed looks before it gives up.
 POLLS = 50
-FILES = 300
-
 #: Harms one file after the other, mends each, and ends after so many once it is told to.
 HARM = """
 import itertools, os, random, sys, time
@@ -129,41 +123,3 @@ def test_files_that_another_process_harms_give_no_signal_and_no_wrong_row(tmp_pa
     assert check_followed(store, end)
     for way in ("log", "queue"):
         assert rows_and_damage(store.path, "T", way=way) == (store.rows, [])
-
-
-def write_files(path: Path, pattern: bytes) -> None:
-    """A record for each file; a file comes before the blank that leads to it, or behind, and is empty for a moment."""
-    log = path / "commitlog"
-    for n in range(FILES):
-        base = n * FILE_SIZE
-        if n % 2:
-            blank(log, n - 1, len(pattern))
-        with (log / f"{base:020d}").open("wb") as file:
-            if n % 3 == 0:
-                time.sleep(0.0002)  # noqa: TID251 - the file is empty for a moment, however long that is
-            file.truncate(FILE_SIZE)
-        if n and n % 2 == 0:
-            blank(log, n - 1, len(pattern))
-        with (log / f"{base:020d}").open("r+b") as file:
-            file.write(pattern[:20] + struct.pack(">qq", n, base) + pattern[36:])
-
-
-def blank(log: Path, n: int, at: int) -> None:
-    with (log / f"{n * FILE_SIZE:020d}").open("r+b") as file:
-        file.seek(at)
-        file.write(struct.pack(">iI", FILE_SIZE - at, 0xCBD43194))
-
-
-def test_a_tail_that_races_with_hundreds_of_new_files_misses_none(tmp_path: Path) -> None:
-    (first,) = write_store(tmp_path / "made", [Message("T", b"x" * 10)], Options()).records
-    store = tmp_path / "s"
-    (store / "commitlog").mkdir(parents=True)
-    pattern = record.encode(first)
-    end = (FILES - 1) * FILE_SIZE + len(pattern)
-    tail = rmqfast.open_store(store).tail(start="begin", stop=end, poll_interval=0.001, columns=["queue_offset"])
-    writing = threading.Thread(target=write_files, args=(store, pattern))
-    writing.start()
-    found = [n for batch in tail for n in batch.column("queue_offset").to_pylist()]
-    writing.join()
-    assert found == list(range(FILES))
-    assert (tail.damage, tail.retained) == ([], [])
