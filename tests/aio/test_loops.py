@@ -217,15 +217,6 @@ def test_no_thread_stays_behind(cluster: EmbeddedCluster) -> None:
     run(main())
 
 
-def test_a_plain_function_runs_on_the_thread_that_calls_it() -> None:
-    async def main() -> None:
-        on_loop = OnLoop(threading.current_thread, asyncio.get_running_loop())
-        here, there = await asyncio.to_thread(lambda: (threading.current_thread(), on_loop()))
-        assert there is here
-
-    run(main())
-
-
 def test_what_runs_on_a_loop_that_ends_ends_with_it(caplog: pytest.LogCaptureFixture) -> None:
     async def listen() -> int:
         begun.set()

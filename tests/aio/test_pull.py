@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 
 import pytest
 
-from rmqfast import EmbeddedCluster, Message, MessageQueue, PullStatus, aio
-from rmqfast.client.instance import ClientConfig
-from rmqfast.client.pull import PullOptions
+from rmqfast import EmbeddedCluster, Message, PullStatus, aio
 from rmqfast.errors import RemotingTimeoutError
 from tests.client.pull.filled import bodies, fill
 from tests.proxy import gated
-from tests.waiting import until_async
 
 from .loops import run, threads_of_loops, turns
 
@@ -55,26 +51,5 @@ def test_an_answer_that_does_not_come_is_a_timeout(rmqfast_cluster: EmbeddedClus
                     await given_up
                 gate.open()
                 assert (await consumer.pull(queue, "*", 0, 1)).status is PullStatus.FOUND
-
-    run(main())
-
-
-def test_registered_topics_are_shared_out_and_a_listener_is_told(rmqfast_cluster: EmbeddedCluster) -> None:
-    async def main() -> None:
-        (queue,) = fill(rmqfast_cluster, "shared", 1, queues=1)
-        told: list[tuple[str, frozenset[MessageQueue]]] = []
-
-        async def listen(topic: str, _all: object, mine: frozenset[MessageQueue]) -> None:
-            assert threading.current_thread() is threading.main_thread()
-            told.append((topic, mine))
-
-        config = ClientConfig(name_server=rmqfast_cluster.name_server, rebalance_interval=0.1)
-        options = PullOptions(message_queue_listener=listen)
-        consumer = aio.PullConsumer("pulls", config=config, options=options)
-        consumer.register_topics = frozenset({"shared"})
-        async with consumer:
-            await until_async(lambda: told == [("shared", frozenset({queue}))])
-            assert await consumer.fetch_message_queues_in_balance("shared") == [queue]
-            assert consumer.register_topics == {"shared"}
 
     run(main())

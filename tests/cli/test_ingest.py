@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -19,7 +20,6 @@ from tests.cli.command_line import run, run_process
 from tests.cli.test_process import without
 from tests.golden_stores import PathOf
 from tests.reference.writer import Message, Options, write_store
-from tests.store.test_append import file_size_limit
 
 STORE = "basic-4.9.4"
 #: Topics that a name server takes, and some that only a damaged or foreign store has.
@@ -172,8 +172,12 @@ def test_ctrl_c_leaves_everything_as_it_was(
 
 def test_a_full_disk_leaves_nothing(golden_store: PathOf, tmp_path: Path) -> None:
     store = golden_store(STORE)  # whoever unpacks it first must not be limited
-    with file_size_limit(1 << 16):  # what a disk that is full is to the command
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, hard))  # what a disk that is full is to the command
+    try:
         result = run("ingest", store, "--out", tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (result.exit_code, result.stdout) == (3, "")
     assert result.stderr == f"error: {tmp_path}/out: file too large\n"
     assert list(tmp_path.iterdir()) == []

@@ -70,13 +70,6 @@ def test_consume_waits_for_a_topic_when_it_is_told_to(cluster: EmbeddedCluster) 
     assert [row["topic"] for row in json.loads(result.stdout)] == ["made-later"]
 
 
-@pytest.mark.parametrize("words", [("consume", "orders", "--group", "readers"), ("produce", "orders", "x")])
-def test_without_a_name_server_a_command_ends(words: tuple[str, ...]) -> None:
-    result = run(*words, "-n", "127.0.0.1:1")
-    assert result.exit_code == 3
-    assert "error: connect to <127.0.0.1:1> failed" in result.stderr
-
-
 def test_names_are_near_whatever_their_case_and_three_at_most() -> None:
     assert near_names("ORDER", ["order1", "order2", "order3", "order4", "x"]) == ["order4", "order3", "order2"]
     assert near_names("x", []) == []

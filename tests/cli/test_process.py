@@ -106,11 +106,6 @@ def test_the_data_source_without_pyspark_says_what_to_type(tmp_path: Path) -> No
     assert done.stderr.splitlines()[-1] == said
 
 
-def test_the_version_is_that_of_the_package() -> None:
-    result = run_process("--version")
-    assert (result.returncode, result.stdout) == (0, f"rmqfast {rmqfast.__version__}\n")
-
-
 def test_a_terminal_gets_a_bold_header_unless_it_wants_no_colour(golden_store: PathOf) -> None:
     _, written = run_on_terminal("stdout", "store", "scan", golden_store("offsets-4.9.4"), "--limit", "3")
     assert b"\x1b[1m" in written

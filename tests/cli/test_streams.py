@@ -69,13 +69,6 @@ def test_output_that_nobody_takes_is_one_line_and_an_exit_code(words: tuple[str,
     assert redirected(FULL, *words) == (3, "error: standard output: No space left on device\n")
 
 
-def test_who_reads_the_first_line_only_hears_nothing(store: Path) -> None:
-    command = '{ "$@"; echo $? >&2; } | head -1'
-    words = [*COMMAND, "store", "scan", str(store), "-o", "jsonl"]
-    done = subprocess.run(["sh", "-c", command, "sh", *words], capture_output=True, text=True, check=False)
-    assert (done.stderr, len(done.stdout.splitlines())) == ("0\n", 1)
-
-
 def test_without_standard_error_output_has_only_what_is_asked_for(store: Path) -> None:
     command = ["sh", "-c", '"$@" 2>&-', "sh", *COMMAND, "store", "export", str(store), "-"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -61,17 +61,6 @@ def test_what_comes_is_printed_as_it_comes_until_ctrl_c(store: WritableStore) ->
         assert (process.stdout.read(), process.stderr.read(), process.wait()) == ("", "", 0)
 
 
-def test_a_closed_pipe_ends_it_quietly(store: WritableStore) -> None:
-    command = [*COMMAND, "store", "tail", str(store.path), "-f", "-n", "1", "-o", "csv"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        process.stdout.readline()
-        process.stdout.close()
-        store.append(Message("T", b"nobody reads it"))
-        assert (process.stderr.read(), process.wait()) == ("", 0)
-
-
 def damaged(path: Path) -> int:
     """Spoils the third record from behind; where it stands in the log."""
     first: int = rmqfast.open_store(path).scan(columns=["physical_offset"]).to_arrow()["physical_offset"][-3].as_py()

@@ -42,20 +42,6 @@ def test_a_server_serves_and_ends_cleanly(tmp_path: Path) -> None:
     assert not (store / "abort").exists()
 
 
-def test_a_name_server_and_a_broker_serve_and_end_cleanly(tmp_path: Path) -> None:
-    file = tmp_path / "broker.conf"
-    file.write_text(f"{SMALL}listenPort=0\nstorePathRootDir={tmp_path / 'store'}\n")
-    names = tmp_path / "namesrv.conf"
-    names.write_text(f"kvConfigPath={tmp_path / 'kv.json'}\n")
-    with (
-        serving("namesrv", "--port", 0, "-c", names, command=ALONE, env=ENVIRONMENT) as (name_server, ready),
-        serving("broker", "-c", file, "-n", ready["name_server"], command=ALONE, env=ENVIRONMENT) as (broker, own),
-    ):
-        assert send(own["broker"], "orders", b"x").code == 0
-        end(broker)
-        end(name_server)
-
-
 @pytest.mark.parametrize(
     "words",
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rmqfast import EmbeddedCluster
@@ -10,7 +11,7 @@ from rmqfast import EmbeddedCluster
 SECRET = "12345678"  # noqa: S105
 
 
-def guarded_cluster(home: Path, **permissions: str) -> EmbeddedCluster:
+def guarded_cluster(home: Path, config: Mapping[str, str] | None = None, **permissions: str) -> EmbeddedCluster:
     """A cluster that is not started, and knows accounts by their keys: what each may do with topics and groups.
 
     Beside them there is an administrator's, with which the broker asks the name server.
@@ -22,4 +23,4 @@ def guarded_cluster(home: Path, **permissions: str) -> EmbeddedCluster:
     accounts.append(f'- {{accessKey: bossboss, secretKey: "{SECRET}", admin: true}}\n')
     (home / "conf").mkdir()
     (home / "conf/plain_acl.yml").write_text("accounts:\n" + "".join(accounts))
-    return EmbeddedCluster(config={"aclEnable": "true", "rocketmqHome": str(home)})
+    return EmbeddedCluster(config={"aclEnable": "true", "rocketmqHome": str(home), **(config or {})})

@@ -37,23 +37,6 @@ def test_every_name_server_knows_the_built_in_topics() -> None:
             until(partial(knows_both, name_server))
 
 
-def test_what_is_sent_is_pulled_and_a_held_pull_is_woken() -> None:
-    with EmbeddedCluster() as cluster:
-        address = address_of(cluster)
-        assert send(address, "orders", b"first").code == 0
-        assert b"first" in pull(address, "orders").body
-        plane = cluster.brokers[0].state.data_plane
-
-        def send_once_it_waits() -> None:
-            until(lambda: plane.parked_pulls == 1)
-            send(address, "orders", b"second")
-
-        sender = threading.Thread(target=send_once_it_waits)
-        sender.start()
-        assert b"second" in pull(address, "orders", offset=1, suspend=3_600_000).body
-        sender.join(PATIENCE)
-
-
 def test_a_message_that_was_tried_too_often_goes_to_the_dead_letters() -> None:
     with EmbeddedCluster() as cluster:
         address = address_of(cluster)

@@ -93,36 +93,6 @@ def test_shares_and_errors_are_those_of_4_9_4(name: str, part: slice) -> None:
         assert shares_of(name, row) == row["shares"][name], row
 
 
-@ROWS
-def test_the_recorded_groups_are_of_all_kinds(part: slice) -> None:
-    seen: Counter[str] = Counter()
-    for row in recorded()[part]:
-        members, brokers = row["members"], {queue[1] for queue in row["queues"]}
-        seen["no members"] += not members
-        seen["a name twice"] += len(set(members)) < len(members)
-        seen["more members than queues"] += len(members) > len(row["queues"]) > 0
-        seen["several brokers"] += len(brokers) > 1
-        seen["rooms"] += any("@" in broker for broker in brokers)
-        seen["an end without a name"] += any(broker.endswith("@") for broker in brokers)
-        for share in (share for of in row["shares"].values() for share in of if isinstance(share, str)):
-            seen[share.split(" MessageQueue [")[0].split(" consumer id ")[0].split(":")[0]] += 1
-    assert set(seen) - {""} >= {
-        "no members",
-        "a name twice",
-        "more members than queues",
-        "several brokers",
-        "rooms",
-        "an end without a name",
-        "currentCID is empty",
-        "mqAll is null or mqAll empty",
-        "cidAll is null or cidAll empty",
-        "illegal virtualNodeCnt ",
-        "Machine room is null for mq",
-        "Machine room is null for",
-    }
-    assert min(seen.values()) > 5
-
-
 @pytest.mark.long
 @pytest.mark.timeout(300)
 def test_java_gives_the_same_shares_of_other_random_groups() -> None:

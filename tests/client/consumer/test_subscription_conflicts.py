@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -20,9 +19,8 @@ from rmqfast.client.consumer.subscription import (
     conflicts_of,
     subscription_conflicts,
 )
-from rmqfast.client.consumer.subscription_watcher import ATTEMPTS, LATER, SubscriptionWatcher
-from rmqfast.client.instance import ClientConfig, ClientInstance, Scheduler
-from rmqfast.client.instance.scheduler import Handle
+from rmqfast.client.consumer.subscription_watcher import ATTEMPTS, SubscriptionWatcher
+from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.errors import RemotingTimeoutError, ResponseError
 from rmqfast.remoting import RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.protocol.broker_data import BrokerData
@@ -188,15 +186,6 @@ def test_a_conflict_is_said_once_and_its_end_too(caplog: pytest.LogCaptureFixtur
     assert watcher.warnings == 1
 
 
-def test_a_conflict_is_said_anew_when_it_becomes_another_one() -> None:
-    group, heard = Group(), list[SubscriptionConflict]()
-    watcher = group.watcher(heard)
-    for version, tag in enumerate("BCB", 2):
-        group.members["c2"] = group.table = wants(tag, version)
-        watcher.look()
-    assert [conflict.expressions["c2"] for conflict in heard] == ["B", "C", "B"]
-
-
 def test_a_silent_member_is_asked_a_few_times_and_the_broker_speaks_for_it() -> None:
     group, heard = Group(), list[SubscriptionConflict]()
     group.members["c2"], group.table = None, wants("B", 2)
@@ -281,33 +270,6 @@ def test_before_its_own_heartbeat_has_come_a_member_says_nothing() -> None:
     assert group.counts == (1, 0)
     group.members["c1"] = wants("A")
     assert len(watcher.look()) == 1
-
-
-class Timer:
-    """Does nothing by itself."""
-
-    def __init__(self) -> None:
-        self.handles: list[Handle] = []
-
-    def every(self, initial: float, period: float, work: Callable[[], object]) -> Handle:
-        self.handles.append(Handle(initial, 0, work, period))
-        return self.handles[-1]
-
-
-def test_it_looks_once_a_heartbeat_until_it_is_stopped() -> None:
-    group, heard, timer = Group(), list[SubscriptionConflict](), Timer()
-    watcher = group.watcher(heard)
-    for _ in range(2):
-        watcher.start(cast(Scheduler, timer), 30.0)
-    (handle,) = timer.handles
-    assert (handle.at, handle.period) == (LATER, 30.0)
-    group.members["c2"] = group.table = wants("C", 2)
-    handle.work()  # on a thread of its own
-    until(lambda: heard)
-    assert expressions(heard) == {"t": {"c1": "A", "c2": "C"}}
-    for _ in range(2):
-        watcher.stop()
-    assert handle.is_cancelled
 
 
 def test_a_look_that_is_under_way_when_it_is_stopped_tells_nobody(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,7 +7,6 @@ from contextlib import ExitStack
 from rmqfast import MessageQueue
 from rmqfast._native import MessageView
 from rmqfast.admin import Outcome, TrackType
-from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
 from rmqfast.client.pull import PullConsumer, PullStatus
 from rmqfast.client.push import PushConsumer
 from rmqfast.errors import ClientError
@@ -16,42 +15,6 @@ from tests.admin.members import online_members
 from .scene import Scene, Seen, until
 
 _STARTS = ("CONSUME_FROM_LAST_OFFSET", "CONSUME_FROM_FIRST_OFFSET", "CONSUME_FROM_TIMESTAMP")
-
-
-def a_lite_pull_consumer_polls_a_batch_of_one_queue_and_commits_it(scene: Scene) -> None:
-    topic, group = "lite_start", "lite_starting"
-    queues = scene.topic(topic)
-    scene.send(queues, [b"%d" % number for number in range(400)])
-    options = LitePullOptions(pull_batch_size=50, auto_commit=False)
-    with LitePullConsumer(group, name_server=scene.name_server, options=options) as consumer:
-        consumer.subscribe(topic)
-        batch: list[MessageView] = []
-
-        def has_polled() -> bool:
-            batch.extend(consumer.poll(5))
-            return bool(batch)
-
-        until(has_polled, "a batch")
-        assert len({message.queue_id for message in batch}) == 1
-        assert len(batch) <= 32, "of 50 asked for, brokers give 32 at most"
-        assert [message.queue_offset for message in batch] == list(range(len(batch)))
-        assert sorted(consumer.assignment) == queues
-        queue = queues[batch[0].queue_id]
-        consumer.commit_sync()
-        assert consumer.committed(queue) == len(batch)
-        until(lambda: len(batch) in scene.offsets(group, topic), "the broker has the offset")
-    until(lambda: f"%RETRY%{group}" in scene.admin.topics.all(), "the heartbeat made the topic of retries")
-    with LitePullConsumer(group, name_server=scene.name_server, options=options) as again:
-        again.subscribe(topic)
-        rest: list[tuple[int, int]] = []
-
-        def has_the_rest() -> bool:
-            rest.extend((message.queue_id, message.queue_offset) for message in again.poll(1))
-            return len(rest) == 400 - len(batch)
-
-        until(has_the_rest, "the rest of the messages")
-        assert (queue.queue_id, len(batch) - 1) not in rest
-        assert len(set(rest)) == len(rest)
 
 
 def _until_tag_b_is_kept(scene: Scene, group: str, topic: str, member: PushConsumer) -> None:
@@ -201,7 +164,6 @@ def _walk(consumer: PullConsumer, queue: MessageQueue) -> tuple[list[int], list[
 
 
 PLAYS = (
-    a_lite_pull_consumer_polls_a_batch_of_one_queue_and_commits_it,
     of_eight_messages_of_a_tag_those_on_the_queues_of_the_other_member_are_lost,
     tracks_of_two_tags_say_what_the_offset_passed_and_not_what_was_processed,
     where_a_group_begins_depends_on_what_it_stored_and_where_it_wants_to,

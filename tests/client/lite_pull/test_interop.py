@@ -13,10 +13,9 @@ import pytest
 
 from rmqfast import Message, MessageQueue, open_store
 from rmqfast._native import MessageView
-from rmqfast.client.instance import ClientConfig
 from rmqfast.client.lite_pull import ConsumeFromWhere, LitePullConsumer, LitePullOptions, MessageSelector
 from rmqfast.client.producer import Producer
-from rmqfast.client.pull import PullConsumer, PullOptions, PullStatus
+from rmqfast.client.pull import PullConsumer
 from rmqfast.errors import ClientError
 from tests.broker.interop.cluster import Cluster
 from tests.broker.interop.mqadmin import Admin as MqAdmin
@@ -130,32 +129,6 @@ def test_the_quick_start_of_lite_pull(each_cluster: Cluster, mqadmin: MqAdmin) -
         assert "cpg" in mqadmin(["consumerStatus", "-g", "cpg", "-i", consumer.client_id])
 
 
-def test_pulling_by_hand(each_cluster: Cluster) -> None:
-    """Scenario 26.4."""
-    fill(each_cluster, "byhand", range(100), 2)
-    with PullConsumer(
-        "hand", name_server=each_cluster.name_server, options=PullOptions(broker_suspend=1.0)
-    ) as consumer:
-        found = 0
-        for queue in consumer.fetch_subscribe_message_queues("byhand"):
-            offset = max(0, consumer.fetch_consume_offset(queue, from_store=False))
-            while True:
-                result = consumer.pull_block_if_not_found(queue, "*", offset, 32)
-                offset = result.next_begin_offset
-                if result.status is not PullStatus.FOUND:
-                    break
-                found += len(result.messages)
-            assert (result.status, offset) == (PullStatus.NO_NEW_MSG, 50)
-            consumer.offset_store.update_to_broker(queue, offset, oneway=False)
-            assert consumer.fetch_consume_offset(queue, from_store=True) == 50
-            illegal = consumer.pull(queue, "*", 1000, 32)
-            assert (illegal.status, illegal.next_begin_offset) == (PullStatus.OFFSET_ILLEGAL, 50)
-            nothing = consumer.pull(queue, "none", 0, 32)
-            assert (nothing.status, nothing.next_begin_offset) == (PullStatus.NO_MATCHED_MSG, 50)
-            assert (consumer.min_offset(queue), consumer.max_offset(queue)) == (0, 50)
-        assert found == 100
-
-
 def test_java_goes_on_where_a_consumer_here_stopped(each_cluster: Cluster) -> None:
     fill(each_cluster, "turns", range(40), 2)
     with lite(each_cluster, "turns") as consumer:
@@ -204,20 +177,3 @@ def test_tags_and_sql92_are_filtered(each_cluster: Cluster) -> None:
         with lite(each_cluster, group) as consumer:
             consumer.subscribe("filtered", wanted)
             assert len(polled(consumer, count)) == count
-
-
-def test_offsets_in_a_file_are_java_s_and_the_other_way_round(each_cluster: Cluster, tmp_path: Path) -> None:
-    queues = fill(each_cluster, "file", range(40), 2)
-    config = ClientConfig(name_server=each_cluster.name_server, local_offset_dir=tmp_path)
-    consumer = PullConsumer("file", config=config, options=PullOptions(message_model="BROADCASTING"))
-    consumer.register_topics = ["file"]
-    with consumer:
-        until(lambda: len(consumer.fetch_message_queues_in_balance("file")) == 2)
-        for queue in queues:
-            consumer.update_consume_offset(queue, 7)
-        path = tmp_path / consumer.client_id / "file" / "offsets.json"
-    assert path.read_text().count("}:7") == 2
-    extra = f"-Drocketmq.client.localOffsetStoreDir={tmp_path}"
-    assert sorted(consumed("lite", each_cluster, "file", "file", 26, "--broadcast", extra=extra)) == places(2, 7, 20)
-    with PullConsumer("file", config=config, options=PullOptions(message_model="BROADCASTING")) as again:
-        assert [again.fetch_consume_offset(queue, from_store=True) for queue in queues] == [20, 20]

@@ -285,27 +285,6 @@ def test_committed_says_where_a_broker_does_not_answer(make: Make) -> None:
                 consumer.committed(queue)
 
 
-def test_no_more_is_pulled_than_the_thresholds_allow(make: Make, cluster: EmbeddedCluster) -> None:
-    """The native puller's own tests have each threshold; here the broker says how much was pulled."""
-    topic = fresh("full")
-    queues = fill(cluster, topic, 300, queues=1)
-    consumer = made(make, cluster, pull_batch_size=10, pulls_in_flight=2, pull_threshold_for_queue=50)
-    consumer.assign(queues)
-    found: list[str] = []
-    with Admin(name_server=cluster.name_server) as admin:
-
-        def given() -> int:
-            return int(admin.brokers.status(cluster.brokers[0].address)["msgGetTotalTodayNow"])
-
-        before = given()
-        with consumer:
-            until(lambda: given() - before >= 50, "the queue is full")
-            while len(found) < 300:
-                assert given() - before - len(found) < 50 + 10
-                found += bodies(consumer.poll(PATIENCE))
-    assert found == [f"p{number}" for number in range(300)], "and all of it comes in the end"
-
-
 def test_listeners_are_told_when_a_topic_has_got_other_queues(make: Make, cluster: EmbeddedCluster) -> None:
     topic = fresh("grown")
     fill(cluster, topic, 0, queues=2)

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from rmqfast._native import COLUMNS, MessageView, decode_pull
-from rmqfast.errors import CorruptError, RemotingProtocolError
+from rmqfast.errors import CorruptError
 from rmqfast.message import MessageExt, MessageQueue
 from tests.golden_stores import NAMES, differences
 
@@ -32,18 +32,6 @@ def test_a_view_becomes_a_message_ext_of_the_same_values() -> None:
         message = view.to_message_ext()
         assert isinstance(message, MessageExt)
         assert not list(differences([{c: getattr(message, c) for c in COLUMNS}], [row | {"broker_name": "b"}]))
-
-
-def test_tags_leave_messages_whose_whole_tag_is_one_of_them() -> None:
-    rows, records = golden_rows(BASIC)
-    tags = sorted({row["tags"] for row in rows if row["tags"]})
-    assert len(tags) > 1, "the store has several tags"
-    assert any(row["tags"] is None for row in rows)
-    for wanted in (frozenset(tags[:1]), frozenset(tags[1:]), frozenset({"none has it"})):
-        views = decode_pull(b"".join(records), broker_name=None, tags=wanted)
-        assert [view.msg_id for view in views] == [row["msg_id"] for row in rows if row["tags"] in wanted]
-    for every in (None, frozenset[str]()):
-        assert len(decode_pull(b"".join(records), broker_name=None, tags=every)) == len(rows)
 
 
 def test_the_bounds_of_the_queue_are_properties_as_in_java() -> None:
@@ -119,31 +107,6 @@ def test_a_body_that_does_not_decompress_or_grows_too_large_is_an_error() -> Non
     with pytest.raises(CorruptError, match=where):
         _ = view.body
     assert view.to_message_ext().body is None
-
-
-def test_what_is_no_record_is_an_error_that_says_where() -> None:
-    _, records = golden_rows(BASIC)
-    body = b"".join(records[:3])
-    second = len(records[0])
-    with pytest.raises(RemotingProtocolError, match=f"at byte {second}: expected a record of {len(records[1])} bytes"):
-        decode_pull(body[: second + 50], broker_name=None)
-    with pytest.raises(RemotingProtocolError, match=f"at byte {second}: magic code"):
-        decode_pull(body[: second + 4] + b"\0" + body[second + 5 :], broker_name=None)
-    with pytest.raises(RemotingProtocolError, match="got zeroes"):
-        decode_pull(bytes(100), broker_name=None)
-    assert decode_pull(b"", broker_name=None) == []
-
-
-def test_a_changed_body_is_an_error_where_the_crc_is_asked_for() -> None:
-    rows, records = golden_rows(BASIC)
-    plain = (i for i, row in enumerate(rows) if not row["sys_flag"] & 0x31 and isinstance(row["body"], bytes))
-    at = next(i for i in plain if rows[i]["body"])
-    changed = bytearray(records[at])
-    changed[88] ^= 1
-    assert decode_pull(bytes(changed), broker_name=None)[0].body != rows[at]["body"]
-    [view] = decode_pull(bytes(changed), broker_name=None, verify_crc=True)
-    with pytest.raises(CorruptError, match="CRC"):
-        _ = view.body
 
 
 def test_a_record_alone_is_a_message() -> None:

@@ -17,7 +17,6 @@ from rmqfast.errors import ClientError
 from rmqfast.remoting import RemotingServer, Request, Response
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from tests.client.native.records import golden_rows
-from tests.remoting.held_port import held_port
 from tests.waiting import until
 
 A, B = MessageQueue("t", "broker-a", 0), MessageQueue("t", "broker-b", 1)
@@ -164,20 +163,6 @@ def test_a_queue_goes_on_at_the_slave_that_its_master_suggests(world: World) -> 
     until(lambda: world.queues.take(1.0) is not None and world.due)
     world.run()
     until(lambda: len(world.broker.asked) > seen)
-
-
-def test_a_broker_that_is_lost_is_followed_to_its_new_address(world: World) -> None:
-    with held_port() as nowhere:
-        world.brokers["broker-a", 0] = FoundBroker(nowhere, False, 401)
-        world.started(A, offset=FIRST).run()
-        until(lambda: world.queues.take(1.0) is not None and world.due)
-        assert world.run() == [1.0]
-        assert world.due == [], "it is nowhere else yet"
-        world.brokers["broker-a", 0] = FoundBroker(world.broker.address, False, 401)
-        until(lambda: world.queues.take(1.0) is not None and world.due)
-        world.run()
-        until(lambda: world.broker.asked)
-    assert world.broker.offsets()[0] == ("0", FIRST)
 
 
 def test_a_queue_that_is_gone_or_wanted_by_nobody_is_not_begun(world: World) -> None:

@@ -170,21 +170,20 @@ def assert_failures_are_logged(caplog: pytest.LogCaptureFixture, count: int) -> 
         assert message.msg_id in text
 
 
-@pytest.mark.parametrize("answer", [LATER, None, 1, True, "CONSUME_SUCCESS", ConsumeOrderlyStatus.SUCCESS])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(LATER, None, 1, True, "CONSUME_SUCCESS", ConsumeOrderlyStatus.SUCCESS),
+        *(ValueError("x"), SystemExit(), KeyboardInterrupt(), GeneratorExit()),
+    ],
+)
 def test_all_but_success_goes_back_to_the_broker(answer: Any, caplog: pytest.LogCaptureFixture) -> None:
-    scene, process_queue = concurrently(lambda *_: answer, 2)
+    scene, process_queue = concurrently(lambda *_: answered(answer), 2)
     assert scene.broker.taken == [(0, 0, 0, "broker-a"), (1, 0, 0, "broker-a")]
     assert scene.offsets.updates == [(1, True), (2, True)]
     assert process_queue.count == 0
     assert scene.counters.status("t")["consumeFailedMsgs"] == 2
     assert_failures_are_logged(caplog, 0 if answer is LATER else 2)
-
-
-@pytest.mark.parametrize("error", [ValueError("x"), SystemExit(), KeyboardInterrupt(), GeneratorExit()])
-def test_whatever_a_listener_raises_is_a_retry(error: BaseException, caplog: pytest.LogCaptureFixture) -> None:
-    scene, _ = concurrently(lambda *_: answered(error), 1)
-    assert scene.broker.taken == [(0, 0, 0, "broker-a")]
-    assert_failures_are_logged(caplog, 1)
 
 
 @pytest.mark.parametrize(

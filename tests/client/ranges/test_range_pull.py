@@ -10,10 +10,7 @@ import pytest
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer
 from rmqfast._native import TopicRead
-from rmqfast.client.instance import ClientConfig
-from rmqfast.errors import ArgumentError, ClientError, CorruptError, DataLossError, ResponseError
-from rmqfast.remoting import TlsOptions
-from tests.broker.certificates import Authority, make_authority
+from rmqfast.errors import ArgumentError, ClientError, CorruptError, DataLossError
 from tests.client.pull.filled import fresh
 from tests.client.ranges.clusters import PieceRead, QueueRange, RestartableCluster, offsets, pulled, range_of, request
 from tests.remoting.held_port import held_port
@@ -190,11 +187,6 @@ def test_keys_are_whole_words_or_the_ids_of_producers(shared: RestartableCluster
     assert pulled(request(shared.name_server, keys=["eu"], tags="A"), ranged) == []
 
 
-def test_a_broker_that_does_not_filter_by_sql_is_an_error_that_says_what_to_do(shared: RestartableCluster) -> None:
-    with pytest.raises(ClientError, match=r"refuses: CODE: 1 .* by SQL92\nset enablePropertyFilter=true "):
-        pulled(request(shared.name_server, sql="number = 1"), range_of(0, 5))
-
-
 @pytest.fixture
 def changed(shared: RestartableCluster, store: Path, topic: str) -> QueueRange:
     """Three messages, of which the second has another body on the disk by now."""
@@ -241,58 +233,3 @@ def test_bodies_as_they_were_stored_pass_by_their_crc(shared: RestartableCluster
 def test_a_queue_that_there_is_not_is_refused_at_once(shared: RestartableCluster) -> None:
     with pytest.raises(ClientError, match=r"refuses: CODE: 1 .*queueId\[7\] is illegal"):
         pulled(request(shared.name_server), range_of(0, 5, queue_id=7))
-
-
-GOOD, BAD = "12345678", "87654321"
-ACCOUNTS = """\
-accounts:
-- accessKey: reader01
-  secretKey: "12345678"
-  defaultTopicPerm: PUB|SUB
-  defaultGroupPerm: PUB|SUB
-- accessKey: nobody01
-  secretKey: "12345678"
-  defaultTopicPerm: DENY
-  defaultGroupPerm: DENY
-- accessKey: bossboss
-  secretKey: "12345678"
-  admin: true
-"""
-
-
-def test_accounts_sign_pulls_and_those_without_rights_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "conf").mkdir()
-    (tmp_path / "conf/plain_acl.yml").write_text(ACCOUNTS)
-    with EmbeddedCluster(config={"aclEnable": "true", "rocketmqHome": str(tmp_path)}) as cluster:
-        reader = ClientConfig(name_server=cluster.name_server, access_key="reader01", secret_key=GOOD)
-        with Producer("tests", config=reader) as producer:
-            queue_id = producer.send(Message("orders", b"x")).queue.queue_id
-        ranged = range_of(0, 1, queue_id)
-        assert pulled(request(cluster.name_server, config=reader), ranged) == [0]
-        for account in ("reader01", "nobody01"):
-            secret = GOOD if account == "nobody01" else BAD
-            other = ClientConfig(name_server=cluster.name_server, access_key=account, secret_key=secret)
-            with pytest.raises((ClientError, ResponseError), match=r"CODE: 1  DESC: (Check signature|No default)"):
-                pulled(request(cluster.name_server, config=other), ranged)
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return make_authority(tmp_path_factory.mktemp("certificates"))
-
-
-def test_connections_are_secret_where_that_is_asked_for(authority: Authority) -> None:
-    pair = authority.server()
-    server = {
-        "tls.test.mode.enable": "false",
-        "tls.server.mode": "enforcing",
-        "tls.server.certPath": str(pair.certificate),
-        "tls.server.keyPath": str(pair.key),
-        "tls.client.trustCertPath": str(authority.certificate),
-        "useTLS": "true",
-    }
-    with EmbeddedCluster(config=server) as cluster:
-        config = ClientConfig(name_server=cluster.name_server, tls=TlsOptions(trust=authority.certificate))
-        with Producer("tests", config=config) as producer:
-            queue_id = producer.send(Message("orders", b"x")).queue.queue_id
-        assert pulled(request(cluster.name_server, config=config), range_of(0, 1, queue_id)) == [0]

@@ -93,6 +93,8 @@ def begun(sender: Sender, **options: Any) -> AsyncTraceDispatcher:
 def test_traces_go_together_after_half_a_second() -> None:
     sender, clock = Sender(), Clock()
     dispatcher = begun(sender, clock=clock)
+    assert sender.made is not None
+    assert sender.made[0].startswith("_INNER_TRACE_PRODUCER-orders-CONSUME-")
     assert all(dispatcher.append(trace(number, "k")) for number in range(10))
     until(lambda: clock.looks >= 10)
     clock.now = 0.49
