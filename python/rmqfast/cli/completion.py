@@ -24,7 +24,7 @@ SPLITTERS, BETWEEN = (":", "="), "\n"
 
 
 def complete_topic(context: typer.Context, incomplete: str) -> list[str]:
-    """Returns the topics that begin with `incomplete`. Names with `%` are only returned if `incomplete` has a `%`."""
+    """Returns the topics that begin with `incomplete`. If it is empty, leaves out names that begin with `%`."""
     of_store = any(parameter.name == "directory" for parameter in context.command.params)
     names = _topics_of_store(context) if of_store else _answer(context, _topics)
     return [name for name in names if name.startswith(incomplete) and (incomplete or not name.startswith("%"))]

@@ -142,7 +142,7 @@ def verify_rows(db: sqlite3.Connection) -> None:
 def verify_log(db: sqlite3.Connection, path: Path) -> str | None:
     """Checks that SQLite has read the whole write-ahead log, since it stops silently at a damaged frame.
 
-    Returns a note for the user, or None. Raises `sqlite3.DatabaseError` if changes are missing.
+    Returns a note for the user, or None. Raises `sqlite3.DatabaseError` if the log is damaged.
     """
     try:
         _, frames, _ = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
