@@ -1,20 +1,18 @@
 //! State of a broker's data plane, shared by all requests: store, tables, offsets, counters.
 //!
-//! Source: `BrokerController`.
-use crate::counters::{Counter, Counters, PutTimes};
+//! Source: `BrokerController`, `HAService.isSlaveOK`, `CommitLog.submitReplicaRequest`,
+//! `ConsumerManageProcessor.queryConsumerOffset`, `DefaultMessageStore.checkInDiskByConsumeOffset`,
+//! `ClientManageProcessor.checkClientConfig`, `PullMessageProcessor.generateOffsetMovedEvent`.
+use crate::counters::{Counter, Counters, PutTimes, Quota, SkippedMessages};
 use crate::group_commit::{GroupCommit, NotFlushed, SlaveWait};
-use crate::heavy_pulls::HeavyPulls;
+use crate::headers::PullHeader;
 use crate::offsets::Offsets;
 use crate::options::{BrokerOptions, Settings};
-use crate::parked_pulls::ParkedPulls;
-use crate::pull_header::PullHeader;
-use crate::quota::Quota;
-use crate::skipped_messages::SkippedMessages;
-use crate::subscription::Subscription;
-use crate::tables::Tables;
+use crate::parked_pulls::{HeavyPulls, ParkedPulls};
+use crate::tables::{Subscription, Tables};
 use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Answer, Command, Connection, Mailbox, json_text};
-use rmqfast_replication::{ReplicaWait, Replicas};
+use rmqfast_replication::Replicas;
 use rmqfast_store::store::append::{Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::store::serve::Live;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -27,7 +25,6 @@ pub struct BrokerState {
     pub live: Live,
     /// Whether sends wait until their messages are flushed.
     pub flush: Flush,
-    /// Options that are fixed when the broker starts.
     pub options: BrokerOptions,
     /// Topics, groups and subscriptions.
     pub tables: Tables,
@@ -96,8 +93,6 @@ impl BrokerState {
     }
 
     /// Decides whether the answer to a send that ends at `position` waits for a slave.
-    ///
-    /// Source: `HAService.isSlaveOK`.
     pub fn slave_wait(&self, position: u64) -> SlaveWait {
         let Some(sync) = self.options.sync_replication else { return SlaveWait::None };
         if !self.replicas.is_near(position, sync.most_behind) {
@@ -109,20 +104,14 @@ impl BrokerState {
 
     /// Waits until a slave has the log up to `position`, but at most for `slaveTimeout` after `since`. Returns the
     /// response code. The message is stored, even if no slave has it.
-    ///
-    /// Source: `CommitLog.submitReplicaRequest`.
     pub fn wait_replicated(&self, position: u64, since: Instant) -> i32 {
         let Some(sync) = self.options.sync_replication else { return response::SUCCESS };
         let timeout = sync.timeout.saturating_sub(since.elapsed());
-        match self.replicas.wait(position, timeout) {
-            ReplicaWait::Yes => response::SUCCESS,
-            ReplicaWait::Late => response::FLUSH_SLAVE_TIMEOUT,
-        }
+        let is_replicated = self.replicas.wait(position, timeout);
+        if is_replicated { response::SUCCESS } else { response::FLUSH_SLAVE_TIMEOUT }
     }
 
-    /// Waits until the log up to `position` is on the disk. Returns at once if sends do not wait for the disk.
-    ///
-    /// # Errors
+    /// Waits until the log up to `position` is on the disk. Returns at once if sends do not wait for the disk. Fails with
     /// [`NotFlushed`] if the log was not flushed in time, or if another process has changed the files.
     pub fn wait_flushed(&self, position: u64, timeout: Duration) -> Result<(), NotFlushed> {
         if self.flush == Flush::Async {
@@ -153,8 +142,6 @@ impl BrokerState {
 
     /// Returns whether the first message of a queue still exists and counts as being in memory. Also returns true for
     /// an empty queue.
-    ///
-    /// Source: `ConsumerManageProcessor.queryConsumerOffset`, `DefaultMessageStore.checkInDiskByConsumeOffset`.
     pub fn is_young(&self, topic: &str, queue_id: i32) -> bool {
         let Some(queue) = self.live.queue(topic, queue_id) else { return true };
         let first = queue.unit(0).ok().flatten();
@@ -175,7 +162,6 @@ impl BrokerState {
         *self.settings.write().unwrap_or_else(PoisonError::into_inner) = settings;
     }
 
-    /// Sets the text about the disk's usage, which is part of the refusal of a send.
     pub fn set_disk_usage(&self, text: &str) {
         text.clone_into(&mut self.disk_usage.write().unwrap_or_else(PoisonError::into_inner));
     }
@@ -193,9 +179,6 @@ impl BrokerState {
     }
 
     /// Refuses filters other than tags unless `enablePropertyFilter` is set.
-    ///
-    /// # Errors
-    /// The code of the answer and its remark.
     pub fn check_filter_type(&self, expression_type: &str) -> Result<(), (i32, String)> {
         if self.settings().property_filter {
             return Ok(());
@@ -205,11 +188,6 @@ impl BrokerState {
     }
 
     /// Refuses a filter expression that does not compile.
-    ///
-    /// # Errors
-    /// The code of the answer and its remark.
-    ///
-    /// Source: `ClientManageProcessor.checkClientConfig`.
     pub fn check_filter(&self, expression_type: &str, expression: &str) -> Result<(), (i32, String)> {
         self.check_filter_type(expression_type)?;
         match Subscription::compile(expression_type, expression, 0).problem() {
@@ -220,8 +198,6 @@ impl BrokerState {
 
     /// Stores a message in the topic OFFSET_MOVED_EVENT. It says that a consumer pulled an offset out of range, and
     /// continues at `new_offset`.
-    ///
-    /// Source: `PullMessageProcessor.generateOffsetMovedEvent`.
     pub fn offset_moved(&self, header: &PullHeader<'_>, new_offset: i64) {
         // the names come from the request and may contain quotes
         let [group, broker, topic] = [header.group, &self.options.broker_name, header.topic].map(json_text);
@@ -237,7 +213,7 @@ impl BrokerState {
             ..OwnedMessage::default()
         };
         // a failure is ignored, as the event is informational
-        let _ = self.appender.append_unsynced(&Messages::new(vec![event]), None, |_| {});
+        let _ = self.appender.append_unsynced(&Messages::new(vec![event]), None, false, |_| {});
     }
 }
 

@@ -1,11 +1,12 @@
 //! Counters and durations since the start. The control plane computes rates from them.
 //!
 //! Source: `BrokerStatsManager`, `StoreStatsService.setPutMessageEntireTimeMax`.
-use std::collections::HashMap;
+use rmqfast_store::store::serve::SkippedRange;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
-/// Counts calls, and the messages and bytes of these calls.
 #[derive(Debug, Default)]
 pub struct Counter {
     calls: AtomicU64,
@@ -32,7 +33,6 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Returns the counter of a key, and creates it if it is new.
     pub fn of(&self, name: &'static str, key: &str) -> Arc<Counter> {
         let read = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(counter) = read.get(name).and_then(|keys| keys.get(key)) {
@@ -123,9 +123,106 @@ fn raise(max: &AtomicU64, millis: u64) {
     }
 }
 
+/// A token bucket for each connection.
+#[derive(Debug)]
+pub struct Quota {
+    burst: f64,
+    per_second: f64,
+    /// For each connection, its tokens and the time at which they were computed. A connection that never asked for a
+    /// token has no entry.
+    budgets: Mutex<HashMap<u64, (f64, Instant)>>,
+}
+
+impl Quota {
+    /// Allows `burst` names at once, and `per_second` names per second.
+    pub fn new(burst: u32, per_second: u32) -> Self {
+        Self { burst: burst.into(), per_second: per_second.into(), budgets: Mutex::default() }
+    }
+
+    /// Takes a token of a connection. Returns false if the connection has no token left.
+    pub fn take(&self, connection: u64, now: Instant) -> bool {
+        let mut budgets = self.budgets.lock().unwrap_or_else(PoisonError::into_inner);
+        let (tokens, at) = budgets.entry(connection).or_insert((self.burst, now));
+        // tokens since the last call, up to the burst
+        let gained = now.saturating_duration_since(*at).as_secs_f64() * self.per_second;
+        (*tokens, *at) = ((*tokens + gained).min(self.burst), now);
+        let is_there = *tokens >= 1.0;
+        *tokens -= f64::from(u8::from(is_there));
+        is_there
+    }
+
+    pub fn forget(&self, connection: u64) {
+        self.budgets.lock().unwrap_or_else(PoisonError::into_inner).remove(&connection);
+    }
+
+    /// Returns the limits in words, for the refusal of a request.
+    pub fn limits(&self) -> String {
+        format!("{} at once and {} a second", self.burst, self.per_second)
+    }
+}
+
+/// Maximum number of positions to remember. Further skipped messages are only counted.
+const MAX_PLACES: usize = 10_000;
+
+#[derive(Clone, Debug)]
+pub struct SkippedMessage {
+    pub topic: String,
+    pub queue_id: i32,
+    /// The range of skipped messages, and the fault of their positions.
+    pub skipped: SkippedRange,
+}
+
+/// Messages skipped since the start.
+#[derive(Debug, Default)]
+pub struct SkippedMessages {
+    count: AtomicU64,
+    places: Mutex<Places>,
+}
+
+#[derive(Debug, Default)]
+struct Places {
+    seen: HashSet<(String, i32, i64)>,
+    unreported: Vec<SkippedMessage>,
+}
+
+impl SkippedMessages {
+    #[inline]
+    pub fn add(&self, queue: (&str, i32), messages: &[SkippedRange]) {
+        if !messages.is_empty() {
+            self.note(queue, messages);
+        }
+    }
+
+    #[cold]
+    fn note(&self, (topic, queue_id): (&str, i32), messages: &[SkippedRange]) {
+        let count = messages.iter().map(|message| message.messages).sum();
+        self.count.fetch_add(count, Ordering::Relaxed);
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        for message in messages {
+            let place = (topic.to_owned(), queue_id, message.queue_offset);
+            if places.seen.len() < MAX_PLACES && places.seen.insert(place) {
+                places.unreported.push(SkippedMessage { topic: topic.to_owned(), queue_id, skipped: *message });
+            }
+        }
+    }
+
+    /// Returns the number of skipped messages. A message that two groups pulled counts twice.
+    pub fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Returns the skipped messages that earlier calls have not returned.
+    pub fn take(&self) -> Vec<SkippedMessage> {
+        std::mem::take(&mut self.places.lock().unwrap_or_else(PoisonError::into_inner).unreported)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rmqfast_store::format::consume_queue::Unit;
+    use rmqfast_store::store::serve::Fault;
+    use std::time::Duration;
 
     #[test]
     fn puts_are_counted_in_the_range_of_their_time_and_the_longest_is_known() {
@@ -136,5 +233,41 @@ mod tests {
         times.note_get(3);
         let expected = [("<=0ms", 1), ("0~10ms", 2), ("10~50ms", 1), ("500ms~1s", 1), ("10s~", 2)];
         assert_eq!((times.ranges(), times.longest()), (expected.to_vec(), (70_000, 3)));
+    }
+
+    #[test]
+    fn a_connection_has_its_burst_and_then_what_time_brings() {
+        let (quota, start) = (Quota::new(3, 2), Instant::now());
+        let taken = |connection, seconds: f64| {
+            let now = start + Duration::from_secs_f64(seconds);
+            (0..10).filter(|_| quota.take(connection, now)).count()
+        };
+        assert_eq!([taken(1, 0.0), taken(1, 0.0), taken(1, 1.0), taken(1, 100.0)], [3, 0, 2, 3]);
+        assert_eq!(taken(2, 100.0), 3);
+        quota.forget(1);
+        assert_eq!(taken(1, 100.0), 3);
+    }
+
+    fn at(queue_offset: i64) -> SkippedRange {
+        SkippedRange { queue_offset, messages: 1, unit: Unit::default(), fault: Fault::NoUnit }
+    }
+
+    #[test]
+    fn each_message_is_counted_and_each_place_reported_once() {
+        let skipped = SkippedMessages::default();
+        skipped.add(("T", 0), &[]);
+        skipped.add(("T", 0), &[at(3), at(4)]);
+        skipped.add(("T", 0), &[at(4), at(5)]);
+        skipped.add(("T", 1), &[at(4)]);
+        let reported: Vec<_> = skipped.take().iter().map(|one| (one.queue_id, one.skipped.queue_offset)).collect();
+        assert_eq!((skipped.count(), reported, skipped.take().len()), (5, vec![(0, 3), (0, 4), (0, 5), (1, 4)], 0));
+    }
+
+    #[test]
+    fn only_so_many_places_are_remembered() {
+        let skipped = SkippedMessages::default();
+        let many: Vec<_> = (0..MAX_PLACES as i64 + 10).map(at).collect();
+        skipped.add(("T", 0), &many);
+        assert_eq!((skipped.count(), skipped.take().len()), (many.len() as u64, MAX_PLACES));
     }
 }

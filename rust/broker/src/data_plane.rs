@@ -2,11 +2,11 @@
 //!
 //! Source: `BrokerController.registerProcessor`.
 use crate::broker_state::BrokerState;
+use crate::group_commit::{HandOver, Reply};
 use crate::offset_requests;
 use crate::options::BrokerOptions;
 use crate::parked_pulls::{Look, Message};
 use crate::pull::{self, Pulling};
-use crate::reply::{HandOver, Reply};
 use crate::send::{self, PreparedSend, Sending};
 use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{Answer, Command, Connection, Error, Handler, Mailbox, Outgoing, OwnedCommand};
@@ -31,9 +31,6 @@ pub struct DataPlane {
 impl DataPlane {
     /// Creates the data plane for the store of `appender`. The control plane gets the requests that are not answered
     /// here through `control`.
-    ///
-    /// # Errors
-    /// The error of the operating system if no thread can be started.
     pub fn new(
         appender: Arc<Appender>,
         flush: (Flush, Duration),
@@ -78,9 +75,6 @@ impl DataPlane {
     }
 
     /// Listens at `address` and sends the log to slaves, until [`close`](Self::close).
-    ///
-    /// # Errors
-    /// The error of the operating system if the address cannot be used.
     pub fn serve_log(&self, address: SocketAddr, options: HaOptions) -> std::io::Result<()> {
         let (appender, control) = (self.state.appender.clone(), self.state.control.clone());
         let tell = Box::new(move |line| control.warn(line));

@@ -4,32 +4,23 @@
 //! Read in this order: [`DataPlane`] dispatches requests; `send` and `pull` answer them; `parked_pulls` keeps pulls
 //! that wait for a message; the control plane writes the [`Tables`].
 #![allow(missing_docs, reason = "not published: fields that their names explain have none")]
-pub mod batch_body;
 mod broker_state;
 mod counters;
 mod data_plane;
 mod group_commit;
-mod heavy_pulls;
+pub mod headers;
 mod offset_requests;
 mod offsets;
 mod options;
 mod parked_pulls;
 mod parsed_send;
 mod pull;
-pub mod pull_header;
-pub mod quota;
-mod reply;
 mod send;
-pub mod send_header;
-mod skipped_messages;
-mod subscription;
 mod tables;
 
-pub use counters::Counters;
+pub use counters::{Counters, SkippedMessage};
 pub use data_plane::DataPlane;
 pub use offsets::Offsets;
 pub use options::{BrokerOptions, EARLY_PULL_WAIT, Settings, SyncReplication};
 pub use rmqfast_remoting::code::{request, response};
-pub use skipped_messages::SkippedMessage;
-pub use subscription::Subscription;
-pub use tables::{Group, Tables, Topic};
+pub use tables::{Group, Subscription, Tables, Topic};

@@ -2,8 +2,8 @@
 //!
 //! Source: `ConsumerManageProcessor.queryConsumerOffset`, `updateConsumerOffset`, `AdminBrokerProcessor.getMaxOffset`, `getMinOffset`.
 use crate::broker_state::BrokerState;
-use crate::reply::Reply;
-use crate::send_header::{missing_field, number};
+use crate::group_commit::Reply;
+use crate::headers::{missing_field, number};
 use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{Command, Connection, Outgoing, Value};
 use rmqfast_store::format::names::Rule;

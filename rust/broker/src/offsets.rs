@@ -95,7 +95,6 @@ impl Offsets {
         self.len() == 0
     }
 
-    /// Removes the offsets of a group, for one topic or all.
     pub fn remove(&self, group: &str, topic: Option<&str>) {
         let mut inner = self.write();
         // removed and reinserted below, as `changed` must be borrowed meanwhile

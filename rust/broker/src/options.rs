@@ -1,6 +1,6 @@
 //! Settings of a broker: options fixed at the start, and settings that may change at run time.
 use rmqfast_store::format::host::Host;
-use rmqfast_store::store::get_limits::GetLimits;
+use rmqfast_store::store::pull::GetLimits;
 use std::time::Duration;
 
 /// Default time for which a pull that arrived before its heartbeat waits for the heartbeat. Clients send both during

@@ -4,12 +4,12 @@
 //! There is no polling. The thread that stores a message or handles a heartbeat also answers the pulls that waited
 //! for it.
 //!
-//! Source: `PullRequestHoldService`, `ManyPullRequest`; `RebalancePushImpl.messageQueueChanged` for early pulls.
-use crate::subscription::Subscription;
+//! Source: `PullRequestHoldService`, `ManyPullRequest`, `RebalancePushImpl.messageQueueChanged`.
+use crate::tables::Subscription;
 use rmqfast_remoting::{Answer, Command, Connection, OwnedCommand};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Stage of a pull. Each stage is later than the one before, so that a pull waits at most once for each reason.
@@ -170,7 +170,6 @@ impl ParkedPulls {
         pulls
     }
 
-    /// Subtracts removed pulls from the count, and returns them.
     fn subtract(&self, pulls: Vec<ParkedPull>) -> Vec<ParkedPull> {
         self.count.fetch_sub(pulls.len(), Ordering::SeqCst);
         pulls
@@ -179,4 +178,71 @@ impl ParkedPulls {
 
 fn lock<T>(table: &Mutex<T>) -> MutexGuard<'_, T> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const MAX_BYTES: usize = 64 << 20;
+/// Bytes that are added to the fields of a request to estimate its memory.
+const OF_REQUEST: usize = 1 << 10;
+
+/// Pulls with expensive filters. A separate thread answers them one by one, so that they do not block sockets.
+#[derive(Debug, Default)]
+pub struct HeavyPulls {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    pulls: VecDeque<(ParkedPull, Look)>,
+    bytes: usize,
+    is_closed: bool,
+}
+
+impl HeavyPulls {
+    /// Queues a pull. Returns false if too many pulls are queued, or after [`close`](Self::close).
+    pub fn push(&self, pull: ParkedPull, look: Look) -> bool {
+        let mut waiting = self.lock();
+        let bytes = bytes_of(&pull);
+        if waiting.is_closed || waiting.bytes + bytes > MAX_BYTES {
+            return false;
+        }
+        waiting.bytes += bytes;
+        waiting.pulls.push_back((pull, look));
+        self.changed.notify_one();
+        true
+    }
+
+    /// Answers queued pulls until [`close`](Self::close). Called by the separate thread.
+    pub fn run(&self, answer: impl Fn(&ParkedPull, Look)) {
+        while let Some((pull, look)) = self.next() {
+            answer(&pull, look);
+        }
+    }
+
+    /// Makes [`run`](Self::run) return after the current pull. Queued pulls are dropped.
+    pub fn close(&self) {
+        let mut waiting = self.lock();
+        waiting.is_closed = true;
+        waiting.pulls.clear();
+        self.changed.notify_all();
+    }
+
+    fn next(&self) -> Option<(ParkedPull, Look)> {
+        let mut waiting = self.lock();
+        while waiting.pulls.is_empty() && !waiting.is_closed {
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+        let (pull, look) = waiting.pulls.pop_front()?;
+        waiting.bytes -= bytes_of(&pull);
+        Some((pull, look))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn bytes_of(pull: &ParkedPull) -> usize {
+    let fields = &pull.request.borrow().fields;
+    OF_REQUEST + fields.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>()
 }

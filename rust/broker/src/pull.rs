@@ -1,12 +1,12 @@
 //! Answers PULL_MESSAGE. Returns messages of a queue, or parks the request until a message arrives.
 //!
-//! Source: `PullMessageProcessor.processRequest`.
+//! Source: `PullMessageProcessor.processRequest`, `DefaultMessageStore.nextOffsetCorrection`,
+//! `RebalancePushImpl.messageQueueChanged`, `MQClientInstance.sendHeartbeatToAllBrokerWithLockV2`.
 use crate::broker_state::BrokerState;
+use crate::group_commit::{HandOver, Reply};
+use crate::headers::PullHeader;
 use crate::parked_pulls::{Look, Message, ParkedPull};
-use crate::pull_header::PullHeader;
-use crate::reply::{HandOver, Reply};
-use crate::subscription::Subscription;
-use crate::tables::{Group, GroupSubscription};
+use crate::tables::{Group, GroupSubscription, Subscription};
 use rmqfast_remoting::code::{perm, response};
 use rmqfast_remoting::{Command, Connection, Outgoing, SerializeType, Value};
 use rmqfast_store::Result as StoreResult;
@@ -28,7 +28,6 @@ const FAQ: &str = "\nSee http://rocketmq.apache.org/docs/faq/ for further detail
 
 const MASTER_ID: i64 = 0;
 
-/// Response code and remark of a refusal.
 type Refusal = (i32, String);
 
 /// A cached filter: type and text of the expression, and its compiled form.
@@ -101,10 +100,8 @@ fn answer_waiting(state: &Arc<BrokerState>, pull: &ParkedPull, look: Look, is_as
 }
 
 impl Pulling<'_> {
-    /// Answers the request, parks it, or passes it to the thread for expensive filters.
-    ///
-    /// # Errors
-    /// [`HandOver`] if the group is unknown.
+    /// Answers the request, parks it, or passes it to the thread for expensive filters. Fails with [`HandOver`] if the group
+    /// is unknown.
     pub fn answer(&self, out: &mut Outgoing) -> Result<(), HandOver> {
         let mut reply = Reply::to(self.request, out);
         let header = match PullHeader::read(self.request) {
@@ -272,8 +269,6 @@ impl Pulling<'_> {
 
     /// Corrects the answer of a slave, which may be behind its master. A consumer that asks for an offset that the
     /// slave does not have shall ask for the same offset again.
-    ///
-    /// Source: `DefaultMessageStore.nextOffsetCorrection`.
     fn as_of_slave(&self, header: &PullHeader<'_>, pulled: PullResult) -> PullResult {
         let is_found = matches!(pulled.status, GetMessageStatus::Found | GetMessageStatus::NoMatchedMessage);
         if is_found || !self.may_be_behind() {
@@ -287,9 +282,6 @@ impl Pulling<'_> {
         self.state.options.is_slave && !self.state.settings().checks_offsets_in_slave
     }
 
-    /// Returns the response code for the result of a pull.
-    ///
-    /// Source: `PullMessageProcessor.processRequest`: `PULL_OFFSET_MOVED`.
     fn code(&self, header: &PullHeader<'_>, pulled: &PullResult) -> i32 {
         match code_of(pulled.status, header.queue_offset) {
             response::PULL_OFFSET_MOVED if self.may_be_behind() => response::PULL_RETRY_IMMEDIATELY,
@@ -363,8 +355,6 @@ impl Pulling<'_> {
 /// After a rebalance a client raises the version of its subscription, pulls with it, and only then sends the heartbeat
 /// with that version. Java's client skips the heartbeat while another is in flight, and sends the next half a minute
 /// later. RocketMQ refuses all pulls until then. Only the broker can apply SQL92, so such a pull is refused here too.
-///
-/// Source: `RebalancePushImpl.messageQueueChanged`, `MQClientInstance.sendHeartbeatToAllBrokerWithLockV2`.
 fn of_early_pull(header: &PullHeader<'_>) -> Result<Arc<Subscription>, Refusal> {
     match header.wants_tags() {
         true => Ok(Subscription::all(header.sub_version).into()),

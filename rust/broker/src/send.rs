@@ -1,15 +1,14 @@
 //! Answers SEND_MESSAGE and its variants: checks a message, stores it, and returns its id and offset.
 //!
-//! Source: `SendMessageProcessor.asyncSendMessage`, `asyncSendBatchMessage`, `handlePutMessageResult`, `AbstractSendMessageProcessor.msgCheck`.
-use crate::batch_body;
+//! Source: `SendMessageProcessor.asyncSendMessage`, `asyncSendBatchMessage`, `handlePutMessageResult`,
+//! `AbstractSendMessageProcessor.msgCheck`, `HookUtils.handleScheduleMessage`, `checkIfTimerMessage` of 5.x.
 use crate::broker_state::BrokerState;
 use crate::counters::Counter;
-use crate::group_commit::{SendReceipt, SlaveWait};
+use crate::group_commit::{HandOver, Reply, SendReceipt, SlaveWait};
+use crate::headers::SendHeader;
 use crate::parsed_send::{
-    DELAY, HALF_TOPIC, ParsedBatch, ParsedSend, Property, TRAN_MSG, WAIT, value, with_cluster, without_wait,
+    self, DELAY, HALF_TOPIC, ParsedBatch, ParsedSend, Property, TRAN_MSG, WAIT, value, with_cluster, without_wait,
 };
-use crate::reply::{HandOver, Reply};
-use crate::send_header::SendHeader;
 use crate::tables::Topic;
 use rmqfast_remoting::code::{perm, request, response};
 use rmqfast_remoting::{Answer, Command, Connection, Outgoing};
@@ -48,10 +47,8 @@ pub struct PreparedSend<'a> {
 }
 
 impl Sending<'_> {
-    /// Stores the messages and answers the request.
-    ///
-    /// # Errors
-    /// [`HandOver`] for an unknown topic, and for messages sent back to a retry topic.
+    /// Stores the messages and answers the request. Fails with [`HandOver`] for an unknown topic, and for messages sent back
+    /// to a retry topic.
     pub fn answer(&self, out: &mut Outgoing) -> Result<(), HandOver> {
         let mut reply = Reply::to(self.request, out);
         if self.state.options.is_slave {
@@ -145,7 +142,7 @@ impl Sending<'_> {
         }
         let mut place = None;
         let started = Instant::now();
-        let appended = self.state.appender.append_unsynced(&message, None, |at| place = Some(at));
+        let appended = self.state.appender.append_unsynced(&message, None, false, |at| place = Some(at));
         self.note_time(started);
         let position = appended.map_err(|error| self.refusal_of(&error))?;
         let places: Vec<Place> = place.into_iter().collect();
@@ -169,7 +166,7 @@ impl Sending<'_> {
     }
 
     fn store_batch(&self, header: SendHeader<'_>) -> Result<Option<Receipt>, Refusal> {
-        let Some(messages) = batch_body::messages(self.request.body) else {
+        let Some(messages) = parsed_send::batch_messages(self.request.body) else {
             return Err((response::MESSAGE_ILLEGAL, self.illegal()));
         };
         let common = with_cluster(&header, &self.state.options.cluster_name);
@@ -177,7 +174,7 @@ impl Sending<'_> {
         let batch = ParsedBatch::new(header, messages, self.born_host(), &common);
         let mut places = Vec::with_capacity(batch.len());
         let started = Instant::now();
-        let appended = self.state.appender.append_batch_unsynced(&batch, None, |at| places.push(at));
+        let appended = self.state.appender.append_unsynced(&batch, None, true, |at| places.push(at));
         self.note_time(started);
         let position = appended.map_err(|error| self.refusal_of(&error))?;
         self.count(header.topic, &places, position);
@@ -201,8 +198,6 @@ impl Sending<'_> {
 
     /// Counts the messages for the topic in which they are stored. For delayed and half messages this is not their
     /// own topic.
-    ///
-    /// Source: `SendMessageProcessor.handlePutMessageResult`.
     fn count(&self, topic: &str, places: &[Place], position: u64) {
         let Some(first) = places.first() else { return };
         // records of a request are contiguous, so their bytes end at the log's end after the append
@@ -256,8 +251,6 @@ pub fn illegal(most: usize) -> String {
 }
 
 /// Refuses a batch to a retry topic. Uses the topic of the request, because the control plane may have replaced it.
-///
-/// Source: `SendMessageProcessor.asyncSendBatchMessage`.
 fn check_batch(topic: &str) -> Result<(), Refusal> {
     if topic.starts_with(RETRY) {
         return Err((response::MESSAGE_ILLEGAL, format!("batch request does not support retry group {topic}")));
@@ -267,8 +260,6 @@ fn check_batch(topic: &str) -> Result<(), Refusal> {
 
 /// Refuses messages with a delivery time of 5.x, which are not supported. A 4.9 broker would deliver them at once,
 /// here the producer gets an error.
-///
-/// Source: `HookUtils.handleScheduleMessage`, `checkIfTimerMessage` of 5.x.
 fn check_timer(properties: &[Property<'_>]) -> Result<(), Refusal> {
     let is_timed = TIMER.iter().any(|name| value(properties, name).is_some());
     if is_timed && !value(properties, DELAY).is_some_and(is_level) {

@@ -1,6 +1,6 @@
 //! The errors of this crate. Their texts end with the next step for the user.
 use crate::remark::{plain_remark, step_after};
-use rmqfast_store::format::malformed::Malformed;
+use rmqfast_store::format::cursor::Malformed;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 

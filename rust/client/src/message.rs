@@ -4,8 +4,7 @@
 use rmqfast_store::format::compression::{Compression, decompress_into};
 use rmqfast_store::format::message::{self, COMPRESSED};
 use rmqfast_store::format::properties;
-use rmqfast_store::scan::columns::{store_host, write_host};
-use rmqfast_store::scan::properties_column::distinct;
+use rmqfast_store::scan::columns::{distinct, store_host, write_host};
 use rmqfast_store::scan::row::{Row, Span};
 use rmqfast_store::scan::text_columns::IdPrefix;
 use std::borrow::Cow;

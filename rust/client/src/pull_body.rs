@@ -7,7 +7,7 @@
 use crate::error::{Error, Result};
 use rmqfast_store::format::message::{Item, Layout};
 use rmqfast_store::scan::row::Row;
-use rmqfast_store::scan::text::lossy;
+use rmqfast_store::scan::text_columns::lossy;
 use std::collections::HashSet;
 
 /// The tags of a subscription, as strings. A message without a tag matches no tag.

@@ -1,10 +1,10 @@
 //! The body of a batch of any bytes: what is taken is all of it, and the same when it is written again.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use rmqfast_broker::batch_body;
+use rmqfast_broker::parsed_send;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some(messages) = batch_body::messages(bytes) else { return };
+    let Some(messages) = parsed_send::batch_messages(bytes) else { return };
     assert!(!messages.is_empty());
     let mut rest = bytes;
     for message in messages {

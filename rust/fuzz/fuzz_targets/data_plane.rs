@@ -4,12 +4,11 @@
 //! The first byte says how the header is written, the next two how long it is; the body is the rest.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use rmqfast_broker::EARLY_PULL_WAIT;
-use rmqfast_broker::{BrokerOptions, DataPlane, Group, Settings, Topic};
+use rmqfast_broker::{BrokerOptions, DataPlane, EARLY_PULL_WAIT, Group, Settings, Topic};
 use rmqfast_remoting::{Command, Limits, Mailbox, RESPONSE, Server, ServerOptions, frame};
 use rmqfast_store::format::host::Host;
 use rmqfast_store::store::append::{AppendOptions, Appender};
-use rmqfast_store::store::get_limits::GetLimits;
+use rmqfast_store::store::pull::GetLimits;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::sync::{Arc, LazyLock};

@@ -1,9 +1,7 @@
 //! An index file of any bytes: every query ends, within its limit.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use rmqfast_store::format::index::file_size;
-use rmqfast_store::format::index::geometry::guess_geometry;
-use rmqfast_store::format::index::view::IndexView;
+use rmqfast_store::format::index::{IndexView, file_size, guess_geometry};
 
 const MAX: usize = 64;
 

@@ -3,8 +3,10 @@ use jni::errors::Result;
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString, JValue};
 use jni::{Env, JavaVM, jni_sig, jni_str};
 use rmqfast_spark::Pairs;
-use rmqfast_spark::request::push_down::Filter;
+use rmqfast_spark::request::push_down::{Filter, Literal};
+use rmqfast_spark::request::schema::spark_type;
 use rmqfast_spark::stream::Level;
+use rmqfast_store::scan::Column;
 
 pub type Texts<'a> = JObjectArray<'a, JString<'a>>;
 
@@ -42,7 +44,7 @@ pub fn filters(env: &mut Env<'_>, array: &TextLists<'_>) -> Result<Vec<Filter>> 
     let mut filters = Vec::new();
     for index in 0..array.len(env)? {
         let parts = array.get_element(env, index)?;
-        filters.push(crate::filters::of(texts(env, &parts)?));
+        filters.push(of(texts(env, &parts)?));
         // released early: local references live until the call returns, and the JVM has few
         env.delete_local_ref(parts);
     }
@@ -116,4 +118,24 @@ pub fn check_interrupt() -> rmqfast_remoting::Result<()> {
 /// Finds the Java class of the native methods, through the class loader that has loaded it.
 fn native_class<'a>(env: &mut Env<'a>) -> Result<JClass<'a>> {
     env.find_class(jni_str!("org/rmqfast/spark/Native"))
+}
+
+/// Builds a filter from its parts: kind, column, and values. A Java null in the values is SQL's NULL.
+pub fn of(mut parts: Vec<Option<String>>) -> Filter {
+    let values = parts.split_off(parts.len().min(2));
+    let mut head = parts.into_iter().map(Option::unwrap_or_default);
+    let (kind, column) = (head.next().unwrap_or_default(), head.next().unwrap_or_default());
+    let values = values.into_iter().map(|value| value.map(|text| literal(&column, text))).collect();
+    Filter { kind, column, values }
+}
+
+fn literal(column: &str, text: String) -> Literal {
+    // a value that does not parse has a type that no filterable column has
+    let number = |of: fn(i64) -> Literal| text.parse().map_or(Literal::Other, of);
+    match Column::of_name(column).map(spark_type) {
+        Ok("string") => Literal::Text(text),
+        Ok("int" | "bigint") => number(Literal::Number),
+        Ok("timestamp") => number(Literal::Micros),
+        _ => Literal::Other,
+    }
 }

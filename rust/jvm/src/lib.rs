@@ -11,8 +11,6 @@
 //! catches panics, and `exports::handle` has the `unsafe` code for values that Java owns.
 #![allow(missing_docs, reason = "not published")]
 mod exports;
-pub mod failure;
-mod filters;
 mod java;
 mod open;
 pub mod store_task;

@@ -1,7 +1,6 @@
 //! Opens the piece that a task reads, of a store or of topics.
-use crate::failure::Result;
 use crate::store_task::StoreTask;
-use crate::task::Task;
+use crate::task::{Result, Task};
 use crate::topic_task::TopicTask;
 use rmqfast_spark::origin::piece::TopicPiece;
 use rmqfast_spark::read::Read;

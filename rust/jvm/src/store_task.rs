@@ -1,9 +1,7 @@
 //! A task of a store. It scans a piece, fills batches and reports damage.
-use crate::failure::{Failure, Result};
-use crate::task::{Counts, Task};
+use crate::task::{Counts, Failure, Result, Task};
 use crate::vectors::{Batch, Memory, Rows};
-use rmqfast_spark::store::read::StoreRead;
-use rmqfast_spark::store::read::{damage_text, present_part, refusal_text};
+use rmqfast_spark::store::read::{StoreRead, damage_text, present_part, refusal_text};
 use rmqfast_store::Error;
 use rmqfast_store::scan::columns::Chunk;
 use rmqfast_store::scan::row::Row;

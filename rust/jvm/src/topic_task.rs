@@ -1,6 +1,5 @@
 //! A task of topics. It pulls a piece, fills batches and reports losses.
-use crate::failure::Result;
-use crate::task::{Counts, Task};
+use crate::task::{Counts, Result, Task};
 use crate::vectors::{Batch, Memory, Rows};
 use rmqfast_client::puller::PulledAnswer;
 use rmqfast_client::ranges::{PullerPool, QueueRange, Step};
@@ -59,13 +58,11 @@ impl TopicTask {
         Ok(Self { reader, batch, answers: Vec::new(), next: (0, 0), rows_left: limit, filled: 0, position })
     }
 
-    /// Returns the number of rows in the answers that no batch has returned yet.
     fn rows_left(&self) -> usize {
         let rows: usize = self.answers.iter().skip(self.next.0).map(|answer| answer.rows.len()).sum();
         rows - self.next.1
     }
 
-    /// Fills the batch from the answers. Returns the number of rows in the batch.
     fn fill(&mut self) -> Result<usize> {
         let mut damage = Vec::new();
         let mut rows = 0;

@@ -17,10 +17,6 @@ pub struct Bell(Stream);
 #[derive(Debug)]
 pub struct Ear(Stream);
 
-/// Creates a bell and its ear.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn bell() -> io::Result<(Bell, Ear)> {
     let (bell, ear) = pair()?;
     bell.set_nonblocking(true)?;

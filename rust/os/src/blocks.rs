@@ -8,12 +8,9 @@ use std::ops::Range;
 #[cfg(target_os = "linux")]
 const KEEPS_BLOCKS: [i64; 3] = [0xEF53, 0x5846_5342, 0x0102_1994];
 
-/// Allocates blocks for `len` bytes at `at` without changing them. Returns false if the file system or the operating
-/// system does not support this.
-///
-/// # Errors
-/// The error of the operating system, for example for a full disk. After an error some of the blocks may be
-/// allocated.
+/// Allocates blocks for `len` bytes at `at` without changing them. Returns false if the file system or the operating system
+/// does not support this. Fails with the error of the operating system, for example for a full disk. After an error some of
+/// the blocks may be allocated.
 pub fn allocate(file: &File, at: u64, len: u64) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return by_mode(file, rustix::fs::FallocateFlags::empty(), at, len);
@@ -24,10 +21,8 @@ pub fn allocate(file: &File, at: u64, len: u64) -> io::Result<bool> {
     }
 }
 
-/// Zeroes `len` bytes at `at` and frees the blocks within. Returns false if this is not supported.
-///
-/// # Errors
-/// The error of the operating system. After an error any of the bytes may be zero.
+/// Zeroes `len` bytes at `at` and frees the blocks within. Returns false if this is not supported. Fails with the error of the
+/// operating system. After an error any of the bytes may be zero.
 pub fn punch(file: &File, at: u64, len: u64) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return {
@@ -83,9 +78,7 @@ pub fn next_stored(file: &File, at: u64, end: u64) -> u64 {
     next_data(file, at).map_or(at, |next| next.unwrap_or(end).clamp(at, end.max(at)))
 }
 
-/// Returns the position of the next stored byte at or behind `at`, or `None` if there is none.
-///
-/// # Errors
+/// Returns the position of the next stored byte at or behind `at`, or `None` if there is none. Fails with
 /// [`io::ErrorKind::Unsupported`] or another error if the file system does not report holes, or reports them wrongly.
 fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     #[cfg(target_os = "linux")]
@@ -99,10 +92,8 @@ fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     return unknown(file, at);
 }
 
-/// Returns the position of the next hole at or behind `at`, or the end of the file.
-///
-/// # Errors
-/// Fails like [`next_data`], and if the file ends before `at`.
+/// Returns the position of the next hole at or behind `at`, or the end of the file. Fails like [`next_data`], and if the file
+/// ends before `at`.
 fn next_hole(file: &File, at: u64) -> io::Result<u64> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(at))?);
@@ -117,9 +108,6 @@ fn unknown<T>(_file: &File, _at: u64) -> io::Result<T> {
 }
 
 /// Returns whether the file system writes in place to allocated blocks.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn keeps_blocks(file: &File) -> io::Result<bool> {
     #[cfg(target_os = "linux")]
     return Ok(KEEPS_BLOCKS.contains(&rustix::fs::fstatfs(file)?.f_type));

@@ -2,7 +2,6 @@
 use std::io;
 use std::path::Path;
 
-/// Space of a file system in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Space {
     pub total: u64,
@@ -13,9 +12,6 @@ pub struct Space {
 }
 
 /// Returns the space of the file system of `path`.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn space(path: &Path) -> io::Result<Space> {
     #[cfg(unix)]
     {
@@ -30,11 +26,8 @@ pub fn space(path: &Path) -> io::Result<Space> {
     }
 }
 
-/// Waits until everything written to the file system of `directory` is on the disk.
-///
-/// # Errors
-/// The error of the operating system; [`io::ErrorKind::Unsupported`] if the system has no call for this. The caller
-/// must then synchronize each file.
+/// Waits until everything written to the file system of `directory` is on the disk. Fails with the error of the operating
+/// system; [`io::ErrorKind::Unsupported`] if the system has no call for this. The caller must then synchronize each file.
 pub fn sync_file_system(directory: &Path) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     return Ok(rustix::fs::syncfs(std::fs::File::open(directory)?)?);
@@ -44,9 +37,6 @@ pub fn sync_file_system(directory: &Path) -> io::Result<()> {
 }
 
 /// Waits until creations and removals of names in `directory` are on the disk.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn sync_directory(directory: &Path) -> io::Result<()> {
     #[cfg(unix)]
     return std::fs::File::open(directory).and_then(|open| open.sync_all());
@@ -55,10 +45,8 @@ pub fn sync_directory(directory: &Path) -> io::Result<()> {
     return directory.metadata().map(drop);
 }
 
-/// Renames a directory, but only if the new name is free.
-///
-/// # Errors
-/// [`io::ErrorKind::AlreadyExists`], or the error of the operating system.
+/// Renames a directory, but only if the new name is free. Fails with [`io::ErrorKind::AlreadyExists`], or the error of the
+/// operating system.
 pub fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {

@@ -10,21 +10,13 @@ pub use std::os::unix::fs::FileExt;
 #[cfg(windows)]
 pub trait FileExt {
     /// Reads some bytes at `offset`.
-    ///
-    /// # Errors
-    /// The error of the operating system.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
     /// Writes some of `bytes` at `offset`.
-    ///
-    /// # Errors
-    /// The error of the operating system.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
-    /// Fills `buffer` with the bytes at `offset`.
-    ///
-    /// # Errors
-    /// The error of the operating system; [`io::ErrorKind::UnexpectedEof`] if the file ends earlier.
+    /// Fills `buffer` with the bytes at `offset`. Fails with the error of the operating system;
+    /// [`io::ErrorKind::UnexpectedEof`] if the file ends earlier.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         let mut at = 0;
         while at < buffer.len() {
@@ -38,10 +30,8 @@ pub trait FileExt {
         Ok(())
     }
 
-    /// Writes all of `bytes` at `offset`.
-    ///
-    /// # Errors
-    /// The error of the operating system; any part of the bytes may have been written.
+    /// Writes all of `bytes` at `offset`. Fails with the error of the operating system; any part of the bytes may have been
+    /// written.
     fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let mut at = 0;
         while at < bytes.len() {
@@ -68,9 +58,6 @@ impl FileExt for File {
 }
 
 /// Opens a file for reading without changing its access time, if the system and the user's permissions allow that.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn open_unseen(path: &Path) -> io::Result<File> {
     #[cfg(target_os = "linux")]
     {

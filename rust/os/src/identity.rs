@@ -6,7 +6,6 @@ use std::path::Path;
 /// Identity of a file or directory. It is the same for all names of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileId {
-    /// Number that identifies the file system.
     pub device: u64,
     pub inode: u64,
 }
@@ -18,9 +17,6 @@ pub struct Facts {
 }
 
 /// Returns the metadata of an open file, even if its name now belongs to another file.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn facts_of(file: &File) -> io::Result<Facts> {
     #[cfg(unix)]
     return file.metadata().map(|meta| facts(&meta));
@@ -29,9 +25,6 @@ pub fn facts_of(file: &File) -> io::Result<Facts> {
 }
 
 /// Returns the metadata of the file or directory at `path`.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn facts_at(path: &Path) -> io::Result<Facts> {
     #[cfg(unix)]
     return path.metadata().map(|meta| facts(&meta));

@@ -13,9 +13,6 @@ pub struct Holder {
 }
 
 /// Takes the lock, which lasts until the file is closed. Returns false if another process holds it.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     #[cfg(unix)]
     {

@@ -4,9 +4,6 @@ use std::io;
 use std::path::Path;
 
 /// Opens the file at `path` with `options`. A new file gets `mode` without the bits of the umask.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn open(options: &mut OpenOptions, path: &Path, mode: u32) -> io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, mode);
@@ -16,9 +13,6 @@ pub fn open(options: &mut OpenOptions, path: &Path, mode: u32) -> io::Result<Fil
 }
 
 /// Sets the mode of an open file, regardless of the umask.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn set(file: &File, mode: u32) -> io::Result<()> {
     #[cfg(unix)]
     return file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
@@ -30,9 +24,6 @@ pub fn set(file: &File, mode: u32) -> io::Result<()> {
 }
 
 /// Creates a directory and its missing parents. They get `mode` without the bits of the umask.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn create_directories(path: &Path, mode: u32) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);

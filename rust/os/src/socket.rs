@@ -4,9 +4,6 @@ use std::net::{TcpListener, TcpStream};
 
 /// Reads available bytes without waiting. Fails with [`io::ErrorKind::WouldBlock`] if there are none. No other thread
 /// may use the socket during the call, because on Windows the call changes the mode of the socket.
-///
-/// # Errors
-/// The error of the operating system.
 pub fn read_ready(socket: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     #[cfg(unix)]
     loop {

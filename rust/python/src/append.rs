@@ -113,7 +113,7 @@ impl Appender {
         let append = || match waits {
             // without `waits` the append returns before the record is on disk
             true => self.inner.append(&rows, store_timestamp, 0).map(|appended| last = appended.last),
-            false => self.inner.append_unsynced(&rows, store_timestamp, |place| last = Some(place)).map(drop),
+            false => self.inner.append_unsynced(&rows, store_timestamp, false, |place| last = Some(place)).map(drop),
         };
         py.detach(append).map_err(with_status)?;
         last.map(|place| self.to_python(py, place)).ok_or_else(|| PyTypeError::new_err("no message"))

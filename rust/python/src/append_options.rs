@@ -2,7 +2,7 @@
 use crate::message::host;
 use pyo3::prelude::*;
 use rmqfast_store::store::append::{AppendOptions, Flush};
-use rmqfast_store::store::delay_levels::DelayLevels;
+use rmqfast_store::store::delay::DelayLevels;
 use rmqfast_store::{Error, Result};
 use std::time::Duration;
 

@@ -11,7 +11,7 @@ use rmqfast_broker::{
 use rmqfast_replication::{HaOptions, Peers};
 use rmqfast_store::Error;
 use rmqfast_store::store::append::Flush;
-use rmqfast_store::store::get_limits::GetLimits;
+use rmqfast_store::store::pull::GetLimits;
 use rmqfast_store::store::serve::SkippedRange;
 use std::collections::HashMap;
 use std::io::ErrorKind;

@@ -3,8 +3,7 @@ use crate::error::to_python;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use rmqfast_store::Error;
-use rmqfast_store::store::config_files::ConfigFile;
-use rmqfast_store::store::config_save;
+use rmqfast_store::store::config_files::{self, ConfigFile};
 use std::path::PathBuf;
 
 /// The file's JSON, warnings about where it was read from, and the file's error if its backup was read instead.
@@ -27,12 +26,12 @@ pub fn config_text<'py>(py: Python<'py>, name: &str, json: &str) -> PyResult<Bou
     let text = py.detach(|| {
         let value = rmqfast_store::format::config::parse(json.as_bytes());
         // parsed first, since the output needs fastjson's member order and line breaks
-        config_save::text_of(name, value.map_err(|error| Error::invalid("json", "a configuration", error))?)
+        config_files::text_of(name, value.map_err(|error| Error::invalid("json", "a configuration", error))?)
     });
     Ok(PyBytes::new(py, text.map_err(to_python)?.as_bytes()))
 }
 
 #[pyfunction]
 pub fn save_config(py: Python<'_>, path: PathBuf, name: &str, text: &[u8]) -> PyResult<()> {
-    py.detach(|| config_save::save_text(&path, name, text)).map_err(to_python)
+    py.detach(|| config_files::save_text(&path, name, text)).map_err(to_python)
 }

@@ -74,5 +74,5 @@ pub fn plan_clean(
 /// Returns how much of a directory's disk is used, in percent; `None` if the system does not tell.
 #[pyfunction]
 pub fn used_percent(py: Python<'_>, directory: PathBuf) -> Option<u8> {
-    py.detach(|| retain::disk_usage::used_percent(&[&directory]))
+    py.detach(|| retain::clean_plan::used_percent(&[&directory]))
 }

@@ -7,7 +7,7 @@ use crate::signals::Signals;
 use crate::work_lock::{WorkGuard, WorkLock};
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
-use rmqfast_store::scan::last::start_of_last;
+use rmqfast_store::scan::plan::start_of_last;
 use rmqfast_store::scan::{self, ScanRequest, Start};
 use rmqfast_store::store::MessageStore;
 use rmqfast_store::{Error, Result};

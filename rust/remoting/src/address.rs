@@ -54,16 +54,12 @@ impl Address {
         &self.name
     }
 
-    /// Returns the shared connection if it is open.
     pub fn shared(&self) -> Option<Arc<Connection>> {
         self.lock().shared.as_ref().filter(|connection| connection.is_open()).cloned()
     }
 
     /// Returns the shared connection. If there is none, calls `open`. If another thread is just opening one, waits
     /// for its result instead.
-    ///
-    /// # Errors
-    /// Fails like [`try_once`](Self::try_once).
     pub fn share(
         &self,
         timeout: Duration,
@@ -83,9 +79,6 @@ impl Address {
     }
 
     /// Opens a connection that only the caller uses, by calling `open`.
-    ///
-    /// # Errors
-    /// Fails like [`try_once`](Self::try_once).
     pub fn open(
         &self,
         timeout: Duration,
@@ -100,7 +93,6 @@ impl Address {
         self.lock().idle.pop_back().map(|(client, _)| client)
     }
 
-    /// Stores a connection as idle.
     pub fn give_back(&self, mut client: Client) {
         client.shrink();
         let mut state = self.lock();
@@ -134,11 +126,8 @@ impl Address {
         self.changed.notify_all();
     }
 
-    /// Returns the result of `there` if there is one, otherwise that of `attempt`. Only one attempt runs at a time.
-    /// During the pause after a failure no attempt runs.
-    ///
-    /// # Errors
-    /// The error of the last attempt; [`Error::Interrupted`].
+    /// Returns the result of `there` if there is one, otherwise that of `attempt`. Only one attempt runs at a time. During the
+    /// pause after a failure no attempt runs. Fails with the error of the last attempt; [`Error::Interrupted`].
     fn try_once<T>(
         &self,
         timeout: Duration,

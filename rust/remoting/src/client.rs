@@ -1,19 +1,15 @@
 //! A connection of a client. The thread that sends a request also reads the answer.
 //!
 //! Source: `NettyRemotingClient.invokeSync`, `invokeOneway`.
-use crate::command::ONEWAY;
-use crate::dial::dial;
+use crate::command::{Command, Header, ONEWAY, OwnedCommand, Value};
+use crate::dial::{Transport, dial, is_pause};
 use crate::error::{Error, Result};
-use crate::frame::Limits;
-use crate::header::{Header, Value};
-use crate::inbox::{Inbox, ReceivedFrame};
-use crate::interrupt::Ask;
-use crate::interrupt::{self, Interrupt};
-use crate::owned_command::OwnedCommand;
+use crate::frame::{self, Limits};
+use crate::interrupt::{self, Ask, Interrupt};
 use crate::tls::ClientTls;
-use crate::transport::{Transport, is_pause};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -29,11 +25,9 @@ pub struct Client {
     limits: Limits,
     inbox: Inbox,
     out: Vec<u8>,
-    /// Number of bytes of the last frame that were written.
     written: usize,
 }
 
-/// Deadline and interrupt of a call that waits.
 struct Patience<'a> {
     until: Instant,
     timeout: Duration,
@@ -48,17 +42,11 @@ impl<'a> Patience<'a> {
 
 impl Client {
     /// Connects to `host:port`, with TLS if `tls` is given.
-    ///
-    /// # Errors
-    /// [`Error::Connect`]; with TLS also [`Error::TlsFile`], [`Error::Tls`], [`Error::Timeout`].
     pub fn connect(address: &str, tls: Option<&ClientTls>, timeout: Duration) -> Result<Self> {
         Self::open(address, tls, timeout, &interrupt::never)
     }
 
     /// Connects as [`connect`](Self::connect) does. The interrupt can end the wait early.
-    ///
-    /// # Errors
-    /// Fails like [`connect`](Self::connect), [`Error::Interrupted`].
     pub fn open(address: &str, tls: Option<&ClientTls>, timeout: Duration, interrupt: Interrupt<'_>) -> Result<Self> {
         let dialled = dial(address, tls, timeout, interrupt)?;
         let address = address.to_owned();
@@ -68,9 +56,6 @@ impl Client {
     }
 
     /// Sends a request and waits for its answer. After an error the connection must not be used again.
-    ///
-    /// # Errors
-    /// [`Error::Closed`], [`Error::Timeout`], [`Error::Malformed`], [`Error::TooLarge`].
     pub fn request(
         &mut self,
         code: i32,
@@ -84,9 +69,6 @@ impl Client {
     }
 
     /// Sends a request and waits for its answer. The body stays in the connection's buffer until the next call.
-    ///
-    /// # Errors
-    /// Fails like [`request`](Self::request), [`Error::Interrupted`].
     pub fn ask(&mut self, ask: Ask<'_>) -> Result<ReceivedFrame> {
         let opaque = self.opaque();
         let patience = Patience::of(&ask);
@@ -108,10 +90,6 @@ impl Client {
         self.inbox.body(received)
     }
 
-    /// Sends a oneway request.
-    ///
-    /// # Errors
-    /// [`Error::Closed`], [`Error::Timeout`].
     pub fn send_oneway(
         &mut self,
         code: i32,
@@ -123,15 +101,11 @@ impl Client {
     }
 
     /// Sends as [`send_oneway`](Self::send_oneway) does. The interrupt can end the wait early.
-    ///
-    /// # Errors
-    /// Fails like [`send_oneway`](Self::send_oneway), [`Error::Interrupted`].
     pub fn tell(&mut self, ask: Ask<'_>) -> Result<()> {
         let header = Header { flag: ONEWAY, ..Header::request(ask.code, self.opaque(), ask.fields) };
         self.write(&header, ask.body, &Patience::of(&ask))
     }
 
-    /// Returns the address that the caller passed to [`connect`](Self::connect).
     pub fn address(&self) -> &str {
         &self.address
     }
@@ -243,5 +217,132 @@ impl Client {
             ErrorKind::InvalidData => Error::Tls { address, reason: error.to_string() },
             _ => Error::Closed { address },
         }
+    }
+}
+
+// Maximum bytes of one read, and size of an idle connection's buffer.
+const USUAL: usize = 64 << 10;
+// Maximum bytes of buffer kept between two requests.
+const KEPT_INBOX: usize = 1 << 20;
+
+/// Received bytes in `bytes[start..end]`. They belong to frames that nobody has taken yet.
+#[derive(Debug, Default)]
+pub struct Inbox {
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+/// A frame with its parsed header. Its body stays in the inbox until the next read.
+#[derive(Debug)]
+pub struct ReceivedFrame {
+    /// The header. Its body is empty.
+    pub head: OwnedCommand,
+    pub body: Range<usize>,
+}
+
+impl Inbox {
+    pub fn fill(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
+        self.make_room();
+        let count = read(&mut self.bytes[self.end..])?;
+        self.end += count;
+        Ok(count)
+    }
+
+    pub fn take(&mut self, limits: &Limits) -> Result<Option<ReceivedFrame>> {
+        let Some((frame, length)) = frame::first(&self.bytes[self.start..self.end], limits)? else { return Ok(None) };
+        let body = frame.body.len();
+        let head = OwnedCommand::from(&Command { body: &[], ..Command::decode(&frame, limits)? });
+        self.start += length;
+        Ok(Some(ReceivedFrame { head, body: self.start - body..self.start }))
+    }
+
+    pub fn body(&self, received: &ReceivedFrame) -> &[u8] {
+        &self.bytes[received.body.clone()]
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
+    /// Frees the part of the buffer that only a large answer needed.
+    pub fn shrink(&mut self) {
+        if self.is_empty() && self.bytes.len() > KEPT_INBOX {
+            *self = Self::default();
+        }
+    }
+
+    /// Makes room for one read. The buffer grows to at most twice the received bytes. So a frame that only announces
+    /// a large length does not make it large.
+    fn make_room(&mut self) {
+        if self.is_empty() {
+            (self.start, self.end) = (0, 0);
+        }
+        if self.end < self.bytes.len() {
+            return;
+        }
+        // moves the incomplete frame to the front before the buffer may grow
+        self.bytes.copy_within(self.start..self.end, 0);
+        (self.start, self.end) = (0, self.end - self.start);
+        if self.end + USUAL > self.bytes.len() {
+            self.bytes.resize((2 * self.end).max(USUAL), 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Header, Value};
+
+    #[test]
+    fn frames_come_out_whole_however_their_bytes_came_in() {
+        let mut sent = Vec::new();
+        for n in 0..50_i32 {
+            let body = vec![n as u8; (n as usize).pow(3)];
+            Header::request(n, n, &[("n", Value::Number(n.into()))]).write(&body, &mut sent);
+        }
+        for step in [1, 7, 1000, 70_000, usize::MAX] {
+            let (mut inbox, mut rest, mut next) = (Inbox::default(), &sent[..], 0_i32);
+            while !rest.is_empty() {
+                let filled = inbox.fill(|room| {
+                    let count = step.min(room.len()).min(rest.len());
+                    room[..count].copy_from_slice(&rest[..count]);
+                    Ok(count)
+                });
+                rest = &rest[filled.expect("read")..];
+                while let Some(received) = inbox.take(&Limits::default()).expect("sound") {
+                    assert_eq!(received.head.opaque, next);
+                    assert_eq!(inbox.body(&received), vec![next as u8; (next as usize).pow(3)]);
+                    next += 1;
+                }
+            }
+            assert!(inbox.is_empty());
+            assert_eq!(next, 50);
+        }
+    }
+
+    #[test]
+    fn a_length_that_is_only_claimed_takes_no_memory_and_a_large_answer_none_for_long() {
+        let mut inbox = Inbox::default();
+        let fill = |inbox: &mut Inbox, bytes: &[u8]| {
+            inbox.fill(|room| {
+                let count = bytes.len().min(room.len());
+                room[..count].copy_from_slice(&bytes[..count]);
+                Ok(count)
+            })
+        };
+        fill(&mut inbox, &[0, 0xF0, 0, 0]).expect("read");
+        assert!(inbox.take(&Limits::default()).expect("allowed").is_none());
+        assert!(inbox.bytes.len() <= USUAL);
+        let (mut large, mut sent) = (Inbox::default(), Vec::new());
+        Header::request(1, 1, &[]).write(&vec![1; 3 << 20], &mut sent);
+        let mut rest = &sent[..];
+        while !rest.is_empty() {
+            rest = &rest[fill(&mut large, rest).expect("read")..];
+        }
+        assert!(large.take(&Limits::default()).expect("sound").is_some());
+        large.shrink();
+        assert_eq!(large.bytes.len(), 0);
     }
 }

@@ -3,14 +3,11 @@
 //! Frames of other threads are queued here, and the connection's session writes them together.
 //!
 //! Source: `NettyRemotingAbstract.invokeSyncImpl`, `invokeOnewayImpl`, `processResponseCommand`.
-use crate::command::{Command, ONEWAY};
+use crate::command::{Command, Header, ONEWAY, OwnedCommand, Value};
 use crate::error::{Error, Result};
 use crate::frame::SerializeType;
-use crate::header::{Header, Value};
-use crate::interrupt::Ask;
-use crate::interrupt::SLICE;
+use crate::interrupt::{Ask, SLICE};
 use crate::outgoing::Outgoing;
-use crate::owned_command::OwnedCommand;
 use crate::pending::{Pending, Ticket};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -56,13 +53,11 @@ pub struct Connection {
 pub(crate) struct Watch {
     /// Time of the last read or write.
     pub active: AtomicU64,
-    /// Time of the last read.
     pub heard: AtomicU64,
     /// Time at which the first bytes of an incomplete frame arrived; 0 if there is no incomplete frame.
     pub frame_began: AtomicU64,
     /// Time at which the current write began; 0 if there is none.
     pub write_began: AtomicU64,
-    /// Number of bytes written over the connection.
     pub written: AtomicU64,
 }
 
@@ -78,7 +73,6 @@ struct Oneway {
 }
 
 impl Watch {
-    /// Notes the time at which bytes arrived.
     pub fn heard(&self) {
         let now = now_ms();
         self.active.store(now, Ordering::Relaxed);
@@ -221,9 +215,6 @@ impl Connection {
     }
 
     /// Sends a request and waits for the answer. The thread that reads from the connection must not call this.
-    ///
-    /// # Errors
-    /// [`Error::Closed`], [`Error::Timeout`].
     pub fn request(
         &self,
         code: i32,
@@ -235,9 +226,6 @@ impl Connection {
     }
 
     /// Sends a request as [`request`](Self::request) does. The interrupt can end the wait early.
-    ///
-    /// # Errors
-    /// Fails like [`request`](Self::request), [`Error::Interrupted`].
     pub fn ask(&self, ask: Ask<'_>) -> Result<OwnedCommand> {
         let Ask { code, fields, body, timeout, interrupt } = ask;
         let until = Instant::now() + timeout;
@@ -262,11 +250,9 @@ impl Connection {
         }
     }
 
-    /// Sends a request. Its result goes to the completions of the ticket. Waits until `until` if too much output is
-    /// queued; with `None` does not wait.
-    ///
-    /// # Errors
-    /// [`Error::Closed`], [`Error::TooManyRequests`], [`Error::Interrupted`]. The request was not sent then.
+    /// Sends a request. Its result goes to the completions of the ticket. Waits until `until` if too much output is queued;
+    /// with `None` does not wait. Fails with [`Error::Closed`], [`Error::TooManyRequests`], [`Error::Interrupted`]. The
+    /// request was not sent then.
     pub(crate) fn submit(&self, ask: Ask<'_>, ticket: Ticket, until: Option<Instant>) -> Result<()> {
         let Ask { code, fields, body, .. } = ask;
         let mut outgoing = self.room_for(&ask, until)?;
@@ -282,9 +268,6 @@ impl Connection {
     }
 
     /// Sends a oneway request. If too much output is queued, waits as [`submit`](Self::submit) does.
-    ///
-    /// # Errors
-    /// Fails like [`submit`](Self::submit).
     pub(crate) fn tell(&self, ask: Ask<'_>, until: Option<Instant>) -> Result<()> {
         let mut outgoing = self.room_for(&ask, until)?;
         let header = Header { flag: ONEWAY, ..Header::request(ask.code, self.pending.opaque(), ask.fields) };
@@ -353,7 +336,6 @@ pub struct Answer {
     /// Encoding of the request's header. The answer uses the same encoding.
     pub serialize_type: SerializeType,
     pub is_oneway: bool,
-    /// Time at which the request arrived.
     pub asked_at: Instant,
 }
 

@@ -3,21 +3,18 @@
 //!
 //! Source: `NettyRemotingClient`.
 use crate::address::Address;
-use crate::client::Client;
-use crate::completions::Completions;
+use crate::client::{Client, ReceivedFrame};
+use crate::command::OwnedCommand;
 use crate::connection::{Connection, now_ms};
 use crate::dial::{DialledStream, dial};
 use crate::error::{Error, Result};
 use crate::frame::Limits;
-use crate::handler::Handler;
-use crate::inbox::ReceivedFrame;
-use crate::interrupt::Ask;
-use crate::interrupt::{self, Interrupt};
-use crate::owned_command::OwnedCommand;
-use crate::pending::Ticket;
-use crate::sweeper::Patience;
+use crate::interrupt::{self, Ask, Interrupt};
+use crate::pending::{Completions, Ticket};
+use crate::server::Patience;
+use crate::session::{self, Handler};
 use crate::tls::ClientTls;
-use crate::{process, runtime, session};
+use crate::{process, runtime};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{Shutdown, TcpStream};
@@ -48,7 +45,6 @@ pub struct ConnectionsOptions {
     pub max_outgoing: usize,
     /// Maximum time without traffic. After this time a shared connection is closed.
     pub max_idle: Duration,
-    /// Maximum time from the first byte of a frame to its last byte.
     pub max_frame_time: Duration,
     pub max_write_time: Duration,
 }
@@ -114,10 +110,6 @@ impl Connections {
     /// An idle connection that its peer has closed is not used. If no byte of the request could be written to an idle
     /// connection, another connection is opened, but only once. A request that the peer may have read is never sent
     /// again.
-    ///
-    /// # Errors
-    /// The errors of [`Client::ask`] and [`Client::open`]; the last error of the address, during the pause after a
-    /// failure; [`Error::Closed`]; [`Error::Forked`].
     pub fn request<T>(&self, address: &str, ask: Ask<'_>, take: impl FnOnce(&ReceivedFrame, &[u8]) -> T) -> Result<T> {
         let (client, received) = self.request_with(address, ask)?;
         let answer = take(&received, client.body(&received));
@@ -127,9 +119,6 @@ impl Connections {
 
     /// Sends a request as [`request`](Self::request) does, for a caller that reads the body later. The body is in the
     /// returned connection. The caller must give the connection back.
-    ///
-    /// # Errors
-    /// Fails like [`request`](Self::request).
     pub fn request_with(&self, address: &str, ask: Ask<'_>) -> Result<(Client, ReceivedFrame)> {
         let address = self.address(address)?;
         // dead connections are dropped until a live one is found
@@ -151,9 +140,6 @@ impl Connections {
     }
 
     /// Returns a connection that [`request_with`](Self::request_with) has lent to the caller.
-    ///
-    /// # Errors
-    /// [`Error::Forked`].
     pub fn give_back(&self, client: Client) -> Result<()> {
         match self.address(client.address()) {
             Ok(address) => address.give_back(client),
@@ -166,9 +152,6 @@ impl Connections {
 
     /// Sends a request over the shared connection and waits for the answer. If the call times out and the peer has
     /// sent no bytes meanwhile, the connection is closed.
-    ///
-    /// # Errors
-    /// Fails like [`request`](Self::request).
     pub fn control(&self, address: &str, ask: Ask<'_>) -> Result<OwnedCommand> {
         let connection = self.connection(address, ask.interrupt)?;
         let asked_at = now_ms();
@@ -182,9 +165,6 @@ impl Connections {
 
     /// Sends a request as [`submit`](Self::submit) does. Returns false if it would have to connect, or to wait
     /// because too many requests are queued.
-    ///
-    /// # Errors
-    /// [`Error::Closed`], [`Error::Forked`].
     pub fn try_submit(&self, address: &str, ask: Ask<'_>, token: u64) -> Result<bool> {
         let Some(connection) = self.address(address)?.shared() else { return Ok(false) };
         let (asked_at, completions) = (Instant::now(), &self.shared.completions);
@@ -201,12 +181,9 @@ impl Connections {
         }
     }
 
-    /// Sends a request over the shared connection. Its result is put into the completions exactly once, unless this
-    /// call fails. If too many requests are in flight or queued, the call waits up to `ask.timeout` if `waits` is
-    /// true, and fails otherwise.
-    ///
-    /// # Errors
-    /// [`Error::TooManyRequests`], the errors of [`Client::open`], [`Error::Closed`], [`Error::Forked`],
+    /// Sends a request over the shared connection. Its result is put into the completions exactly once, unless this call
+    /// fails. If too many requests are in flight or queued, the call waits up to `ask.timeout` if `waits` is true, and fails
+    /// otherwise. Fails with [`Error::TooManyRequests`], the errors of [`Client::open`], [`Error::Closed`], [`Error::Forked`],
     /// [`Error::Interrupted`].
     pub fn submit(&self, address: &str, ask: Ask<'_>, token: u64, waits: bool) -> Result<()> {
         let asked_at = Instant::now();
@@ -221,18 +198,12 @@ impl Connections {
 
     /// Sends a oneway request over the shared connection. If too many requests are queued, waits as
     /// [`submit`](Self::submit) does.
-    ///
-    /// # Errors
-    /// Fails like [`submit`](Self::submit).
     pub fn send_oneway(&self, address: &str, ask: Ask<'_>, waits: bool) -> Result<()> {
         let until = waits.then(|| Instant::now() + ask.timeout);
         self.connection(address, ask.interrupt)?.tell(ask, until)
     }
 
     /// Returns the shared connection of an address. Opens the connection if there is none.
-    ///
-    /// # Errors
-    /// The errors of [`Client::open`], [`Error::Closed`], [`Error::Forked`].
     pub fn connection(&self, address: &str, interrupt: Interrupt<'_>) -> Result<Arc<Connection>> {
         let address = self.address(address)?;
         if let Some(connection) = address.shared() {
@@ -249,9 +220,6 @@ impl Connections {
     }
 
     /// Refuses further requests. Waits until queued oneway requests are written, but not for peers that do not read.
-    ///
-    /// # Errors
-    /// [`Error::Interrupted`].
     pub fn drain(&self, interrupt: Interrupt<'_>) -> Result<()> {
         if self.pid != process::id() {
             return Ok(());

@@ -6,25 +6,16 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Received bytes violate the protocol.
     #[error("malformed {what}: expected {expected}, got {got}")]
     Malformed { what: &'static str, expected: String, got: String },
-    /// A length or number exceeds its limit.
     #[error("{what} above its limit: expected at most {limit}, got {got}")]
-    TooLarge {
-        what: &'static str,
-        limit: usize,
-        /// The length that the peer announced.
-        got: usize,
-    },
+    TooLarge { what: &'static str, limit: usize, got: usize },
     #[error("connect to <{address}> failed: {source}")]
     Connect { address: String, source: io::Error },
     #[error("the channel <{address}> is closed")]
     Closed { address: String },
-    /// No answer arrived within the timeout.
     #[error("wait response on the channel <{address}> timeout, {timeout_ms}(ms)")]
     Timeout { address: String, timeout_ms: u64 },
-    /// A certificate or key file cannot be used.
     #[error("{}: {what}: expected {expected}, got {got}", path.display())]
     TlsFile { path: PathBuf, what: &'static str, expected: &'static str, got: String },
     #[error("TLS with <{address}> failed: {reason}")]
@@ -38,10 +29,8 @@ pub enum Error {
     /// The limit of requests in flight, or of queued bytes, was reached and did not become free in time.
     #[error("no room for a further request to <{address}> in time: expected at most {limit} in flight")]
     TooManyRequests { address: String, limit: usize },
-    /// The interrupt of the caller ended the wait.
     #[error("interrupted")]
     Interrupted,
-    /// An error of the operating system.
     #[error("{what}: {source}")]
     Io { what: String, source: io::Error },
 }

@@ -5,7 +5,6 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Maximum nesting of objects and arrays.
 pub const MAX_DEPTH: usize = 64;
 /// Maximum number of values in a document. Separators are counted, even inside strings. Without a limit the parsed
 /// values could take far more memory than the document.
@@ -43,7 +42,6 @@ pub enum Key {
 /// Reason why a document is not valid JSON.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoJson {
-    /// There is a syntax error at a character.
     #[error("no json at character {at}: expected {expected}, got {got}")]
     At {
         /// Index of the character in the document, from 0.
@@ -57,10 +55,8 @@ pub enum NoJson {
 }
 
 impl Json {
-    /// Parses the body of a command. Invalid UTF-8 is replaced by U+FFFD.
-    ///
-    /// # Errors
-    /// [`NoJson`], also for more than [`MAX_DEPTH`] levels or [`MAX_VALUES`] values.
+    /// Parses the body of a command. Invalid UTF-8 is replaced by U+FFFD. Fails with [`NoJson`], also for more than
+    /// [`MAX_DEPTH`] levels or [`MAX_VALUES`] values.
     ///
     /// ```
     /// use rmqfast_remoting::{Json, Key};
@@ -107,10 +103,8 @@ impl Json {
     }
 }
 
-/// The state of parsing a document.
 struct Parser<'a> {
     text: &'a str,
-    /// Index of the next byte.
     at: usize,
 }
 
@@ -233,7 +227,6 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// Skips blanks and returns the next byte.
     fn peek(&mut self) -> Option<u8> {
         let rest = &self.text.as_bytes()[self.at..];
         let blank = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();

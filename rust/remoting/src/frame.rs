@@ -50,7 +50,6 @@ const LENGTH: usize = 4;
 // Bytes of the mark field.
 const MARK: usize = 4;
 
-/// Encoding of a header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SerializeType {
     #[default]
@@ -67,7 +66,6 @@ impl SerializeType {
         }
     }
 
-    /// Returns the name of the encoding in a JSON header.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "JSON",
@@ -80,15 +78,12 @@ impl SerializeType {
 pub struct Frame<'a> {
     pub serialize_type: SerializeType,
     pub header: &'a [u8],
-    /// The body; empty if there is none.
     pub body: &'a [u8],
 }
 
-/// Returns the first frame of `bytes` and its length. Returns `None` if the frame is incomplete.
-///
-/// # Errors
-/// [`Error::TooLarge`] and [`Error::Malformed`], once the first eight bytes are complete. The connection cannot be
-/// used any more.
+/// Returns the first frame of `bytes` and its length. Returns `None` if the frame is incomplete. Fails with
+/// [`Error::TooLarge`] and [`Error::Malformed`], once the first eight bytes are complete. The connection cannot be used any
+/// more.
 pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, usize)>> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
     let length = length_of(i32::from_be_bytes(*length), limits)?;
@@ -101,9 +96,6 @@ pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, 
 
 /// Returns the first frame once its header is complete. The frame is returned without its body, but the returned
 /// length includes the body.
-///
-/// # Errors
-/// Fails like [`first`].
 pub fn head<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, usize)>> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
     let length = length_of(i32::from_be_bytes(*length), limits)?;

@@ -1,6 +1,6 @@
 //! A request with its timeout, and an interrupt that can end the wait for the answer.
+use crate::command::Value;
 use crate::error::Result;
-use crate::header::Value;
 use std::fmt;
 use std::time::Duration;
 
@@ -10,10 +10,6 @@ pub(crate) const SLICE: Duration = Duration::from_millis(100);
 /// A callback that is called every [`SLICE`] during a wait. Its error ends the wait.
 pub type Interrupt<'a> = &'a (dyn Fn() -> Result<()> + Sync);
 
-/// Never ends a wait.
-///
-/// # Errors
-/// None.
 pub fn never() -> Result<()> {
     Ok(())
 }
@@ -30,7 +26,6 @@ pub struct Ask<'a> {
 }
 
 impl<'a> Ask<'a> {
-    /// Creates a request without an interrupt.
     pub fn new(code: i32, fields: &'a [(&'a str, Value<'a>)], body: &'a [u8], timeout: Duration) -> Self {
         Self { code, fields, body, timeout, interrupt: &never }
     }

@@ -6,7 +6,6 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Returns the string as JSON source with quotes.
 pub fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -49,7 +48,6 @@ fn write_escape(byte: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(&[b'\\', short]);
 }
 
-/// Appends a number in decimal digits.
 #[inline]
 pub fn write_number(number: i64, out: &mut Vec<u8>) {
     with_digits(number, |digits| out.extend_from_slice(digits.as_bytes()));

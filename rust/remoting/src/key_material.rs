@@ -1,6 +1,7 @@
-//! Reads certificates and keys from PEM files.
+//! Certificates and keys: reads them from PEM files, parses their period of validity, and creates an authority and a server
+//! certificate for users who have neither.
 use crate::error::{Error, Result};
-use crate::validity;
+use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyUsagePurpose};
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -42,7 +43,6 @@ impl KeyMaterial {
         }
     }
 
-    /// Returns whether any file is configured.
     pub fn is_of_files(&self) -> bool {
         [&self.certificate, &self.key, &self.trust].iter().any(|source| source.content.is_some())
     }
@@ -72,7 +72,7 @@ impl Source {
 pub fn certificates_of(source: &Source) -> Result<Vec<CertificateDer<'static>>> {
     let certificates = pem_certificates(source, "certificate")?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
-    let validity = certificates.first().and_then(|first| validity::of(first));
+    let validity = certificates.first().and_then(|first| validity_of(first));
     let expected = "a certificate that is valid now";
     match validity {
         None => Err(source.file_error("certificate", "an X.509 certificate", "something else")),
@@ -97,7 +97,6 @@ pub fn key_of(source: &Source) -> Result<PrivateKeyDer<'static>> {
     PrivateKeyDer::from_pem_slice(bytes).map_err(|error| source.file_error("key", "a PEM key", error))
 }
 
-/// Parses the certificates of authorities in a file.
 pub fn roots_of(source: &Source) -> Result<RootCertStore> {
     let mut roots = RootCertStore::empty();
     for certificate in pem_certificates(source, "trust")? {
@@ -118,4 +117,161 @@ fn pem_certificates(source: &Source, what: &'static str) -> Result<Vec<Certifica
 /// Returns the error for a failure of the TLS library that no file has caused.
 pub fn unusable(error: &impl fmt::Display) -> Error {
     Error::io("setting up TLS", io::Error::other(error.to_string()))
+}
+
+pub type Date = (i32, u8, u8);
+
+/// Certificates and keys as PEM strings. The keys are PKCS#8 without a password.
+#[derive(Debug)]
+pub struct Certificates {
+    /// Certificate of the authority, which peers must trust.
+    pub authority: String,
+    /// Private key of the authority. It can sign further certificates that peers trust, so it must be kept secret.
+    pub authority_key: String,
+    pub server: String,
+    pub server_key: String,
+}
+
+/// Creates both certificates, valid from `begin` to `end`. `names` are the host names and addresses of the server. Fails with
+/// [`Error::Malformed`] without a name; [`Error::Io`] for an invalid name, or if the library fails.
+pub fn make_certificates(names: &[String], begin: Date, end: Date) -> Result<Certificates> {
+    if names.is_empty() {
+        return Err(Error::malformed("names of a certificate", "at least one", 0));
+    }
+    let failed = |error| unusable(&error);
+    let (authority_key, server_key) =
+        (rcgen::KeyPair::generate().map_err(failed)?, rcgen::KeyPair::generate().map_err(failed)?);
+    let mut authority = params(&[], "rmqfast authority", begin, end)?;
+    // path length 0: it signs servers, but no further authorities
+    authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let mut server = params(names, "rmqfast server", begin, end)?;
+    server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+    server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    server.use_authority_key_identifier_extension = true;
+    let certificate = authority.self_signed(&authority_key).map_err(failed)?;
+    let signed = server.signed_by(&server_key, &Issuer::from_params(&authority, &authority_key)).map_err(failed)?;
+    Ok(Certificates {
+        authority: certificate.pem(),
+        authority_key: authority_key.serialize_pem(),
+        server: signed.pem(),
+        server_key: server_key.serialize_pem(),
+    })
+}
+
+fn params(names: &[String], common_name: &str, begin: Date, end: Date) -> Result<CertificateParams> {
+    let mut params = CertificateParams::new(names).map_err(|error| unusable(&error))?;
+    params.distinguished_name.push(DnType::CommonName, common_name);
+    params.not_before = rcgen::date_time_ymd(begin.0, begin.1, begin.2);
+    params.not_after = rcgen::date_time_ymd(end.0, end.1, end.2);
+    Ok(params)
+}
+
+const SEQUENCE: u8 = 0x30;
+const VERSION: u8 = 0xa0;
+const UTC_TIME: u8 = 0x17;
+const GENERALIZED_TIME: u8 = 0x18;
+
+/// A time in seconds since 1970, with the string from the certificate for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Moment {
+    pub seconds: i64,
+    text: String,
+}
+
+impl fmt::Display for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// Returns the begin and end of a DER certificate's validity, or `None` if it is not a certificate.
+fn validity_of(certificate: &[u8]) -> Option<(Moment, Moment)> {
+    let (_, outer, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
+    let (_, mut rest, _) = element(outer).filter(|(tag, ..)| *tag == SEQUENCE)?;
+    // the version is optional
+    if element(rest)?.0 == VERSION {
+        rest = element(rest)?.2;
+    }
+    // skips serial number, algorithm and issuer
+    for _ in 0..3 {
+        rest = element(rest)?.2;
+    }
+    let (_, validity, _) = element(rest).filter(|(tag, ..)| *tag == SEQUENCE)?;
+    let (tag, begin, rest) = element(validity)?;
+    let (end_tag, end, _) = element(rest)?;
+    Some((moment(tag, begin)?, moment(end_tag, end)?))
+}
+
+/// Splits off the first DER element. Returns its tag, its content and the bytes behind it.
+fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+    let (&tag, rest) = bytes.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = match first {
+        0..=0x7f => (usize::from(first), rest),
+        // no certificate needs more than four bytes of length; 0x80, an indefinite length, is not DER
+        0x81..=0x84 => {
+            let (digits, rest) = rest.split_at_checked(usize::from(first & 0x7f))?;
+            (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
+        }
+        _ => return None,
+    };
+    let (content, rest) = rest.split_at_checked(length)?;
+    Some((tag, content, rest))
+}
+
+/// Parses a time of the form `YYMMDDHHMMSSZ`, or of the form with four digits for the year.
+fn moment(tag: u8, text: &[u8]) -> Option<Moment> {
+    let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
+    let full = match tag {
+        // RFC 5280: years from 50 on belong to the 20th century
+        UTC_TIME if text.len() == 12 => format!("{}{text}", if text < "50" { "20" } else { "19" }),
+        GENERALIZED_TIME if text.len() == 14 => text.to_owned(),
+        _ => return None,
+    };
+    let part = |from: usize, to: usize| full.get(from..to)?.parse::<u32>().ok().map(i64::from);
+    let (year, month, day) = (part(0, 4)?, part(4, 6)?, part(6, 8)?);
+    let (hour, minute, second) = (part(8, 10)?, part(10, 12)?, part(12, 14)?);
+    let text = format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02} UTC");
+    Some(Moment { seconds: days(year, month, day) * 86_400 + hour * 3600 + minute * 60 + second, text })
+}
+
+/// Converts a date to days since 1970. Years begin in March here, so that the leap day is the last day of a year.
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = year - i64::from(month < 3);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_read_as_they_are_written() {
+        let seconds = |tag, text: &str| moment(tag, text.as_bytes()).map(|moment| moment.seconds);
+        assert_eq!(seconds(UTC_TIME, "700101000000Z"), Some(0));
+        assert_eq!(seconds(UTC_TIME, "000229235959Z"), Some(951_868_799));
+        assert_eq!(seconds(UTC_TIME, "491231235959Z"), Some(2_524_607_999));
+        assert_eq!(seconds(GENERALIZED_TIME, "20500101000000Z"), Some(2_524_608_000));
+        assert_eq!(seconds(GENERALIZED_TIME, "40960101000000Z"), Some(67_090_118_400));
+        assert_eq!(seconds(UTC_TIME, "7001010000Z"), None);
+        assert_eq!(seconds(UTC_TIME, "70é1010000000Z"), None);
+    }
+
+    #[test]
+    fn the_validity_of_a_certificate_is_found_and_no_bytes_make_it_stumble() {
+        let mut parameters = rcgen::CertificateParams::new(vec!["a".to_owned()]).expect("a name");
+        parameters.not_before = rcgen::date_time_ymd(2001, 9, 9);
+        parameters.not_after = rcgen::date_time_ymd(2051, 1, 2);
+        let key = rcgen::KeyPair::generate().expect("a key");
+        let made = parameters.self_signed(&key).expect("signed");
+        let (begin, end) = validity_of(made.der()).expect("a certificate");
+        assert_eq!((begin.seconds, end.seconds), (999_993_600, 2_556_230_400));
+        assert_eq!(end.to_string(), "2051-01-02 00:00:00 UTC");
+        for cut in 0..made.der().len() {
+            assert_eq!(validity_of(&made.der()[..cut]), None);
+        }
+        assert_eq!(validity_of(b"\x30\x84\xff\xff\xff\xff\x30"), None);
+    }
 }

@@ -1,8 +1,7 @@
 //! Queue of requests for the control plane, whose threads may block.
-use crate::command::Command;
+use crate::command::{Command, OwnedCommand};
 use crate::connection::{Answer, Connection};
 use crate::error::Error;
-use crate::owned_command::OwnedCommand;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -42,7 +41,6 @@ struct Events {
     large: Turns,
     /// Whether the last event was a large request, among those taken by threads that take large requests.
     was_large: bool,
-    /// Bytes of the queued requests.
     bytes: usize,
     /// Number of oneway requests that were dropped and not yet reported. The sender gets no answer, so only a warning
     /// shows the loss.
@@ -168,7 +166,6 @@ impl Mailbox {
         self.arrived.notify_one();
     }
 
-    /// Adds a warning for the log of the control plane.
     pub fn warn(&self, what: impl ToString) {
         // no connection has the id 0
         self.lock().small.push(0, Event::Warning(what.to_string()));

@@ -21,7 +21,6 @@ thread_local! {
 
 /// A body of a frame that stays in other memory. It consists of pieces, which must not change while the body exists.
 pub trait Body: fmt::Debug + Send + Sync {
-    /// Returns the sum of the bytes of all pieces.
     fn bytes(&self) -> usize;
 
     /// Returns the piece with this number, or `None` after the last piece.
@@ -41,7 +40,6 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Returns the buffer to which frames are appended.
     pub fn frames(&mut self) -> &mut Vec<u8> {
         &mut self.frames
     }
@@ -51,7 +49,6 @@ impl Outgoing {
         self.bodies.push((self.frames.len(), body));
     }
 
-    /// Returns the bytes of all frames, including bodies.
     #[inline]
     pub fn len(&self) -> usize {
         self.frames.len() + self.bodies.iter().map(|(_, body)| body.bytes()).sum::<usize>()
@@ -79,10 +76,8 @@ impl Outgoing {
         self.bodies = Vec::new();
     }
 
-    /// Writes all frames. Adds the number of written bytes to `written`.
-    ///
-    /// # Errors
-    /// The errors of the socket; a body whose pieces may have changed.
+    /// Writes all frames. Adds the number of written bytes to `written`. Fails with the errors of the socket; a body whose
+    /// pieces may have changed.
     pub(crate) async fn write(&self, io: &mut (impl AsyncWrite + Unpin), written: &AtomicU64) -> io::Result<()> {
         if self.bodies.is_empty() {
             // usual case: all frames are in one buffer

@@ -14,9 +14,6 @@ static CLIENTS: Owned = Mutex::new(None);
 
 /// Returns the runtime that all servers of the process share. Starts it at the first call. A forked process starts
 /// its own runtime, because the threads of its parent do not exist there.
-///
-/// # Errors
-/// [`Error::Io`] if no thread can be started.
 pub fn shared() -> Result<Arc<Runtime>> {
     let cores = || std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS));
     of_process(&SERVERS, cores, "rmqfast-io")
@@ -24,9 +21,6 @@ pub fn shared() -> Result<Arc<Runtime>> {
 
 /// Returns the runtime that all clients of the process share. It has one thread, because two threads would wake each
 /// other for each request and answer.
-///
-/// # Errors
-/// Fails like [`shared`].
 pub fn of_clients() -> Result<Arc<Runtime>> {
     of_process(&CLIENTS, || 1, "rmqfast-client")
 }

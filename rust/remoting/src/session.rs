@@ -2,13 +2,10 @@
 //!
 //! All frames of one read are handled in order, and their answers are written together. While a peer does not read
 //! its answers, no further requests are read from it.
-use crate::command::Command;
+use crate::command::{Command, Header};
 use crate::connection::{Connection, now_ms};
 use crate::error::{Error, Result};
-use crate::frame;
-use crate::frame::Limits;
-use crate::handler::Handler;
-use crate::header::Header;
+use crate::frame::{self, Limits};
 use crate::outgoing::Outgoing;
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -48,7 +45,6 @@ struct Session<'a, S> {
     is_behind: bool,
     /// Whether the handler has accepted the body of the first frame in the inbox.
     is_admitted: bool,
-    /// Bytes of a refused frame that must still be skipped.
     skipped: usize,
 }
 
@@ -97,7 +93,6 @@ pub async fn run<S: AsyncRead + AsyncWrite + Unpin>(
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
-    /// Reads once and handles the complete frames. Returns the number of bytes read.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<usize>> {
         READ.with_borrow_mut(|scratch| {
             let mut buffer = ReadBuf::new(scratch);
@@ -165,7 +160,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         Ok(used)
     }
 
-    /// Skips bytes of a refused frame. Returns the number of bytes skipped.
     fn skip(&mut self, bytes: &[u8]) -> usize {
         let passed = self.skipped.min(bytes.len());
         self.skipped -= passed;
@@ -247,4 +241,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
     fn io_error(&self, what: &str, source: io::Error) -> Error {
         Error::io(format!("{what} <{}>", self.connection.peer()), source)
     }
+}
+
+/// Answers the requests on all connections of a server.
+pub trait Handler: Send + Sync + 'static {
+    /// Handles a request. Appends the answer to `out`, sends the answer later over the connection, or sends none.
+    /// Must not block.
+    fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing);
+
+    /// Decides whether to refuse a request with a body of `body` bytes. Returns the response code and the remark of
+    /// the refusal. Called when the header is complete, before memory is allocated for the body.
+    fn refusal(&self, request: &Command<'_>, body: usize) -> Option<(i32, String)> {
+        let _ = (request, body);
+        None
+    }
+
+    /// Called when a connection has ended. `reason` is `None` if either side closed the connection regularly.
+    fn on_closed(&self, connection: &Arc<Connection>, reason: Option<&Error>);
+
+    /// Called for a fault that concerns no single connection, for example an unusable new certificate.
+    fn on_warning(&self, error: &Error);
 }

@@ -4,7 +4,8 @@
 //! request code and the time are not signed. So an attacker who can read the connection can send a request again.
 //! Only TLS prevents that.
 //!
-//! Source: `AclClientRPCHook`, `AclSigner`, `AclUtils.combineRequestContent`.
+//! Source: `AclClientRPCHook`, `AclSigner`, `AclUtils.combineRequestContent`, `SessionCredentials`,
+//! `AclClientRPCHook.doBeforeRequest`, `AclUtils.combineRequestContent`, `AclSigner.calSignature`.
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use ring::hmac::{Context, HMAC_SHA1_FOR_LEGACY_USE_ONLY, Key};
@@ -15,8 +16,6 @@ const SECURITY_TOKEN: &str = "SecurityToken";
 const SIGNATURE: &str = "Signature";
 
 /// An account of the broker's access control.
-///
-/// Source: `SessionCredentials`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     pub access_key: String,
@@ -28,8 +27,6 @@ pub struct Credentials {
 impl Credentials {
     /// Returns the fields to add to a request, which are the account and the signature. The signature covers all
     /// fields and the body. A field that is added later makes it invalid.
-    ///
-    /// Source: `AclClientRPCHook.doBeforeRequest`.
     pub fn sign(&self, fields: &[(&str, &str)], body: &[u8]) -> Vec<(&'static str, String)> {
         let mut added = vec![(ACCESS_KEY, self.access_key.clone())];
         added.extend(self.security_token.clone().map(|token| (SECURITY_TOKEN, token)));
@@ -48,8 +45,6 @@ impl fmt::Debug for Credentials {
 }
 
 /// Returns the signature of a request. The field `Signature` and the field named `without` are not signed.
-///
-/// Source: `AclUtils.combineRequestContent`, `AclSigner.calSignature`.
 pub fn signature_of(fields: &[(&str, &str)], body: &[u8], secret_key: &[u8], without: &str) -> String {
     let mut signed: Vec<_> = fields.iter().filter(|(name, _)| *name != SIGNATURE && *name != without).collect();
     // Java's TreeMap sorts by UTF-16 units, which differs from the order of code points above U+FFFF

@@ -1,15 +1,17 @@
 //! TLS of servers and clients: modes, trust and client certificates.
 //!
-//! Source: `TlsSystemConfig`, `TlsHelper.buildSslContext`, `TlsMode`.
+//! Source: `TlsSystemConfig`, `TlsHelper.buildSslContext`, `TlsMode`, `InsecureTrustManagerFactory`, `TlsHelper`.
 use crate::error::Result;
 use crate::key_material::{KeyMaterial, KeyPair, certificates_of, key_of, roots_of, unusable};
-use crate::verifier::{AnyClient, AnyName, AnyServer};
 use rustls::client::WebPkiServerVerifier;
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use rustls::server::danger::ClientCertVerifier;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, ServerName, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{ClientConfig, ServerConfig};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
+};
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
@@ -25,13 +27,10 @@ pub enum TlsMode {
     Enforcing,
 }
 
-/// Tells whether a server asks clients for a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientAuth {
     None,
-    /// A client may show a certificate.
     Optional,
-    /// A client must show a certificate.
     Require,
 }
 
@@ -50,9 +49,7 @@ pub struct ServerTls {
     /// Certificate of the server. With `None` a self-signed certificate is created. No client can verify it; it
     /// corresponds to `tls.test.mode.enable`.
     pub key_pair: Option<KeyPair>,
-    /// Tells whether clients must show a certificate.
     pub client_auth: ClientAuth,
-    /// Tells which certificates of clients are accepted.
     pub trust: Trust,
 }
 
@@ -60,14 +57,12 @@ pub struct ServerTls {
 pub struct ClientTls {
     /// Certificate of the client, which it shows to servers that ask for one.
     pub key_pair: Option<KeyPair>,
-    /// Tells which certificates of servers are accepted.
     pub trust: Trust,
     /// Whether the server's certificate must match the host name.
     pub checks_host: bool,
 }
 
 impl ServerTls {
-    /// Reads the current contents of the files.
     pub(crate) fn material(&self) -> KeyMaterial {
         KeyMaterial::read(self.key_pair.as_ref(), self.trust_of_clients())
     }
@@ -80,9 +75,6 @@ impl ServerTls {
     }
 
     /// Returns the rustls configuration for new connections.
-    ///
-    /// # Errors
-    /// [`crate::Error::TlsFile`].
     pub(crate) fn config(&self, material: &KeyMaterial) -> Result<Arc<ServerConfig>> {
         let builder = ServerConfig::builder_with_provider(PROVIDER.clone());
         let builder = builder.with_safe_default_protocol_versions().map_err(|e| unusable(&e))?;
@@ -118,9 +110,6 @@ impl ServerTls {
 
 impl ClientTls {
     /// Returns the rustls configuration, from the current contents of the files.
-    ///
-    /// # Errors
-    /// [`crate::Error::TlsFile`].
     pub(crate) fn config(&self) -> Result<Arc<ClientConfig>> {
         let trusted = match &self.trust {
             Trust::File(path) => Some(path),
@@ -161,4 +150,111 @@ fn self_signed() -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>
     let certificate = rcgen::generate_simple_self_signed(names).map_err(|e| unusable(&e))?;
     let key = PrivatePkcs8KeyDer::from(certificate.signing_key.serialize_der());
     Ok((vec![certificate.cert.into()], key.into()))
+}
+
+type Signed = Result<HandshakeSignatureValid, Error>;
+
+// Verifiers that accept certificates without a trusted authority, if configured so. They still verify that the peer has the
+// key of its certificate. Source: netty's `InsecureTrustManagerFactory`, as `TlsHelper` uses it.
+
+#[derive(Debug)]
+pub struct AnyServer {
+    pub provider: Arc<CryptoProvider>,
+}
+
+#[derive(Debug)]
+pub struct AnyClient {
+    pub provider: Arc<CryptoProvider>,
+    pub is_mandatory: bool,
+}
+
+/// Accepts a valid certificate even if it was made for another host name, as RocketMQ's clients do.
+#[derive(Debug)]
+pub struct AnyName {
+    pub verifier: Arc<WebPkiServerVerifier>,
+}
+
+/// Checks signatures with the algorithms of the provider.
+macro_rules! signatures_of_provider {
+    () => {
+        fn verify_tls12_signature(&self, m: &[u8], cert: &CertificateDer<'_>, dss: &DigitallySignedStruct) -> Signed {
+            verify_tls12_signature(m, cert, dss, &self.provider.signature_verification_algorithms)
+        }
+
+        fn verify_tls13_signature(&self, m: &[u8], cert: &CertificateDer<'_>, dss: &DigitallySignedStruct) -> Signed {
+            verify_tls13_signature(m, cert, dss, &self.provider.signature_verification_algorithms)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.provider.signature_verification_algorithms.supported_schemes()
+        }
+    };
+}
+
+impl ServerCertVerifier for AnyServer {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    signatures_of_provider!();
+}
+
+impl ClientCertVerifier for AnyClient {
+    // without hints a client shows any certificate that it has
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        self.is_mandatory
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    signatures_of_provider!();
+}
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        // the host name is checked last, so everything else was valid
+        match self.verifier.verify_server_cert(certificate, between, name, ocsp, now) {
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verified => verified,
+        }
+    }
+
+    fn verify_tls12_signature(&self, m: &[u8], cert: &CertificateDer<'_>, dss: &DigitallySignedStruct) -> Signed {
+        self.verifier.verify_tls12_signature(m, cert, dss)
+    }
+
+    fn verify_tls13_signature(&self, m: &[u8], cert: &CertificateDer<'_>, dss: &DigitallySignedStruct) -> Signed {
+        self.verifier.verify_tls13_signature(m, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.verifier.supported_verify_schemes()
+    }
 }

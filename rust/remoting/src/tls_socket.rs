@@ -1,7 +1,7 @@
 //! A TLS socket for two threads. One may read while the other writes.
-use crate::accept::{HANDSHAKE, plain, tls_error};
 use crate::dial::{reason_of, server_name};
 use crate::error::Result;
+use crate::server::{HANDSHAKE, plain, tls_error};
 use crate::tls::{ClientTls, ServerTls};
 use rustls::{ClientConnection, Connection, ServerConnection};
 use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
@@ -19,7 +19,6 @@ pub struct TlsSocket {
     /// State of the TLS library. It is never locked during a system call, because a blocked write would then also
     /// block the reading thread.
     tls: Mutex<Connection>,
-    /// Received bytes that are not decrypted yet.
     reading: Mutex<SealedBytes>,
     /// Encrypted bytes to send. Locked while they are sent, because TLS records must stay in order.
     writing: Mutex<Vec<u8>>,
@@ -34,9 +33,6 @@ struct SealedBytes {
 
 impl TlsSocket {
     /// Performs the handshake with the server at `address` (`host:port`), within `max_time`.
-    ///
-    /// # Errors
-    /// [`crate::Error::TlsFile`], [`crate::Error::Tls`].
     pub fn connect(socket: TcpStream, address: &str, tls: &ClientTls, max_time: Duration) -> Result<Self> {
         let connection = ClientConnection::new(tls.config()?, server_name(address)?);
         let connection = connection.map_err(|error| tls_error(address, error))?;
@@ -45,9 +41,6 @@ impl TlsSocket {
     }
 
     /// Performs the handshake with a client, within `max_time`. The certificate files are read for each handshake.
-    ///
-    /// # Errors
-    /// [`crate::Error::TlsFile`], [`crate::Error::Tls`].
     pub fn accept(socket: TcpStream, tls: &ServerTls, max_time: Duration) -> Result<Self> {
         let peer = socket.peer_addr().map_or_else(|error| error.to_string(), |peer| peer.to_string());
         let connection =
@@ -77,11 +70,8 @@ impl TlsSocket {
         &self.socket
     }
 
-    /// Reads available bytes into the slices, in order. Waits for the first byte. Returns 0 at the end of the
-    /// connection.
-    ///
-    /// # Errors
-    /// Errors of the operating system; [`ErrorKind::InvalidData`] for bytes that do not decrypt.
+    /// Reads available bytes into the slices, in order. Waits for the first byte. Returns 0 at the end of the connection.
+    /// Fails with errors of the operating system; [`ErrorKind::InvalidData`] for bytes that do not decrypt.
     pub fn read_vectored(&self, into: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
         let mut sealed = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -126,9 +116,6 @@ impl TlsSocket {
 
     /// Writes the parts in order. After an error the connection must not be used again, as the peer may have received
     /// some of them.
-    ///
-    /// # Errors
-    /// Errors of the operating system.
     pub fn write_all(&self, parts: &[&[u8]]) -> io::Result<()> {
         let mut sealed = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         for mut left in parts.iter().copied() {
@@ -143,7 +130,6 @@ impl TlsSocket {
         self.send(&mut sealed)
     }
 
-    /// Encrypts some of the bytes. Returns the number of bytes that were encrypted.
     fn seal(&self, bytes: &[u8], sealed: &mut Vec<u8>) -> io::Result<usize> {
         let mut tls = self.tls();
         let count = tls.writer().write(bytes)?;

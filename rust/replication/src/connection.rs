@@ -1,13 +1,13 @@
 //! The reading side of an HA connection. It turns frames into a stream of log bytes without gaps.
 //!
-//! Source: `HAClient.connectMaster`, `HAClient.processReadEvent`, `HAClient.dispatchReadRequest`.
-use crate::end::End;
-use crate::frame::{HEADER_LEN, Header, report};
-use crate::wire::Wire;
+//! Source: `HAClient.connectMaster`, `HAClient.processReadEvent`, `HAClient.dispatchReadRequest`,
+//! `HAConnection.ReadSocketService`, `HAClient.isTimeToReportOffset`.
+use crate::wire::{End, HEADER_LEN, Header, NO_REPLICA, Wire, report};
 use rmqfast_remoting::ClientTls;
 use std::io::{ErrorKind, IoSliceMut};
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Maximum time without any bytes, after which the connection counts as lost. A master sends a keep-alive every 5
 /// seconds.
@@ -19,9 +19,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(20);
 pub struct Connection {
     wire: Arc<Wire>,
     wait: Duration,
-    /// Position in the log of the next byte to read.
     position: u64,
-    /// Bytes of the current frame that are not read yet.
     left: usize,
     header: [u8; HEADER_LEN],
     header_len: usize,
@@ -31,9 +29,6 @@ pub struct Connection {
 
 impl Connection {
     /// Connects to `address` (`host:port`) and requests the log from `position` on. Each read waits for at most `wait`.
-    ///
-    /// # Errors
-    /// [`End::Connect`], [`End::Tls`].
     pub fn open(address: &str, tls: Option<&ClientTls>, position: u64, wait: Duration) -> Result<Self, End> {
         let failed = |source| End::Connect { address: address.to_owned(), source };
         let wire = Arc::new(Wire::connect(address, tls)?);
@@ -53,10 +48,6 @@ impl Connection {
         })
     }
 
-    /// Reports a position to the master.
-    ///
-    /// # Errors
-    /// [`End::Closed`].
     pub fn report(&mut self, position: i64) -> Result<(), End> {
         self.wire.write_all(&report(position), &[]).map_err(End::Closed)
     }
@@ -81,12 +72,9 @@ impl Connection {
         self.is_drained
     }
 
-    /// Reads bytes of the log, until `room` is full or all received bytes are read. Returns the number of bytes,
-    /// which is 0 after a keep-alive.
-    ///
-    /// # Errors
-    /// [`End::Frame`], [`End::Closed`]; [`End::Silent`] after `wait` without bytes. After `Silent` the call may be
-    /// repeated.
+    /// Reads bytes of the log, until `room` is full or all received bytes are read. Returns the number of bytes, which is 0
+    /// after a keep-alive. Fails with [`End::Frame`], [`End::Closed`]; [`End::Silent`] after `wait` without bytes. After
+    /// `Silent` the call may be repeated.
     pub fn read(&mut self, room: &mut [u8]) -> Result<usize, End> {
         if self.position == 0
             && let [first, ..] = room
@@ -154,5 +142,104 @@ impl Connection {
                 Err(error) => return Err(End::Closed(error)),
             }
         }
+    }
+}
+
+/// Interval of reports. A master closes a connection after 20 seconds without a report.
+pub const REPORT_EVERY: Duration = Duration::from_secs(5);
+// Maximum time of a write, during which nothing is read: the master keeps old files that it must still send.
+const PATIENCE: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Keeps a connection alive while its thread reads and writes: sends reports to the master, and ends the connection if it is
+/// not read.
+///
+/// A follower is no replica, unless configured as a slave: it reports a position below all that sends wait for. The first
+/// report is sent only after bytes arrived, because if a master reads two reports at once, it takes the second for the
+/// request.
+#[derive(Debug)]
+pub struct Keeper {
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Position to report. For a replica this is the end of the copy, otherwise [`NO_REPLICA`].
+    position: AtomicI64,
+    /// The wire. It is locked during a report, because two threads send reports.
+    wire: Mutex<Option<Arc<Wire>>>,
+}
+
+impl Default for Keeper {
+    fn default() -> Self {
+        let (state, changed, wire) = (Mutex::default(), Condvar::new(), Mutex::default());
+        Self { state, changed, position: AtomicI64::new(NO_REPLICA), wire }
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    has_read: bool,
+    writing_since: Option<Instant>,
+    is_over: bool,
+}
+
+impl Keeper {
+    pub fn has_read(&self) {
+        let mut state = self.state();
+        if !state.has_read {
+            state.has_read = true;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Called before and after each write to the copy.
+    pub fn writes(&self, is_begun: bool) {
+        self.state().writing_since = is_begun.then(Instant::now);
+    }
+
+    /// Ends the keeper. Called when the connection has ended.
+    pub fn end(&self) {
+        self.state().is_over = true;
+        self.changed.notify_all();
+    }
+
+    pub fn begin(&self, wire: Arc<Wire>) {
+        *self.wire.lock().unwrap_or_else(PoisonError::into_inner) = Some(wire);
+    }
+
+    /// Reports that the copy is complete up to `position`. The reports that follow repeat this position.
+    pub fn has_copied(&self, position: u64) -> Result<(), End> {
+        let position = i64::try_from(position).unwrap_or(i64::MAX);
+        if self.position.swap(position, Ordering::Relaxed) == position { Ok(()) } else { self.report() }
+    }
+
+    fn report(&self) -> Result<(), End> {
+        let wire = self.wire.lock().unwrap_or_else(PoisonError::into_inner);
+        // read under the lock, so that the newest position is reported last
+        let position = self.position.load(Ordering::Relaxed);
+        wire.as_ref().map_or(Ok(()), |wire| wire.write_all(&report(position), &[]).map_err(End::Closed))
+    }
+
+    /// Sends reports and checks how long the current write takes, until [`end`](Self::end).
+    pub fn keep(&self) -> Result<(), End> {
+        let mut last_report: Option<Instant> = None;
+        loop {
+            let state = self.changed.wait_timeout(self.state(), LOOK_EVERY).unwrap_or_else(PoisonError::into_inner).0;
+            if state.is_over {
+                return Ok(());
+            }
+            if state.writing_since.is_some_and(|since| since.elapsed() >= PATIENCE) {
+                return Err(End::Stalled(PATIENCE.as_secs()));
+            }
+            // not before the first bytes, see the module's comment
+            let is_due = state.has_read && last_report.is_none_or(|last| last.elapsed() >= REPORT_EVERY);
+            drop(state);
+            if is_due {
+                self.report()?;
+                last_report = Some(Instant::now());
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,15 +4,11 @@
 //! Each record is checked before it is written: its own position, its lengths, and the CRC of its body. At the start
 //! the last bytes of the copy are requested again and compared, because the protocol does not tell whether the master
 //! has lost its last bytes.
-use crate::connection::{Connection, SILENCE};
-use crate::end::End;
-use crate::keeper::Keeper;
-use crate::listing::Listing;
-use crate::log_copy::LogCopy;
-use crate::log_sink::{CopyProgress, LogSink};
-use crate::places::Places;
+use crate::connection::{Connection, Keeper, SILENCE};
+use crate::log_copy::{CopyProgress, Listing, LogCopy, LogSink};
+use crate::mark::Places;
 use crate::topic_copy::TopicCopy;
-use crate::wire::Wire;
+use crate::wire::{End, Wire};
 use rmqfast_remoting::ClientTls;
 use rmqfast_store::store::append::Appender;
 use std::path::Path;
@@ -38,11 +34,9 @@ pub struct ColdRead {
 pub struct Follow {
     /// `host:port` of the master's HA port.
     pub address: String,
-    /// TLS of the HA port; `None` if the port does not use TLS.
     pub tls: Option<ClientTls>,
     /// First position to read. This is the end of the copy, or an earlier record, to compare the copy with the log.
     pub from: u64,
-    /// Maximum size of a record in bytes.
     pub max_record: usize,
     /// Limits the rate of reading old parts of the log; `None` for no limit.
     pub cold: Option<ColdRead>,
@@ -101,10 +95,8 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// Starts to copy a master's log into `copy`, whose directory is `root`.
-    ///
-    /// # Errors
-    /// [`End::Store`] if the copy cannot be continued; [`End::Closed`] if no thread can be started.
+    /// Starts to copy a master's log into `copy`, whose directory is `root`. Fails with [`End::Store`] if the copy cannot be
+    /// continued; [`End::Closed`] if no thread can be started.
     pub fn start(copy: Arc<Appender>, root: &Path, follow: Follow) -> Result<Self, End> {
         let (log, shared): (Box<dyn LogSink>, _) = if follow.topics.is_empty() {
             let log = LogCopy::new(copy.clone(), root, follow.from, follow.max_record)?;

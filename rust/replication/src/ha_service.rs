@@ -4,8 +4,7 @@
 //! this machine.
 //!
 //! Source: `HAService.AcceptSocketService`.
-use crate::ha_options::HaOptions;
-use crate::replicas::Replicas;
+use crate::replicas::{HaOptions, Replicas};
 use crate::slave::Slave;
 use crate::wire::Wire;
 use rmqfast_store::store::append::Appender;
@@ -49,16 +48,13 @@ struct Connections {
     is_closed: bool,
     last_number: u64,
     open: HashMap<u64, TcpStream>,
-    /// Number of log lines that were left out.
     untold: u64,
     told_at: Option<Instant>,
 }
 
 impl HaService {
-    /// Listens at `address` and sends the log of `appender`.
-    ///
-    /// # Errors
-    /// The error of the operating system if the address cannot be used; the error of the store if it cannot be flushed.
+    /// Listens at `address` and sends the log of `appender`. Fails with the error of the operating system if the address
+    /// cannot be used; the error of the store if it cannot be flushed.
     pub fn start(
         address: SocketAddr,
         appender: Arc<Appender>,

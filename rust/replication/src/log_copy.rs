@@ -1,16 +1,17 @@
-//! Compares the end of a copy with the log, then checks and appends new records.
-use crate::end::End;
-use crate::listing::{Listing, RecordBlock};
-use crate::log_sink::make_room;
-use crate::log_sink::{CopyProgress, LogSink};
+//! Copies a master's log: compares the end of the copy with the log, checks and appends new records, and lists them on a
+//! separate thread.
+use crate::wire::End;
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
 use rmqfast_store::format::message::Message;
 use rmqfast_store::store::CommitLog;
 use rmqfast_store::store::append::Appender;
-use rmqfast_store::store::append::replicate::{Rest, whole_records};
+use rmqfast_store::store::append::replicate::{Dispatch, Rest, whole_records};
+use rmqfast_store::store::log_walk::{Block, RecordAt};
+use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Bytes per read. They are few enough to be still in the CPU cache when they are written.
 pub const BUFFER_LEN: usize = 1 << 20;
@@ -22,13 +23,10 @@ pub struct LogCopy {
     copied_log: CommitLog,
     file_size: u64,
     max_record: usize,
-    /// End of the copy's last record.
     position: u64,
     compared_to: u64,
-    /// Whether the copy was compared up to its end.
     is_compared: bool,
     last_store_ms: i64,
-    /// Position in the log of the first byte of the block.
     start: u64,
     block: RecordBlock,
     len: usize,
@@ -36,9 +34,6 @@ pub struct LogCopy {
 
 impl LogCopy {
     /// Continues the copy in `root`, which receives the log from position `from` on.
-    ///
-    /// # Errors
-    /// [`End::Store`].
     pub fn new(copy: Arc<Appender>, root: &Path, from: u64, max_record: usize) -> Result<Self, End> {
         let position = copy.log_end().map_err(End::Store)?;
         if from > position {
@@ -162,5 +157,159 @@ impl LogSink for LogCopy {
             is_compared: self.is_compared,
             last_store_ms: self.last_store_ms,
         }
+    }
+}
+
+pub trait LogSink: Send {
+    fn room(&mut self) -> &mut [u8];
+
+    /// Takes the next `count` bytes of the log, which the caller has written to `room`. Passes appended records to
+    /// `listing`.
+    fn take(&mut self, count: usize, listing: Option<&Listing>) -> Result<(), End>;
+
+    fn progress(&self) -> CopyProgress;
+
+    /// Called when a connection has ended, after its last bytes were taken.
+    fn finish(&mut self) -> Result<(), End> {
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyProgress {
+    /// End of the last record taken, as a position in the master's log.
+    pub position: u64,
+    pub compared_to: u64,
+    /// Whether the copy was compared up to its end.
+    pub is_compared: bool,
+    /// Store time of the last record taken, in milliseconds; 0 if no record was taken.
+    pub last_store_ms: i64,
+}
+
+/// Enlarges a full buffer if the record at position `at` needs `needed` bytes and does not fit. `len` bytes of the
+/// buffer are filled.
+pub fn make_room(buffer: &mut Vec<u8>, len: usize, needed: usize, max_record: usize, at: u64) -> Result<(), End> {
+    check_size(needed, max_record, at)?;
+    // at most doubled: a master that only announces a large record cannot make a copy allocate memory for it
+    if len == buffer.len() {
+        buffer.resize(needed.min(2 * len), 0);
+    }
+    Ok(())
+}
+
+/// Refuses a record at position `at` of more than `max_record` bytes.
+pub fn check_size(needed: usize, max_record: usize, at: u64) -> Result<(), End> {
+    if needed <= max_record {
+        return Ok(());
+    }
+    let reason = format!("total size at +0: expected at most {max_record} bytes, got {needed}");
+    Err(End::Broken { at, reason })
+}
+
+// Maximum waiting blocks.
+const MOST: usize = 2;
+
+/// A block of log bytes, with the positions of its appended records.
+#[derive(Debug, Default)]
+pub struct RecordBlock {
+    /// Bytes of the block. More bytes may follow the last record.
+    pub bytes: Vec<u8>,
+    pub records: Vec<RecordAt>,
+    pub end: u64,
+}
+
+/// Queue of blocks whose records must be added to consume queues and index.
+#[derive(Debug, Default)]
+pub struct Listing {
+    state: Mutex<State>,
+    changed: Condvar,
+    listed_to: AtomicU64,
+}
+
+/// Marks the listing thread as ended when dropped, even after a panic, so that no other thread waits for it.
+struct Failing<'a>(&'a Listing);
+
+impl Drop for Failing<'_> {
+    fn drop(&mut self) {
+        self.0.state().has_failed = true;
+        self.0.changed.notify_all();
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<RecordBlock>,
+    /// Blocks that are done. Their memory is reused.
+    spare: Vec<RecordBlock>,
+    is_over: bool,
+    has_failed: bool,
+}
+
+impl Listing {
+    /// Creates the queue for a log whose records are listed up to `listed_to`.
+    pub fn new(listed_to: u64) -> Self {
+        Self { listed_to: AtomicU64::new(listed_to), ..Self::default() }
+    }
+
+    /// Returns the position up to which records are in consume queues and index.
+    pub fn end_of_lists(&self) -> u64 {
+        self.listed_to.load(Ordering::Acquire)
+    }
+
+    /// Returns a block that is done, to reuse its memory, or an empty block.
+    pub fn spare(&self) -> RecordBlock {
+        let mut spare = self.state().spare.pop().unwrap_or_default();
+        spare.records.clear();
+        spare
+    }
+
+    /// Queues a block. Waits while the queue is full. Fails with [`End::Stopped`] if the listing thread has ended. That thread
+    /// reports the reason.
+    pub fn put(&self, block: RecordBlock) -> Result<(), End> {
+        // a failed thread empties the queue no more, so the wait must end
+        let is_full = |state: &mut State| state.waiting.len() >= MOST && !state.has_failed;
+        let mut state = self.changed.wait_while(self.state(), is_full).unwrap_or_else(PoisonError::into_inner);
+        if state.has_failed {
+            return Err(End::Stopped);
+        }
+        state.waiting.push_back(block);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// Marks the end of the queue. Called after the last block.
+    pub fn end(&self) {
+        self.state().is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// Adds records to consume queues and index, until the last block is done. Called by the listing thread.
+    pub fn run(&self, copy: &Appender) -> Result<(), End> {
+        // dropped at every end of this function, so `put` never waits for a thread that has ended
+        let _failing = Failing(self);
+        let (mut dispatch, levels) = (Dispatch::default(), copy.delay_levels());
+        let mut listed = None;
+        while let Some(block) = self.take(listed) {
+            dispatch.read(Block { bytes: &block.bytes, records: &block.records }, &levels);
+            copy.list(&mut dispatch).map_err(End::Store)?;
+            // stored after the records are listed, so that a reader of this position finds them
+            self.listed_to.store(block.end, Ordering::Release);
+            listed = Some(block);
+        }
+        Ok(())
+    }
+
+    fn take(&self, listed: Option<RecordBlock>) -> Option<RecordBlock> {
+        let mut state = self.state();
+        state.spare.extend(listed);
+        let waits = |state: &mut State| state.waiting.is_empty() && !state.is_over;
+        let mut state = self.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
+        let block = state.waiting.pop_front();
+        self.changed.notify_all();
+        block
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

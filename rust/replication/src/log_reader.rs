@@ -2,11 +2,9 @@
 //!
 //! The reader is not a replica and has no thread of its own. It sends reports only during calls that read. After a
 //! pause of 20 seconds the master closes the connection, and the next read connects again.
-use crate::connection::{Connection, SILENCE};
-use crate::end::End;
-use crate::frame::NO_REPLICA;
-use crate::keeper::REPORT_EVERY;
-use crate::log_sink::check_size;
+use crate::connection::{Connection, REPORT_EVERY, SILENCE};
+use crate::log_copy::check_size;
+use crate::wire::{End, NO_REPLICA};
 use rmqfast_store::store::append::replicate::{Rest, whole_records};
 use rmqfast_store::store::log_walk::RecordAt;
 use std::time::{Duration, Instant};
@@ -24,13 +22,9 @@ const KEEP_ALIVES: Duration = Duration::from_secs(6);
 pub struct LogStretch {
     /// Addresses (`host:port`) of the HA port. The first address that accepts a connection is used.
     pub addresses: Vec<String>,
-    /// Size of a file of the log, in bytes.
     pub file_size: u64,
-    /// Maximum size of a record in bytes.
     pub max_record: u64,
-    /// Position of the first record.
     pub from: u64,
-    /// Position of the end of the last record.
     pub end: u64,
 }
 
@@ -41,7 +35,6 @@ pub enum LogStep {
     Block {
         /// A buffer allocated by [`Memory`].
         buffer: Vec<u8>,
-        /// Bytes of complete records in the buffer.
         len: usize,
     },
     /// No complete block has been received yet.
@@ -70,7 +63,6 @@ struct Open {
     connection: Connection,
     from: u64,
     reported: Option<Instant>,
-    /// Time at which the last bytes of the log arrived.
     moved: Instant,
     /// Time at which the last frame arrived, keep-alives included.
     heard: Instant,
@@ -93,9 +85,6 @@ impl LogReader {
     }
 
     /// Reads the next block. Waits at most `wait`, or longer if it must connect first.
-    ///
-    /// # Errors
-    /// The reason why the range cannot be read further.
     pub fn advance(&mut self, wait: Duration) -> Result<LogStep, End> {
         let deadline = Instant::now() + wait;
         while self.position < self.stretch.end {
@@ -125,12 +114,10 @@ impl LogReader {
         &self.records
     }
 
-    /// Returns whether the buffer is full, or contains all remaining bytes of the range.
     fn is_full(&self) -> bool {
         self.len > 0 && (self.len >= self.buffer.len() || self.position + self.len as u64 >= self.stretch.end)
     }
 
-    /// Reads received bytes into the buffer.
     fn read_on(&mut self) -> Result<(), End> {
         if self.buffer.is_empty() {
             self.buffer = (self.memory)(BLOCK_LEN);

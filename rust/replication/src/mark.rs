@@ -3,15 +3,14 @@
 //!
 //! The mark is a file in the copy's directory. It is never ahead of the copy, because the copy is flushed before the
 //! mark is saved.
-use rmqfast_store::file::disk::sync_directory;
+use rmqfast_store::file::disk::{replace, sync_directory};
 use rmqfast_store::file::place;
-use rmqfast_store::file::replace::replace;
 use rmqfast_store::store::append::Appender;
 use rmqfast_store::{Error, Result};
 use serde_json::{Value, json};
-use std::path::Path;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const NAME: &str = "mirror-position.json";
@@ -37,9 +36,6 @@ impl Mark {
     }
 
     /// Loads the mark of the copy in `root`. Returns `None` if there is no mark.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] for an invalid file, [`Error::Io`].
     pub fn load(root: &Path) -> Result<Option<Self>> {
         let path = root.join(NAME);
         let Some(text) = place::read(&path, u64::MAX)? else { return Ok(None) };
@@ -64,9 +60,6 @@ impl Mark {
     }
 
     /// Saves the mark atomically. Even after a crash the file contains either the old or the new mark.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
     pub fn save(&self, root: &Path) -> Result<()> {
         let Self { position, copy_end, compare_from, crc } = self;
         let value = json!({"position": position, "copyEnd": copy_end, "compareFrom": compare_from, "crc": crc});
@@ -98,9 +91,6 @@ impl MarkKeeper {
 
     /// Saves the next mark if the copy is flushed up to its position. When the interval is over, `now` becomes the
     /// next mark.
-    ///
-    /// # Errors
-    /// [`Error::Io`](rmqfast_store::Error::Io).
     pub fn keep(&mut self, now: Mark) -> Result<()> {
         if self.waiting.is_none() && Instant::now() >= self.due {
             self.waiting = Some(now);
@@ -114,9 +104,6 @@ impl MarkKeeper {
     }
 
     /// Waits until the copy is flushed up to `mark`, and saves it.
-    ///
-    /// # Errors
-    /// Fails like [`Appender::flush`].
     pub fn finish(&mut self, mark: Mark) -> Result<()> {
         if mark == self.saved {
             return Ok(());
@@ -133,6 +120,46 @@ impl MarkKeeper {
             self.saved = mark;
         }
         Ok(())
+    }
+}
+
+/// Maps positions of a copy of topics to positions of its master's log: pairs that are not indexed yet, and the last indexed
+/// position.
+#[derive(Debug)]
+pub struct Places {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    waiting: VecDeque<(u64, u64)>,
+    reached: u64,
+}
+
+impl Places {
+    /// Creates the map for a copy that is complete up to `reached` in the master's log.
+    pub fn new(reached: u64) -> Self {
+        Self { state: Mutex::new(State { waiting: VecDeque::new(), reached }) }
+    }
+
+    /// Notes that the copy ended at `copied` when the master's log had been read up to `position`.
+    pub fn note(&self, copied: u64, position: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match state.waiting.back_mut().filter(|(last, _)| *last == copied) {
+            // nothing was copied since, so only the master's position advances
+            Some((_, last)) => *last = position,
+            None => state.waiting.push_back((copied, position)),
+        }
+    }
+
+    /// Returns the position in the master's log that corresponds to `copied` in the copy. `copied` must not decrease
+    /// from call to call.
+    pub fn position_at(&self, copied: u64) -> u64 {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((_, position)) = state.waiting.pop_front_if(|(place, _)| *place <= copied) {
+            state.reached = position;
+        }
+        state.reached
     }
 }
 
@@ -160,5 +187,17 @@ mod tests {
             let error = Mark::load(dir.path()).expect_err(text).to_string();
             assert!(error.contains(NAME) && error.contains("begin a new copy"), "{error}");
         }
+    }
+
+    #[test]
+    fn the_log_is_as_far_as_the_last_pair_that_was_reached() {
+        let places = Places::new(100);
+        assert_eq!(places.position_at(7), 100);
+        [(10, 200), (10, 250), (20, 300), (35, 400)].into_iter().for_each(|(copied, at)| places.note(copied, at));
+        let found = [9, 10, 19, 34, 35, 99].map(|copied| places.position_at(copied));
+        assert_eq!(found, [100, 250, 250, 300, 400, 400]);
+        // no record of the topics arrived
+        places.note(35, 900);
+        assert_eq!(places.position_at(35), 900);
     }
 }

@@ -1,10 +1,8 @@
 //! One connection on the master's side. One thread sends frames, another reads reports.
 //!
 //! Source: `HAConnection.WriteSocketService`, `HAConnection.ReadSocketService`.
-use crate::frame::{Header, REPORT_LEN};
-use crate::ha_options::HaOptions;
-use crate::replicas::Replicas;
-use crate::wire::Wire;
+use crate::replicas::{HaOptions, Replicas};
+use crate::wire::{Header, REPORT_LEN, Wire};
 use rmqfast_store::store::append::Appender;
 use rmqfast_store::store::serve::Live;
 use std::io::{self, ErrorKind};
@@ -27,9 +25,7 @@ pub struct Slave {
     live: Live,
     replicas: Arc<Replicas>,
     number: u64,
-    /// Position from which on the slave has requested the log.
     asked: AtomicU64,
-    /// Position up to which the log was sent, or is being sent.
     sent_to: AtomicU64,
     is_over: AtomicBool,
     reason: Mutex<Option<Reason>>,
@@ -218,7 +214,6 @@ impl Slave {
     }
 }
 
-/// Returns whether the error is a timeout of the socket.
 fn is_timeout(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut)
 }

@@ -31,9 +31,7 @@ pub enum Sends {
 pub struct Source {
     /// Addresses (`host:port`) of the HA port.
     pub addresses: Vec<String>,
-    /// Size of a file of the log, in bytes.
     pub file_size: u64,
-    /// Maximum size of a record in bytes.
     pub max_record: u64,
     pub sends: Sends,
     /// Whether the broker has access control. Its HA port does not apply access control.
@@ -44,9 +42,6 @@ pub struct Source {
 
 impl Source {
     /// Returns the source for the broker at `address`, from its configuration.
-    ///
-    /// # Errors
-    /// The reason why its log cannot be read.
     pub fn of_config(config: &HashMap<String, String>, address: &str) -> Result<Self, String> {
         let text = |name: &str| config.get(name).map(|text| text.trim()).filter(|text| !text.is_empty());
         let is_true = |name: &str| text(name).is_some_and(|text| text.eq_ignore_ascii_case("true"));

@@ -4,21 +4,19 @@
 //! Positions in the copy differ from those in the master's log, so a [`Mark`] stores the position in the master's
 //! log. At the start the last bytes before the mark are requested, and their CRC shows whether the log is still the
 //! same. The part of the copy behind the mark is built again and compared.
-use crate::end::End;
-use crate::listing::Listing;
-use crate::log_copy::{BUFFER_LEN, LogCopy};
-use crate::log_sink::make_room;
-use crate::log_sink::{CopyProgress, LogSink};
-use crate::mark::Mark;
-use crate::mark::{EVERY, MarkKeeper};
-use crate::places::Places;
-use crate::topic_filter::TopicFilter;
-use crate::trail::Trail;
+//!
+//! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`.
+use crate::log_copy::{BUFFER_LEN, CopyProgress, Listing, LogCopy, LogSink, make_room};
+use crate::mark::{EVERY, Mark, MarkKeeper, Places};
+use crate::wire::End;
+use crc32fast::Hasher;
 use rmqfast_store::Error;
-use rmqfast_store::format::message::Message;
+use rmqfast_store::export::exporter::append_at;
+use rmqfast_store::format::message::{Message, encode_blank, has_room};
 use rmqfast_store::store::append::Appender;
 use rmqfast_store::store::append::replicate::{Rest, whole_records};
 use rmqfast_store::store::log_walk::{Block, RecordAt};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,11 +46,8 @@ pub struct TopicCopy {
 }
 
 impl TopicCopy {
-    /// Creates a copy of these topics below `root`. `from` is the mark's `compare_from`, or the start of the master's
-    /// log if that is later.
-    ///
-    /// # Errors
-    /// [`End::Store`], also for a copy without a mark, or that ends before its mark.
+    /// Creates a copy of these topics below `root`. `from` is the mark's `compare_from`, or the start of the master's log if
+    /// that is later. Fails with [`End::Store`], also for a copy without a mark, or that ends before its mark.
     pub fn new(copy: Arc<Appender>, root: &Path, topics: &[String], from: u64, max_record: usize) -> Result<Self, End> {
         let (mark, known_end) = start_of(&copy, root, from).map_err(End::Store)?;
         let file_size = copy.live().log_file_size();
@@ -214,4 +209,138 @@ fn start_of(copy: &Appender, root: &Path, from: u64) -> Result<(Mark, u64), Erro
         return Err(Error::Corrupt { path: root.to_path_buf(), offset: mark.copy_end, reason });
     }
     Ok((mark, copy.last_record_end()?.max(mark.copy_end)))
+}
+
+/// Builds a log of some topics from a master's log: their records in sequence, in files of the same size. Records keep their
+/// queue offsets, as in an export. If a record does not fit into its file, a blank fills the file, as in RocketMQ. The same
+/// log and start always give the same bytes.
+#[derive(Debug)]
+pub struct TopicFilter {
+    topics: HashSet<Box<[u8]>>,
+    file_size: u64,
+    bytes: Vec<u8>,
+    /// For each kept record, its position in the copy and its position in the master's log.
+    moved: Vec<(u64, u64)>,
+}
+
+impl TopicFilter {
+    pub fn new(topics: &[String], file_size: u64) -> Self {
+        let topics = topics.iter().map(|name| name.as_bytes().into()).collect();
+        Self { topics, file_size, bytes: Vec::new(), moved: Vec::new() }
+    }
+
+    /// Filters the records of a block. `place` is the position in the copy for the first record. Returns the position
+    /// behind the last record.
+    pub fn pass(&mut self, block: Block<'_>, mut place: u64) -> u64 {
+        self.bytes.clear();
+        self.moved.clear();
+        for record in block.records {
+            let message = block.bytes.get(record.at as usize..).and_then(|bytes| Message::new(bytes, record.layout));
+            if let Some(message) = message.filter(|message| self.topics.contains(message.topic())) {
+                place = self.put(&message, place);
+            }
+        }
+        place
+    }
+
+    fn put(&mut self, message: &Message<'_>, mut place: u64) -> u64 {
+        let size = u64::from(message.layout().total);
+        let room = self.file_size - place % self.file_size;
+        if !has_room(room, size) {
+            let end = self.bytes.len() + room as usize;
+            self.bytes.extend_from_slice(&encode_blank(room as u32));
+            self.bytes.resize(end, 0);
+            place += room;
+        }
+        self.moved.push((place, message.physical_offset() as u64));
+        append_at(message, place as i64, &mut self.bytes);
+        place + size
+    }
+
+    /// Returns the bytes of the records that the filter kept.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the position in the master's log of the record at `place` of the copy.
+    pub fn origin(&self, place: u64) -> Option<u64> {
+        let behind = self.moved.partition_point(|(moved, _)| *moved <= place);
+        self.moved[..behind].last().map(|(_, origin)| *origin)
+    }
+}
+
+/// Minimum number of bytes that the CRC covers.
+pub const REACH: u64 = 64 << 10;
+
+/// CRC of the last bytes of a log, starting at a record. It identifies a log among others that continue differently. Holds two
+/// ranges that end at the log's end; when the shorter is long enough, it replaces the longer.
+#[derive(Debug)]
+pub struct Trail {
+    older: Stretch,
+    younger: Stretch,
+}
+
+#[derive(Clone, Debug)]
+struct Stretch {
+    from: u64,
+    crc: Hasher,
+}
+
+impl Stretch {
+    fn new(from: u64) -> Self {
+        Self { from, crc: Hasher::new() }
+    }
+}
+
+impl Trail {
+    pub fn new(from: u64) -> Self {
+        Self { older: Stretch::new(from), younger: Stretch::new(from) }
+    }
+
+    pub fn from(&self) -> u64 {
+        self.older.from
+    }
+
+    /// Returns the CRC of the bytes since [`from`](Self::from).
+    pub fn crc(&self) -> u32 {
+        self.older.crc.clone().finalize()
+    }
+
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.older.crc.update(bytes);
+        self.younger.crc.update(bytes);
+    }
+
+    /// Called when a record ends at `position`, which is the end of the added bytes. The second range may begin here.
+    pub fn record_ended(&mut self, position: u64) {
+        if position - self.younger.from >= REACH {
+            self.older = std::mem::replace(&mut self.younger, Stretch::new(position));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_reaches_back_far_enough_and_no_further_than_it_must() {
+        let log: Vec<u8> = (0..1_000_000_u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+        let (mut trail, mut at) = (Trail::new(5), 5);
+        for size in (1..).map(|n| n * 7919 % 5000) {
+            if at + size > log.len() {
+                break;
+            }
+            trail.add(&log[at..at + size]);
+            at += size;
+            trail.record_ended(at as u64);
+            let from = trail.from() as usize;
+            assert_eq!(trail.crc(), crc32fast::hash(&log[from..at]));
+            assert!(
+                from == 5 || (REACH as usize..2 * REACH as usize + 10_000).contains(&(at - from)),
+                "{from} of {at}"
+            );
+        }
+        assert!(trail.from() > 800_000);
+    }
 }

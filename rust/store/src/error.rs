@@ -8,28 +8,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system returned an error.
     #[error("{path}: {source}", path = path.display())]
-    Io {
-        /// The file or directory of the failed call.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The disk has no room for a new file of the commit log. Such a file gets all its blocks when it is created.
     #[error("{path}: {}", no_room(*needed, *free), path = path.display())]
-    NoRoom {
-        /// Path of the new file, or of the store directory.
-        path: PathBuf,
-        /// Size of the new file in bytes.
-        needed: u64,
-        /// Free bytes on its disk.
-        free: u64,
-    },
-    /// Bytes in a file contradict the format.
+    NoRoom { path: PathBuf, needed: u64, free: u64 },
     #[error("{path} at offset {offset}: {reason}", path = path.display())]
     Corrupt {
         path: PathBuf,
-        /// Byte position in the file.
         offset: u64,
         /// The expected and the found value, as a sentence.
         reason: String,
@@ -43,24 +29,11 @@ pub enum Error {
     },
     /// A topic, column or other name that does not exist. `near` holds similar names that do exist.
     #[error("unknown {what} '{name}'{}", did_you_mean(near))]
-    Unknown {
-        what: &'static str,
-        /// The name that does not exist.
-        name: String,
-        near: Vec<String>,
-    },
-    /// A filter expression has a syntax error.
+    Unknown { what: &'static str, name: String, near: Vec<String> },
     #[error("{reason} at position {position} of {expression:?}")]
-    Expression {
-        expression: String,
-        /// Position of the error in characters, from 0.
-        position: usize,
-        reason: String,
-    },
-    /// An argument with a value that is not allowed.
+    Expression { expression: String, position: usize, reason: String },
     #[error("{what}: expected {expected}, got {got}")]
     Invalid { what: &'static str, expected: String, got: String },
-    /// A store that another process has locked.
     #[error("{path}: {reason}", path = path.display())]
     Busy {
         path: PathBuf,
@@ -74,7 +47,6 @@ pub enum Error {
         /// The cause of the refusal, and the user's next step.
         reason: String,
     },
-    /// A method of a closed store was called.
     #[error("{path}: the store is closed", path = path.display())]
     Closed { path: PathBuf },
     /// A signal handler called a method of a scan or tail while the interrupted thread was inside a method of the
@@ -90,7 +62,6 @@ pub enum Error {
         /// Physical offset of the end of the last message.
         position: u64,
     },
-    /// The user interrupted the call (Ctrl-C).
     #[error("interrupted")]
     Interrupted,
 }

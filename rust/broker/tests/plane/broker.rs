@@ -1,13 +1,12 @@
 //! A data plane behind a listener, and a client at the other end of a socket.
-use rmqfast_broker::EARLY_PULL_WAIT;
-use rmqfast_broker::{BrokerOptions, DataPlane, Group, Settings, Subscription, Topic};
+use rmqfast_broker::{BrokerOptions, DataPlane, EARLY_PULL_WAIT, Group, Settings, Subscription, Topic};
 use rmqfast_remoting::{
     Command, Header, Limits, Mailbox, OwnedCommand, SerializeType, Server, ServerOptions, Value, frame,
 };
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::Message;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush};
-use rmqfast_store::store::get_limits::GetLimits;
+use rmqfast_store::store::pull::GetLimits;
 use rmqfast_waiting::{PATIENCE, until};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};

@@ -1,7 +1,7 @@
 //! Pulls that wait: for a message that matches, for their time, for nobody.
 use crate::broker::{OWN, PULL, Peer, SUSPEND, broker, broker_with, field, pull, records, with};
 use rmqfast_remoting::{SerializeType, Value};
-use rmqfast_store::format::tag::tags_code;
+use rmqfast_store::format::java::tags_code;
 use rmqfast_store::store::append::AppendOptions;
 use rmqfast_waiting::{PATIENCE, until};
 use std::sync::atomic::{AtomicBool, Ordering};

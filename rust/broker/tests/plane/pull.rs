@@ -4,9 +4,9 @@ use crate::broker::{
 };
 use rmqfast_broker::{Group, Settings, Subscription, Topic, response};
 use rmqfast_remoting::{SerializeType, Value};
-use rmqfast_store::format::tag::tags_code;
+use rmqfast_store::format::java::tags_code;
 use rmqfast_store::store::append::AppendOptions;
-use rmqfast_store::store::get_limits::GetLimits;
+use rmqfast_store::store::pull::GetLimits;
 use rmqfast_waiting::PATIENCE;
 
 const FAQ: &str = "\nSee http://rocketmq.apache.org/docs/faq/ for further details.";

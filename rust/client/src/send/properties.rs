@@ -1,7 +1,7 @@
 //! The property string of a message to send, in the order of Java's map.
 //!
 //! Source: `Message`, `MessageAccessor`, `MessageDecoder.messageProperties2String`.
-use rmqfast_store::format::java_map::in_map_order;
+use rmqfast_store::format::java::in_map_order;
 use rmqfast_store::format::properties::{DELAY, KEYS, NAME_END, PROPERTY_END, TAGS, UNIQ_KEY, is_storable};
 use std::fmt;
 

@@ -1,5 +1,5 @@
 //! Wraps each call from Java, so that errors and panics become Java exceptions.
-use crate::failure::{Failure, Result};
+use crate::task::{Failure, Result};
 use jni::errors::{Error, ErrorPolicy};
 use jni::strings::JNIString;
 use jni::{Env, EnvUnowned, jni_str};

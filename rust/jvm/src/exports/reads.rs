@@ -1,8 +1,7 @@
 //! Native methods of `Native` that plan and read stores and topics.
 use super::handle::Handle;
-use crate::failure::Result;
 use crate::java::{self, TextLists, Texts};
-use crate::task::Task;
+use crate::task::{Result, Task};
 use jni::Env;
 use jni::objects::{JBooleanArray, JByteArray, JLongArray, JObjectArray, JString};
 use jni::sys::{jboolean, jint, jlong};
@@ -67,7 +66,6 @@ exports! {
         Ok(java::longs(env, &[messages, i64::from(messages > 0), min, max])?)
     }
 
-    /// Describes the read in words, for Spark's plan.
     fn describe(env, options => Texts<'a>, filters => TextLists<'a>) -> JString<'a> {
         let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
         Ok(env.new_string(read.to_string())?)

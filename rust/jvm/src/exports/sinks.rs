@@ -1,7 +1,7 @@
 //! Native methods of `NativeSink`, which sends rows to a topic.
 use super::handle::Handle;
-use crate::failure::Result;
 use crate::java::{self, Texts};
+use crate::task::Result;
 use jni::Env;
 use jni::objects::{JByteArray, JIntArray, JLongArray, JString};
 use jni::sys::{jboolean, jint};
@@ -76,7 +76,6 @@ exports! {
         Ok(())
     }
 
-    /// Formats the counts of sent rows for logs.
     fn text(env, counts => JLongArray<'a>) -> JString<'a> {
         let mut numbers = [0; 5];
         counts.get_region(env, 0, &mut numbers)?;

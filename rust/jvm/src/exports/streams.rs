@@ -1,7 +1,7 @@
 //! Native methods of `Native` for streams in the driver.
 use super::handle::Handle;
-use crate::failure::Result;
 use crate::java::{self, Texts};
+use crate::task::Result;
 use jni::Env;
 use jni::objects::{JByteArray, JObjectArray, JString};
 use jni::sys::{jboolean, jint, jlong};
@@ -19,7 +19,6 @@ exports! {
         Ok(Handle::new(open_stream(&pairs, &columns, Arc::new(java::check_interrupt))?))
     }
 
-    /// Describes the stream in words, for Spark's plan.
     fn stream_describe(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {
         let description = ask_stream(env, stream, |stream| Ok(stream.description()))?;
         Ok(env.new_string(description)?)

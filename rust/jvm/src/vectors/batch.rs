@@ -1,9 +1,7 @@
 //! A batch of vectors. Its memory is reused for the next batch.
-use super::bodies::Bodies;
-use super::memory::Memory;
-use super::of_column::vector;
+use super::columns::{Bodies, Vector, vector};
 use super::unsafe_rows::UnsafeRows;
-use super::vector::Vector;
+use super::views::Memory;
 use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::columns::Chunk;
 use rmqfast_store::store::Damage;

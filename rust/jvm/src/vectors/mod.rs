@@ -4,15 +4,9 @@
 //! A view points into the block of a [`RowSource`](rmqfast_store::scan::RowSource) if the stored bytes can be used as
 //! they are, otherwise into a buffer of its vector. Views are valid until the batch is filled again.
 mod batch;
-mod bodies;
-mod map;
-mod memory;
-mod numbers;
-mod of_column;
-mod texts;
+mod columns;
 mod unsafe_rows;
-mod vector;
 mod views;
 
 pub use batch::{Batch, Rows};
-pub use memory::Memory;
+pub use views::Memory;

@@ -7,8 +7,7 @@
 //! ```
 //!
 //! A word has 8 bytes. A value is padded with zeros to whole words, since Spark compares and hashes rows as bytes.
-use super::memory::Memory;
-use super::views::Views;
+use super::views::{Memory, Views};
 use std::ops::Range;
 
 /// Maximum number of rows to convert at once, so that the rows and their data fit into a core's cache.
@@ -106,7 +105,6 @@ impl UnsafeRows {
         }
     }
 
-    /// Returns the offset of a field's word in a row.
     #[inline]
     fn word(&self, field: usize) -> usize {
         null_bytes(self.fields) + field * WORD
@@ -128,7 +126,6 @@ pub(super) fn map_size(pairs: Range<usize>, names: &Views, values: &Views) -> us
     WORD + 2 * fixed + values
 }
 
-/// Rounds a number of bytes up to whole words.
 fn in_words(length: usize) -> usize {
     length.next_multiple_of(WORD)
 }

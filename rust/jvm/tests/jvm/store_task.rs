@@ -1,7 +1,6 @@
 //! Tasks over logs that were written for them: what they give, what bounds their memory, and what ends them.
-use rmqfast_jvm::failure::Failure;
 use rmqfast_jvm::store_task::StoreTask;
-use rmqfast_jvm::task::Task;
+use rmqfast_jvm::task::{Failure, Task};
 use rmqfast_spark::Pairs;
 use rmqfast_spark::store::read::StoreRead;
 use rmqfast_store::format::compression::{Compression, compress};

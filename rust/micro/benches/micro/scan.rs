@@ -2,10 +2,10 @@
 use criterion::{Criterion, Throughput};
 use rmqfast_micro::{self as made_up, TAG, TAGS, TOPIC};
 use rmqfast_store::filter::TagExpression;
-use rmqfast_store::scan::hits::HitCollector;
+use rmqfast_store::scan::queue_walk::HitCollector;
 use rmqfast_store::scan::{Column, Plan, ScanRequest, Scanner, Way};
 use rmqfast_store::store::MessageStore;
-use rmqfast_store::store::damage::DamageLog;
+use rmqfast_store::store::commit_log::DamageLog;
 use std::hint::black_box;
 use std::sync::Arc;
 

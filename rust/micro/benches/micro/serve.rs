@@ -22,7 +22,7 @@ pub fn benches(criterion: &mut Criterion) {
     let live = appender.live();
     let queue = live.queue(TOPIC, 0).expect("a queue");
     let limits = GetLimits::of_broker(8 << 30);
-    let codes = TagCodes::new([rmqfast_store::format::tag::tags_code(Some(TAG)) as i32]);
+    let codes = TagCodes::new([rmqfast_store::format::java::tags_code(Some(TAG)) as i32]);
     let mut group = criterion.benchmark_group("serve");
     group.throughput(Throughput::Elements(PULLED as u64));
     for (name, filter) in [("get_message, all", &Every as &dyn PullFilter), ("get_message, by tag", &codes)] {

@@ -8,14 +8,10 @@ pub struct Guard(());
 
 impl Guard {
     /// Guards the map of `len` bytes at `start`.
-    ///
-    /// # Errors
-    /// None.
     pub fn new(_start: *const u8, _len: usize, _is_writable: bool) -> io::Result<Self> {
         Ok(Self(()))
     }
 
-    /// Returns whether an access has hit a page that no longer exists.
     #[inline]
     pub fn is_lost(&self) -> bool {
         false

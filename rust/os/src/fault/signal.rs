@@ -58,11 +58,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Guards the map of `len` bytes at `start`.
-    ///
-    /// # Errors
-    /// The error of the operating system for the handler; [`io::ErrorKind::OutOfMemory`] for more maps than a process
-    /// may have.
+    /// Guards the map of `len` bytes at `start`. Fails with the error of the operating system for the handler;
+    /// [`io::ErrorKind::OutOfMemory`] for more maps than a process may have.
     pub fn new(start: *const u8, len: usize, is_writable: bool) -> io::Result<Self> {
         let mut owner = OWNER.lock().unwrap_or_else(PoisonError::into_inner);
         owner.come_first()?;
@@ -77,7 +74,6 @@ impl Guard {
         Ok(guard)
     }
 
-    /// Returns whether an access has hit a page that no longer exists.
     #[inline]
     pub fn is_lost(&self) -> bool {
         self.lost_from() != NONE

@@ -1,6 +1,6 @@
 //! A follower beside peers that serve a log as masters do, and beside some that do not.
 use crate::peers::{Log, Peer, files, follow, frame, frames, options};
-use rmqfast_replication::frame::NO_REPLICA;
+use rmqfast_replication::wire::NO_REPLICA;
 use rmqfast_replication::{End, Follower};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};

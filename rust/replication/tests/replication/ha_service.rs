@@ -1,12 +1,11 @@
 //! A master's HA port: a follower of ours at it, and peers that say what slaves say, or otherwise.
 use crate::peers::{FILE, Gate, files, follow, options};
-use rmqfast_replication::frame::{HEADER_LEN, Header, NO_REPLICA};
-use rmqfast_replication::{Follower, HaOptions, HaService, Peers, ReplicaWait, Replicas};
+use rmqfast_replication::wire::{HEADER_LEN, Header, NO_REPLICA};
+use rmqfast_replication::{Follower, HaOptions, HaService, Peers, Replicas};
 use rmqfast_store::file::disk;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
 use rmqfast_store::store::retain::clock::Clock;
-use rmqfast_store::store::retain::decision::Situation;
-use rmqfast_store::store::retain::options::RetainOptions;
+use rmqfast_store::store::retain::options::{RetainOptions, Situation};
 use rmqfast_waiting::{PATIENCE, deadline, until};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -64,7 +63,7 @@ impl Master {
     /// Returns where the log ends then.
     pub fn send(&self, size: usize) -> u64 {
         let message = OwnedMessage { topic: "T".into(), body: vec![b'b'; size], ..OwnedMessage::default() };
-        self.appender.append_unsynced(&Messages::new(vec![message]), None, |_| {}).expect("appended")
+        self.appender.append_unsynced(&Messages::new(vec![message]), None, false, |_| {}).expect("appended")
     }
 
     pub fn end(&self) -> u64 {
@@ -194,9 +193,9 @@ fn a_slave_counts_by_what_it_reports_of_what_it_was_sent() {
     assert!(!is_slave(), "it has reported nothing yet");
     slave.report(end as i64 - 5);
     until("it is a replica", is_slave);
-    assert_eq!(replicas.wait(end, Duration::ZERO), ReplicaWait::Late);
+    assert!(!replicas.wait(end, Duration::ZERO));
     slave.report(end as i64);
-    assert_eq!(replicas.wait(end, PATIENCE), ReplicaWait::Yes);
+    assert!(replicas.wait(end, PATIENCE));
     slave.report(NO_REPLICA);
     until("it is none any more", || !is_slave());
     slave.report(end as i64);
@@ -245,7 +244,7 @@ fn a_report_in_pieces_is_one_and_of_several_the_last_counts() {
     let several: Vec<u8> = [9, end as i64, 8].iter().flat_map(|report: &i64| report.to_be_bytes()).collect();
     slave.socket.write_all(&several).expect("sent");
     until("they were heard", || master.replicas.is_near(8, 1));
-    assert_eq!(master.replicas.wait(9, Duration::ZERO), ReplicaWait::Late);
+    assert!(!master.replicas.wait(9, Duration::ZERO));
 }
 
 #[test]

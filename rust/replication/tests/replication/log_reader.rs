@@ -1,6 +1,6 @@
 //! A stretch of a log, read without a copy.
 use crate::peers::{FILE, Log, Peer, frame, frames};
-use rmqfast_replication::frame::NO_REPLICA;
+use rmqfast_replication::wire::NO_REPLICA;
 use rmqfast_replication::{End, LogReader, LogStep, LogStretch};
 use rmqfast_store::format::message::Message;
 use std::time::Duration;

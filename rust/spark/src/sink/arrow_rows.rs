@@ -5,9 +5,7 @@ use super::row::{Keys, Row};
 use crate::error::Result;
 use arrow_array::{Array, Int64Array, RecordBatch};
 use arrow_schema::DataType;
-use rmqfast_store::store::append::lists::join_texts;
-use rmqfast_store::store::append::pairs::Pairs;
-use rmqfast_store::store::append::values::{Bytes, integers};
+use rmqfast_store::store::append::columns::{Bytes, Pairs, integers, join_texts};
 
 /// The columns of a batch that the sink sends.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use crate::store::piece::{Cut, PIECE_BYTES};
 use rmqfast_store::file::{Io, local_path};
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::scan::{Column, OffsetBound, Piece, Plan, QueueCounts, ScanRequest, Way};
-use rmqfast_store::store::damage::DamageLog;
+use rmqfast_store::store::commit_log::DamageLog;
 use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use crate::file::disk::{self, Call};
 use crate::format::config::to_fastjson;
 use crate::store::MessageStore;
 use crate::store::config_files::{ConfigFile, TOPICS};
-use crate::store::unlisted::DELAY_TOPIC;
+use crate::store::delay::DELAY_TOPIC;
 use crate::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::fs;

@@ -1,24 +1,24 @@
 //! Exports messages: reads the records that a request selects and writes them into a new store.
+use super::config;
 use super::lists::Lists;
 use super::partial::{Partial, refuse_within};
-use super::syncer::Syncer;
-use super::{config, record};
 use crate::format::message::{MIN_BLANK_LEN, Message};
+use crate::format::properties;
 use crate::scan::{Piece, Plan, RowSource, ScanRequest};
 use crate::store::MessageStore;
 use crate::store::append::AppendOptions;
-use crate::store::append::checkpoint::{CheckpointWriter, FlushState};
+use crate::store::append::flusher::{CheckpointWriter, FlushState, SyncList};
 use crate::store::append::log_writer::{BUFFER_LEN, LogWriter};
 use crate::store::append::resume::DIRECTORIES;
-use crate::store::append::unsynced::SyncList;
-use crate::store::damage::DamageLog;
+use crate::store::commit_log::DamageLog;
 use crate::store::verify::Watch;
 use crate::{Error, Result};
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
 
-/// Bytes of the log that are read at a time.
 const BLOCK_LEN: usize = 512 << 10;
 /// Maximum bytes of the log between two calls of `watch`.
 const PIECE: u64 = 64 << 20;
@@ -37,11 +37,10 @@ pub struct ExportReport {
     pub damage: DamageLog,
 }
 
-/// Writes the messages that `request` selects into a new store at `out`. Checks the CRC of every body, since a recovering broker truncates
-/// its log at a damaged body. Calls `watch` with the bytes of the log read so far and in total.
-///
-/// # Errors
-/// [`Error::Invalid`] if `out` exists, or if the file sizes are smaller than a record. After any error there is nothing at `out`.
+/// Writes the messages that `request` selects into a new store at `out`. Checks the CRC of every body, since a recovering
+/// broker truncates its log at a damaged body. Calls `watch` with the bytes of the log read so far and in total. Fails with
+/// [`Error::Invalid`] if `out` exists, or if the file sizes are smaller than a record. After any error there is nothing at
+/// `out`.
 pub fn export(
     store: &MessageStore,
     request: &ScanRequest,
@@ -144,7 +143,7 @@ impl Exporter {
             self.drain()?;
         }
         let (physical_offset, buffer) = self.log.place(size)?;
-        record::append_at(message, physical_offset as i64, buffer);
+        append_at(message, physical_offset as i64, buffer);
         let log_file = physical_offset / file_size * file_size;
         self.lists.dispatch(message, physical_offset as i64, log_file as i64)?;
         self.last_store_ms = self.last_store_ms.max(message.store_timestamp());
@@ -200,4 +199,119 @@ fn count_files(directory: &Path) -> Result<u64> {
         count += if path.is_dir() { count_files(&path)? } else { 1 };
     }
     Ok(count)
+}
+
+#[derive(Debug)]
+pub struct Syncer {
+    sender: Option<SyncSender<SyncList>>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Syncer {
+    pub fn start() -> Self {
+        // One list is being flushed and one waits. More would keep too many files open.
+        let (sender, receiver) = sync_channel::<SyncList>(1);
+        let thread = std::thread::spawn(move || receiver.into_iter().try_for_each(|unsynced| unsynced.sync()));
+        Self { sender: Some(sender), thread: Some(thread) }
+    }
+
+    /// Queues files that must be flushed. Returns the error of an earlier flush.
+    pub fn sync(&mut self, unsynced: SyncList) -> Result<()> {
+        let is_queued = self.sender.as_ref().is_some_and(|sender| sender.send(unsynced).is_ok());
+        // The thread ends early only after an error. `finish` returns that error.
+        if is_queued { Ok(()) } else { self.finish() }
+    }
+
+    /// Waits until all queued files are flushed. After an error it is unknown which bytes are on the disk.
+    pub fn finish(&mut self) -> Result<()> {
+        self.sender = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            Some(Ok(done)) => done,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Syncer {
+    fn drop(&mut self) {
+        self.sender = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Position of the field PHYSICALOFFSET. See the table in [`crate::format::message`].
+const PHYSICAL_OFFSET_AT: usize = 28;
+
+/// Appends the record with a new physical offset. The property CRC covers the offset, so a correct CRC is computed again.
+#[inline]
+pub fn append_at(message: &Message<'_>, physical_offset: i64, out: &mut Vec<u8>) {
+    let start = out.len();
+    out.extend_from_slice(message.record());
+    let record = &mut out[start..];
+    record[PHYSICAL_OFFSET_AT..PHYSICAL_OFFSET_AT + 8].copy_from_slice(&physical_offset.to_be_bytes());
+    // A wrong CRC stays wrong, so that damage is still detected in the copy.
+    if properties::check_crc(message.record()) == Some(true) {
+        properties::seal_crc(record);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::host::Host;
+    use crate::format::message::NewMessage;
+
+    fn record(properties: &[u8]) -> Vec<u8> {
+        let host = Host { ip: std::net::Ipv6Addr::LOCALHOST.into(), port: 1 };
+        let message = NewMessage {
+            queue_id: 1,
+            flag: 2,
+            queue_offset: 3,
+            physical_offset: 4,
+            sys_flag: 8,
+            born_timestamp: 5,
+            born_host: host,
+            store_timestamp: 6,
+            store_host: host,
+            reconsume_times: 7,
+            prepared_transaction_offset: 8,
+            body: b"body",
+            topic: &"t".repeat(200),
+            properties,
+        };
+        let mut out = Vec::new();
+        message.encode(&mut out).expect("encoded");
+        out
+    }
+
+    #[test]
+    fn only_the_physical_offset_and_its_crc_change() {
+        let mut reserved = b"a\x01b\x02".to_vec();
+        properties::reserve_crc(&mut reserved);
+        for properties in [b"a\x01b".to_vec(), reserved] {
+            let there = record(&properties);
+            let mut moved = b"before".to_vec();
+            append_at(&Message::decode(&there).expect("a record"), 1 << 40, &mut moved);
+            let copy = Message::decode(&moved[6..]).expect("a record");
+            assert_eq!(copy.physical_offset(), 1 << 40);
+            assert_ne!(properties::check_crc(copy.record()), Some(false));
+            let mut back = Vec::new();
+            append_at(&copy, 4, &mut back);
+            assert_eq!(back, there);
+        }
+    }
+
+    #[test]
+    fn a_wrong_property_crc_stays_wrong() {
+        let mut reserved = Vec::new();
+        properties::reserve_crc(&mut reserved);
+        let mut there = record(&reserved);
+        there[20] ^= 1;
+        let mut moved = Vec::new();
+        append_at(&Message::decode(&there).expect("a record"), 9, &mut moved);
+        assert_eq!(properties::check_crc(&moved), Some(false));
+    }
 }

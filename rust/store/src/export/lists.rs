@@ -8,14 +8,14 @@ use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
 use crate::format::properties::KnownProperties;
 use crate::store::append::AppendOptions;
+use crate::store::append::flusher::SyncList;
 use crate::store::append::index_writer::{Geometry, IndexWriter, TopicHash, key_hash};
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::queue_writer::can_follow;
-use crate::store::append::unsynced::SyncList;
 use crate::store::consume_queue::{UnitReader, is_directory_name};
-use crate::store::delay_levels::DelayLevels;
+use crate::store::delay::{DELAY_TOPIC, DelayLevels};
 use crate::store::queue_view::Topics;
-use crate::store::unlisted::{DELAY_TOPIC, code_of};
+use crate::store::unlisted::code_of;
 use crate::store::{ConsumeQueue, MessageStore, QueueKind};
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,6 @@ impl Lists {
         &self.bounds
     }
 
-    /// Returns the topics that have queues in the export so far.
     pub fn topics(&self) -> impl Iterator<Item = &str> {
         (0..self.queues.len() as u32).map(|number| &*self.queues.topic(number).name)
     }

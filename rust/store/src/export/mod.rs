@@ -15,7 +15,5 @@ pub mod config;
 pub mod exporter;
 pub mod lists;
 pub mod partial;
-pub mod record;
-pub mod syncer;
 
 pub use exporter::{ExportReport, export, sizes_of};

@@ -19,10 +19,8 @@ pub struct Partial {
 }
 
 impl Partial {
-    /// Creates and locks `OUT.partial`. Removes what a killed export left there.
-    ///
-    /// # Errors
-    /// [`Error::Invalid`] if `out` exists, [`Error::Busy`] if another process is exporting to `out`.
+    /// Creates and locks `OUT.partial`. Removes what a killed export left there. Fails with [`Error::Invalid`] if `out`
+    /// exists, [`Error::Busy`] if another process is exporting to `out`.
     pub fn create(out: &Path) -> Result<Self> {
         if place::exists(out)? {
             return Err(Error::invalid("out", "a path where nothing is yet", out.display()));

@@ -2,10 +2,9 @@
 //! the allocation fails, before any byte is written. Without it a full disk would leave half a record, or raise a
 //! signal when a map is written. A file grows step by step, or has all its blocks from the start.
 //!
-//! Source: `MappedFile.init`, which creates a file at full length but without blocks.
-use super::disk::{self, Call};
-use super::mmap::{OwnedMap, WriteMap};
-use super::permission;
+//! Source: `MappedFile.init`, `MappedFile.appendMessagesInner`.
+use super::disk::{self, Call, create_directories, sync_directory};
+use super::mmap::{OwnedMap, Pages, WriteMap};
 use crate::{Error, Result};
 use rmqfast_os::file::FileExt;
 use rmqfast_os::identity::{Facts, facts_of};
@@ -14,6 +13,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Number of zeroes per write, on file systems that cannot allocate blocks.
 const ZEROES: usize = 1 << 20;
@@ -40,7 +40,7 @@ impl AllocatedFile {
 
     fn create_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<Self> {
         let file = disk::call(Call::Create, path, || {
-            let file = permission::open_new(OpenOptions::new().read(true).write(true).create_new(true), path)?;
+            let file = disk::open_new(OpenOptions::new().read(true).write(true).create_new(true), path)?;
             // Remove the file after an error, since a broker does not start if a file has another length.
             fill(&file).inspect_err(|_| drop(fs::remove_file(path))).map(|()| file)
         })?;
@@ -192,6 +192,125 @@ fn in_parts(from: u64, len: u64, mut each: impl FnMut(u64, &mut [u8]) -> io::Res
     Ok(())
 }
 
+/// A file to which records are appended. A write through a map is a copy in memory, while a system call takes longer than
+/// copying a small record. Blocks are allocated first, since a write through a map to a full disk raises a signal. A file
+/// system that copies on write may need new blocks even for allocated bytes, so it gets no map, but `pwrite`.
+#[derive(Debug)]
+pub struct AppendFile {
+    file: Arc<AllocatedFile>,
+    map: Option<WriteMap>,
+}
+
+impl AppendFile {
+    /// Creates the writer, with a map of `file` if writes through a map are safe on its file system.
+    pub fn new(file: AllocatedFile) -> Result<Self> {
+        Ok(Self { map: file.write_map()?, file: file.into() })
+    }
+
+    /// Creates the writer without a map. For a single write a map costs more than it saves.
+    pub fn without_map(file: AllocatedFile) -> Self {
+        Self { file: file.into(), map: None }
+    }
+
+    pub fn file(&self) -> &Arc<AllocatedFile> {
+        &self.file
+    }
+
+    pub fn is_mapped(&self) -> bool {
+        self.map.is_some()
+    }
+
+    /// Writes `bytes` at `at`. The bytes of the range `last` are written after all others, so a reader that sees
+    /// these bytes sees all bytes. After an error any part may be written.
+    pub fn write(&mut self, bytes: &[u8], at: u64, last: Range<usize>) -> Result<()> {
+        match &mut self.map {
+            Some(map) => disk::call(Call::Write, self.file.path(), || map.write(bytes, at, last)),
+            None => self.file.write(bytes, at),
+        }
+    }
+
+    /// Fails if another process has truncated the file. `len` is the expected length of the file. If the map shows
+    /// that the bytes up to `end` still exist, the check costs no system call.
+    #[inline]
+    pub fn check(&self, end: u64, len: u64) -> Result<()> {
+        match self.map.as_ref().and_then(|map| map.has(end)) {
+            Some(true) => Ok(()),
+            _ => self.check_len(len),
+        }
+    }
+
+    #[cold]
+    fn check_len(&self, len: u64) -> Result<()> {
+        match self.file.facts()?.len {
+            // A lost page is an error even if the file has its old length again, since writes to that page are lost.
+            now if now < len || self.is_lost() => Err(self.cut_off(len, now)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Fails if a write hit pages that another process has truncated. Makes no other check, which is enough for files
+    /// that can be rebuilt from the log.
+    #[inline]
+    pub fn check_lost(&self, len: u64) -> Result<()> {
+        if self.is_lost() { self.check_len(len) } else { Ok(()) }
+    }
+
+    #[inline]
+    fn is_lost(&self) -> bool {
+        self.map.as_ref().is_some_and(WriteMap::is_lost)
+    }
+
+    fn cut_off(&self, len: u64, now: u64) -> Error {
+        Error::changed_by_another(self.file.path(), format!("expected {len} bytes, got {now}"))
+    }
+
+    pub fn word(&self, at: u64) -> Option<[u8; 8]> {
+        match &self.map {
+            Some(map) => map.word(at),
+            None => self.file.word(at),
+        }
+    }
+
+    pub fn pages(&self) -> Option<Pages> {
+        self.map.as_ref().map(WriteMap::pages)
+    }
+}
+
+const STEP: u64 = 1 << 20;
+
+/// Restores a file whose name was removed while it is open; its bytes exist until it is closed. Copies the first `len` bytes
+/// to `temporary`, and renames the copy to the lost name. With `has_blocks` all blocks are allocated. The open file must not
+/// be written to any more. After an error there is no new file.
+pub fn write_back(file: &AllocatedFile, len: u64, has_blocks: bool, temporary: &Path) -> Result<()> {
+    let _ = fs::remove_file(temporary);
+    let new =
+        if has_blocks { AllocatedFile::create(temporary, len) } else { AllocatedFile::create_sparse(temporary, len) }?;
+    copy(file, &new, len).and_then(|()| new.sync()).inspect_err(|_| new.discard())?;
+    if let Some(directory) = file.path().parent() {
+        // The directory may have been removed together with the file.
+        create_directories(directory)?;
+    }
+    // Renamed only when complete, so that nobody finds a partial file.
+    disk::rename(temporary, file.path())?;
+    // The directories of queue and topic may be new, so their names are flushed as well.
+    file.path().ancestors().skip(1).take(3).try_for_each(sync_directory)
+}
+
+/// Copies the ranges that have blocks. All other ranges read as zero in both files.
+fn copy(file: &AllocatedFile, new: &AllocatedFile, len: u64) -> Result<()> {
+    let mut buffer = vec![0; STEP.min(len) as usize];
+    for range in file.stored_ranges(len) {
+        let mut at = range.start;
+        while at < range.end {
+            let part = &mut buffer[..STEP.min(range.end - at) as usize];
+            file.read(part, at)?;
+            new.write(part, at)?;
+            at += part.len() as u64;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,5 +387,63 @@ mod tests {
             assert!(bytes.iter().enumerate().all(|(at, byte)| *byte == if (3..9_003).contains(&at) { 0 } else { 7 }));
             assert_eq!(bytes.len(), 10_000);
         }
+    }
+
+    #[test]
+    fn what_is_written_is_in_the_file_with_a_map_and_without() {
+        let dir = tempfile::tempdir().expect("dir");
+        for (name, make) in [("a", AppendFile::new as fn(_) -> _), ("b", |file| Ok(AppendFile::without_map(file)))] {
+            let path = dir.path().join(name);
+            let mut file = make(AllocatedFile::create(&path, 10_000).expect("created")).expect("made");
+            if let Some(pages) = file.pages() {
+                pages.touch(5_000..20_000);
+            }
+            file.write(b"0123456789", 4_090, 0..4).expect("written");
+            file.write(b"ab", 9_998, 1..2).expect("written");
+            let bytes = std::fs::read(&path).expect("read");
+            assert_eq!((&bytes[4_089..4_101], &bytes[9_998..]), (&b"\x000123456789\0"[..], &b"ab"[..]));
+            assert_eq!(bytes.len(), 10_000);
+        }
+    }
+
+    #[test]
+    fn nothing_is_written_past_the_end_of_a_map() {
+        let dir = tempfile::tempdir().expect("dir");
+        let file = AllocatedFile::create(&dir.path().join("a"), 100).expect("created");
+        let mut map = file.write_map().expect("mapped").expect("a file system that keeps blocks");
+        for at in [99, 100, u64::MAX] {
+            assert!(map.write(b"ab", at, 0..1).is_err(), "{at}");
+        }
+        assert!(map.write(b"ab", 0, 1..3).is_err());
+        map.write(b"ab", 98, 0..2).expect("written");
+    }
+
+    #[test]
+    fn a_file_that_was_removed_comes_back_with_all_its_bytes() {
+        let dir = tempfile::tempdir().expect("dir");
+        for (name, has_blocks) in [("log/a", true), ("queue/b", false)] {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().expect("a directory")).expect("made");
+            let len = 3 * STEP + 5;
+            let file = AllocatedFile::create_sparse(&path, len).expect("created");
+            file.write(&[7; 5000], STEP - 100).expect("written");
+            file.write(b"end", len - 3).expect("written");
+            let before = fs::read(&path).expect("read");
+            fs::remove_dir_all(path.parent().expect("a directory")).expect("removed");
+            write_back(&file, len, has_blocks, &dir.path().join("rescue")).expect("written back");
+            assert!(fs::read(&path).expect("there again") == before);
+            assert_eq!(path.metadata().expect("there").blocks() * 512 >= len, has_blocks);
+            assert!(!dir.path().join("rescue").exists());
+        }
+    }
+
+    #[test]
+    fn without_room_there_is_no_half_a_file() {
+        let dir = tempfile::tempdir().expect("dir");
+        let path = dir.path().join("a");
+        let file = AllocatedFile::create(&path, 100).expect("created");
+        fs::remove_file(&path).expect("removed");
+        write_back(&file, 1 << 62, true, &dir.path().join("rescue")).expect_err("no such disk");
+        assert_eq!(fs::read_dir(dir.path()).expect("read").count(), 0);
     }
 }

@@ -5,7 +5,7 @@
 //! file ([`rmqfast_os::lock`]). So this module keeps a list of the stores that this process has locked, and checks the list first.
 //!
 //! Source: `DefaultMessageStore.start`, `FileChannel.tryLock(0, 1, false)`.
-use super::permission;
+use super::disk;
 use crate::{Error, Result};
 use rmqfast_os::file::FileExt;
 use rmqfast_os::identity::{FileId, facts_at};
@@ -45,7 +45,7 @@ impl StoreLock {
         // From here on, dropping `lock` removes the entry from the list.
         let mut lock = Self { ownership, path, file: None };
         let mut options = OpenOptions::new();
-        let file = permission::open_new(options.read(true).write(true).create(true).truncate(false), &lock.path);
+        let file = disk::open_new(options.read(true).write(true).create(true).truncate(false), &lock.path);
         let file = file.map_err(|e| Error::io(&lock.path, e))?;
         if !try_lock(&file).map_err(|e| Error::io(&lock.path, e))? {
             return Err(busy(&lock.path, &owner(&file)));

@@ -146,7 +146,6 @@ impl Segment {
         blocks::next_stored(&self.file, at, end)
     }
 
-    /// Returns all bytes of the file, if it is mapped.
     pub fn map(&self) -> Option<&[u8]> {
         self.map.as_deref().map(|map| &map[..])
     }

@@ -92,7 +92,6 @@ impl Segments {
         }
     }
 
-    /// Returns the path of the first missing file.
     pub fn first_without_file(&self) -> Option<&Path> {
         self.files.iter().find(|file| file.is_missing).map(|file| &*file.path)
     }

@@ -5,7 +5,7 @@
 //!
 //! Source: `FilterAPI.buildSubscriptionData`, `DefaultMessageFilter.isMatchedByConsumeQueue`, `PullAPIWrapper`.
 use crate::error::{Error, Result};
-use crate::format::tag::java_hash;
+use crate::format::java::java_hash;
 
 const ALL: &str = "*";
 const SEPARATOR: &str = "||";

@@ -17,8 +17,7 @@
 //! No checksum covers RocketMQ's times, so recovery uses them only as a hint where to start.
 //!
 //! Source: `StoreCheckpoint`.
-use super::cursor::{i32_at, i64_at};
-use super::malformed::{Expected, Malformed};
+use super::cursor::{Expected, Malformed, i32_at, i64_at};
 
 pub const FILE_SIZE: usize = 4096;
 /// Length of the fields of 4.9.4. A shorter checkpoint cannot be read.

@@ -11,7 +11,7 @@
 //! the record's BODYCRC detects it.
 //!
 //! Source: `CompressionType.findByValue`, `ZlibCompressor`, `Lz4Compressor`, `ZstdCompressor`.
-use super::malformed::{Expected, Malformed};
+use super::cursor::{Expected, Malformed};
 use flate2::{Compress, Decompress, FlushCompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 

@@ -23,13 +23,11 @@ use memchr::memchr2;
 use serde_json::Value;
 use std::borrow::Cow;
 
-mod broker_order;
 mod shape;
 mod writer;
 
-pub use broker_order::in_broker_order;
 pub use shape::{NAMES, check};
-pub use writer::{Dialect, write};
+pub use writer::{Dialect, in_broker_order, write};
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 

@@ -1,6 +1,7 @@
-//! Reads big-endian numbers from bytes. Returns `None` if there are too few bytes. All formats use these functions.
+//! Reads big-endian numbers from bytes, and the error of decoders. All formats use these functions.
 //!
 //! Everything in a store is big-endian two's complement, as Java's `ByteBuffer` writes it.
+use std::fmt;
 
 #[inline]
 pub fn i16_at(bytes: &[u8], at: usize) -> Option<i16> {
@@ -16,6 +17,44 @@ pub fn i32_at(bytes: &[u8], at: usize) -> Option<i32> {
 pub fn i64_at(bytes: &[u8], at: usize) -> Option<i64> {
     Some(i64::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// RocketMQ's name of the field.
+    pub field: &'static str,
+    /// Position of the field, in bytes from the start of the structure.
+    pub at: usize,
+    pub expected: Expected,
+    pub got: i64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    Value(i64),
+    AtLeast(i64),
+    AtMost(i64),
+    /// A condition in words, such as for a value that is not a number.
+    Words(&'static str),
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at +{}: expected {}, got {}", self.field, self.at, self.expected, self.got)
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Value(v) => write!(f, "{v}"),
+            Self::AtLeast(v) => write!(f, "at least {v}"),
+            Self::AtMost(v) => write!(f, "at most {v}"),
+            Self::Words(w) => f.write_str(w),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}
 
 #[cfg(test)]
 mod tests {

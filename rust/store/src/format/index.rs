@@ -23,11 +23,8 @@
 //! The header does not contain the number of slots and entries. There is no checksum: a flipped hash hides an entry, and a flipped offset
 //! points to another record. So a reader must compare topic and key of each record that it finds.
 //!
-//! Source: `IndexHeader`, `IndexFile.putKey`, `selectPhyOffset`, `isTimeMatched`; `IndexService.buildKey`.
-use super::cursor::{i32_at, i64_at};
-
-pub mod geometry;
-pub mod view;
+//! Source: `IndexHeader`, `IndexFile.putKey`, `selectPhyOffset`, `isTimeMatched`, `IndexService.buildKey`.
+use super::cursor::{Expected, Malformed, i32_at, i64_at};
 
 pub const HEADER_SIZE: usize = 40;
 pub const SLOT_SIZE: usize = 4;
@@ -158,3 +155,195 @@ pub fn file_size(slot_count: u32, entry_count: u32) -> u64 {
 
 #[cfg(test)]
 mod tests;
+
+const SAMPLES: u32 = 1000;
+/// Maximum number of guesses that are checked in full. Further guesses, which only a constructed file has, are
+/// ignored.
+const MAX_CANDIDATES: usize = 16;
+
+/// Returns the number of slots and of entries. A file of the default size has the default numbers. For another size,
+/// returns the only numbers that fit both the length and the content. `None` for a damaged file, and for a file of
+/// another size without entries, since many numbers fit it.
+pub fn guess_geometry(file_len: u64, bytes: &[u8]) -> Option<(u32, u32)> {
+    if file_len == file_size(DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT) {
+        return Some((DEFAULT_SLOT_COUNT, DEFAULT_ENTRY_COUNT));
+    }
+    let bytes = bytes.get(..usize::try_from(file_len).ok()?)?;
+    let words = bytes.len().checked_sub(HEADER_SIZE).filter(|rest| rest % SLOT_SIZE == 0)? / SLOT_SIZE;
+    let header = IndexHeader::decode(bytes).filter(|header| header.index_count > 1)?;
+    // An entry is as long as 5 slots, so each number of entries leaves a whole number of slots.
+    let views = (header.index_count.cast_unsigned() as usize..=words / 5).filter_map(|entries| {
+        let (slots, entries) = ((words - 5 * entries).try_into().ok()?, entries.try_into().ok()?);
+        Some((IndexView::new(bytes, slots, entries).ok()?, entries))
+    });
+    // The cheap test first, since nearly all splits fail it.
+    let mut fitting = views.filter(|(view, _)| ends_fit(view)).take(MAX_CANDIDATES).filter(|(view, _)| all_fits(view));
+    let (view, entries) = fitting.next()?;
+    // If two splits fit, neither is certain.
+    fitting.next().is_none().then_some((view.slot_count, entries))
+}
+
+/// Returns whether the first and the last entry fit these numbers of slots and entries. This cheap test rejects
+/// nearly all wrong guesses.
+fn ends_fit(view: &IndexView) -> bool {
+    let header = view.header;
+    [(1, header.begin_phy_offset), (header.index_count.cast_unsigned() - 1, header.end_phy_offset)]
+        .iter()
+        .all(|(n, offset)| view.entry(*n).is_some_and(|e| e.physical_offset == *offset) && is_in_its_chain(view, *n))
+}
+
+/// Returns whether all slots and a sample of the entries fit these numbers of slots and entries.
+fn all_fits(view: &IndexView) -> bool {
+    let last = view.header.index_count.cast_unsigned() - 1;
+    (1..=last).step_by((last / SAMPLES + 1) as usize).all(|n| is_in_its_chain(view, n))
+        && used_slots(view) == Some(view.header.hash_slot_count)
+}
+
+/// Returns whether the slot of entry `n` points to `n` or a later entry, and the entry's `previous` is an earlier
+/// entry.
+fn is_in_its_chain(view: &IndexView, n: u32) -> bool {
+    let Some(entry) = view.entry(n) else { return false };
+    let newest = view.newest(slot_of(entry.key_hash, view.slot_count));
+    entry.key_hash >= 0 && (0..n.cast_signed()).contains(&entry.previous) && newest.is_some_and(|newest| newest >= n)
+}
+
+/// Returns the number of slots in use. Returns `None` if a slot points to an unwritten entry.
+fn used_slots(view: &IndexView) -> Option<i32> {
+    let (slots, _) = view.bytes[HEADER_SIZE..slot_position(view.slot_count)].as_chunks();
+    let numbers = slots.iter().map(|slot| i32::from_be_bytes(*slot));
+    let mut used = 0;
+    for number in numbers.filter(|number| *number != 0) {
+        if number < 0 || number >= view.header.index_count {
+            return None;
+        }
+        used += 1;
+    }
+    Some(used)
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct IndexView<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) slot_count: u32,
+    pub(super) header: IndexHeader,
+}
+
+impl<'a> IndexView<'a> {
+    /// Creates a view of a file with these numbers of slots and entries. Ignores bytes behind the end of the file.
+    /// Fails if there are too few bytes.
+    pub fn new(bytes: &'a [u8], slot_count: u32, entry_count: u32) -> Result<Self, Malformed> {
+        let size = file_size(slot_count, entry_count);
+        let whole = usize::try_from(size).ok().filter(|_| slot_count > 0).and_then(|size| bytes.get(..size));
+        match whole.and_then(|bytes| Some((bytes, IndexHeader::decode(bytes)?))) {
+            Some((bytes, header)) => Ok(Self { bytes, slot_count, header }),
+            None => Err(Malformed {
+                field: "index file",
+                at: 0,
+                expected: Expected::AtLeast(size as i64),
+                got: bytes.len() as i64,
+            }),
+        }
+    }
+
+    /// Returns the header as it was when the view was created.
+    pub fn header(&self) -> &IndexHeader {
+        &self.header
+    }
+
+    /// Returns the number of the newest entry in a slot's chain.
+    pub fn newest(&self, slot: u32) -> Option<u32> {
+        let number = i32_at(self.bytes, slot_position(slot)).filter(|_| slot < self.slot_count)?;
+        // Like Java, treats a slot with any other number as empty.
+        (number > 0 && number <= self.header.index_count).then(|| number.cast_unsigned())
+    }
+
+    /// Returns entry `n`, which may be unwritten.
+    pub fn entry(&self, n: u32) -> Option<IndexEntry> {
+        IndexEntry::decode(self.bytes.get(entry_position(self.slot_count, n)..)?)
+    }
+
+    /// Appends the physical offsets stored under `hash` from `begin_ms` to `end_ms`, newest first, until `out` has `max` elements.
+    ///
+    /// Times are stored in seconds, rounded down: subtract 1000 from `begin_ms` to find all messages. Offsets of other keys with the same
+    /// hash are included. A chain whose numbers do not decrease may be a cycle and is an error; `out` keeps the offsets found before.
+    pub fn query(
+        &self,
+        hash: i32,
+        begin_ms: i64,
+        end_ms: i64,
+        max: usize,
+        out: &mut Vec<i64>,
+    ) -> Result<(), Malformed> {
+        let newest = self.newest(slot_of(hash, self.slot_count)).filter(|_| self.header.index_count > 1);
+        let mut next = newest;
+        while let Some(n) = next.filter(|_| out.len() < max) {
+            // Java stops at a negative time, too.
+            let Some(entry) = self.entry(n).filter(|entry| entry.time_diff_seconds >= 0) else { break };
+            let time = self.header.begin_timestamp.wrapping_add(i64::from(entry.time_diff_seconds) * 1000);
+            if entry.key_hash == hash && (begin_ms..=end_ms).contains(&time) {
+                out.push(entry.physical_offset);
+            }
+            // A chain goes back in time, so all remaining entries are older.
+            next = if time < begin_ms { None } else { self.before(n, entry.previous)? };
+        }
+        Ok(())
+    }
+
+    /// Returns the number of the entry before entry `n` in its chain, or `None` at the chain's end.
+    fn before(&self, n: u32, previous: i32) -> Result<Option<u32>, Malformed> {
+        let number = previous.cast_unsigned();
+        // At these numbers Java ends the chain as well.
+        if previous <= 0 || previous > self.header.index_count || number == n {
+            return Ok(None);
+        }
+        if number < n {
+            return Ok(Some(number));
+        }
+        Err(Malformed {
+            field: "previous index entry",
+            at: entry_position(self.slot_count, n) + 16,
+            expected: Expected::AtMost(i64::from(n) - 1),
+            got: i64::from(previous),
+        })
+    }
+}
+
+/// Adds an entry to a file. Returns false if the file is full, or too short for its numbers of slots and entries.
+pub fn put(
+    bytes: &mut [u8],
+    slot_count: u32,
+    entry_count: u32,
+    hash: i32,
+    physical_offset: i64,
+    store_ms: i64,
+) -> bool {
+    let Ok(view) = IndexView::new(bytes, slot_count, entry_count) else { return false };
+    let (mut header, slot) = (view.header, slot_of(hash, slot_count));
+    let n = header.index_count.cast_unsigned();
+    // Entry number 0 is never used, so a file holds one entry less than `entry_count`.
+    if n >= entry_count {
+        return false;
+    }
+    let previous = view.newest(slot).unwrap_or(0).cast_signed();
+    // Until the first entry the header's begin is the end of the file before, so the first entry's time counts from there.
+    let time_diff_seconds = match header.begin_timestamp {
+        ..=0 => 0,
+        begin => (store_ms.wrapping_sub(begin) / 1000).clamp(0, i64::from(i32::MAX)) as i32,
+    };
+    let entry = IndexEntry { key_hash: hash, physical_offset, time_diff_seconds, previous };
+    if n == 1 {
+        header.begin_phy_offset = physical_offset;
+        header.begin_timestamp = store_ms;
+    }
+    // The first entry of a chain takes a new slot.
+    header.hash_slot_count = header.hash_slot_count.wrapping_add(i32::from(previous == 0));
+    header.end_phy_offset = physical_offset;
+    header.end_timestamp = store_ms;
+    header.index_count = header.index_count.wrapping_add(1);
+    let (entry_at, slot_at) = (entry_position(slot_count, n), slot_position(slot));
+    // Write the entry before the slot, so that a concurrent reader never follows a slot to an unwritten entry.
+    bytes[entry_at..entry_at + ENTRY_SIZE].copy_from_slice(&entry.encode());
+    bytes[slot_at..slot_at + SLOT_SIZE].copy_from_slice(&n.to_be_bytes());
+    bytes[..HEADER_SIZE].copy_from_slice(&header.encode());
+    true
+}

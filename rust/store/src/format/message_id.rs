@@ -33,7 +33,6 @@ const TAIL: usize = 12;
 pub struct OffsetMessageId {
     /// Address of the broker that stored the message.
     pub host: Host,
-    /// Byte offset in that broker's commit log.
     pub physical_offset: i64,
 }
 

@@ -7,12 +7,10 @@ pub mod consume_queue;
 pub mod cursor;
 pub mod host;
 pub mod index;
-pub mod java_map;
-pub mod malformed;
+pub mod java;
 pub mod message;
 pub mod message_id;
 pub mod names;
 pub mod properties;
-pub mod tag;
 
-pub use malformed::Malformed;
+pub use cursor::Malformed;

@@ -12,7 +12,6 @@
 /// Maximum length of a topic. A record of 4.9 stores the length in a signed byte.
 pub const MAX_TOPIC: usize = i8::MAX as usize;
 pub const MAX_GROUP: usize = 255;
-/// Prefix of the retry topic of a consumer group.
 pub const RETRY_PREFIX: &str = "%RETRY%";
 /// Maximum length of a topic that a client's request names. It may be the retry topic of a group.
 pub const MAX_NAMED_TOPIC: usize = RETRY_PREFIX.len() + MAX_GROUP;
@@ -44,7 +43,6 @@ pub enum Rule {
     Group,
     /// A topic to which a client sends, or which a client consumes.
     Topic,
-    /// A topic that a broker creates.
     NewTopic,
     /// A topic that a client names in another request to a broker, such as a lock or a heartbeat. It may be a retry topic, which is longer
     /// than its group.

@@ -109,7 +109,6 @@ pub struct KnownProperties<'a> {
     pub tags: Option<&'a [u8]>,
     pub keys: Option<&'a [u8]>,
     pub uniq_key: Option<&'a [u8]>,
-    /// The delay level in decimal digits.
     pub delay: Option<&'a [u8]>,
     /// The names of additional queues, separated by commas.
     pub multi_dispatch: Option<&'a [u8]>,

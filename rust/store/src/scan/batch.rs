@@ -1,6 +1,5 @@
 //! Builds Arrow record batches with a limit on their rows and bytes.
-use super::column::{Column, schema};
-use super::column_builder::{Chunk, ColumnBuilder};
+use super::column::{Chunk, Column, ColumnBuilder, schema};
 use super::columns::builder;
 use super::request::ScanRequest;
 use super::row::Row;

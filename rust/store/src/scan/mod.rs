@@ -5,18 +5,10 @@
 //!                               └────────────── RowSource ──────────────┘
 //! ```
 pub mod batch;
-pub mod body;
 pub mod column;
-pub mod column_builder;
 pub mod columns;
-pub mod cut;
-pub mod estimate;
-pub mod hits;
-pub mod last;
-pub mod listed;
 pub mod piece;
 pub mod plan;
-pub mod properties_column;
 pub mod queue_walk;
 pub mod request;
 pub mod row;
@@ -24,18 +16,14 @@ pub mod row_source;
 pub mod scanner;
 pub mod selector;
 pub mod tail;
-pub mod text;
 pub mod text_columns;
-pub mod threads;
 pub mod trust;
 mod unchecked;
 
 pub use column::{Column, TimeUnit};
-pub use listed::QueueCounts;
 pub use piece::{Piece, Way};
-pub use plan::Plan;
+pub use plan::{Plan, QueueCounts};
 pub use request::{OffsetBound, PropertyNames, ScanRequest};
 pub use row_source::{RowSource, Sources};
-pub use scanner::Scanner;
+pub use scanner::{Scan, Scanner};
 pub use tail::{Start, Tail};
-pub use threads::Scan;

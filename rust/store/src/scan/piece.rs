@@ -1,4 +1,11 @@
-//! A range of the log that is read by log or by queue. A plan consists of pieces, and each piece can be read by another thread or task.
+//! A range of the log that is read by log or by queue, and estimates from a few samples of the queues of which is cheaper. A plan
+//! consists of pieces, and each piece can be read by another thread or task.
+use super::request::ScanRequest;
+use crate::Result;
+use crate::format::consume_queue::{UNIT_SIZE, Unit};
+use crate::store::ConsumeQueue;
+use crate::store::consume_queue::UnitReader;
+use crate::store::delay::DELAY_TOPIC;
 
 /// The way to read a piece. Reads either all of the log, or only the records that consume queues list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,4 +23,88 @@ pub struct Piece {
     /// Whether to check the CRC of every body even if the request does not ask for it. Set for records that no
     /// consume queue lists yet.
     pub verify_crc: bool,
+}
+
+/// Costs of reading, in nanoseconds, measured on files in the page cache. Only the ratios matter.
+const NS_PER_LOG_BYTE: f64 = 0.15;
+const NS_PER_LOG_RECORD: f64 = 40.0;
+const NS_PER_UNIT: f64 = 2.5;
+const NS_PER_HIT: f64 = 600.0;
+const SAMPLES: i64 = 16;
+const SAMPLE_UNITS: usize = 64;
+
+/// Estimated numbers in a range of the log: consume-queue entries, matching entries, and bytes of all listed records.
+#[derive(Debug, Default)]
+pub struct Estimate {
+    pub units: f64,
+    hits: f64,
+    bytes: f64,
+}
+
+impl Estimate {
+    pub fn of(queues: &[ConsumeQueue], request: &ScanRequest, (from, end): (u64, u64)) -> Result<Self> {
+        let mut all = Self::default();
+        for queue in queues {
+            let max = queue.max_offset()?;
+            let listed = (queue.lower_bound(from, max)?, queue.lower_bound(end, max)?);
+            let (first, last) = request.within_bounds(queue.queue_id(), listed);
+            if first < last {
+                all.add(queue, request, first, last)?;
+            }
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, queue: &ConsumeQueue, request: &ScanRequest, first: i64, last: i64) -> Result<()> {
+        // Units of the delay topic hold the time of delivery in place of a tag hash.
+        let by_hash = !request.tags.is_all() && queue.topic() != DELAY_TOPIC;
+        let mut reader = UnitReader::new(queue);
+        let (mut seen, mut hits, mut bytes) = (0.0, 0.0, 0.0);
+        for sample in 0..SAMPLES {
+            // Samples are spread evenly over the queue.
+            let at = first + (last - first) * sample / SAMPLES;
+            let count = SAMPLE_UNITS.min((last - at) as usize);
+            for unit in reader.units(at, count)?.chunks_exact(UNIT_SIZE).filter_map(Unit::decode) {
+                let hit = unit.is_message() && (!by_hash || request.tags.codes_match(unit.tags_code));
+                seen += 1.0;
+                bytes += if unit.is_message() { f64::from(unit.size) } else { 0.0 };
+                hits += if hit { 1.0 } else { 0.0 };
+            }
+        }
+        let units = (last - first) as f64;
+        self.units += units;
+        self.hits += units * hits / f64::max(seen, 1.0);
+        self.bytes += units * bytes / f64::max(seen, 1.0);
+        Ok(())
+    }
+
+    fn queue_cost(&self) -> f64 {
+        let mean = self.bytes / self.units.max(1.0);
+        self.units * NS_PER_UNIT + self.hits * (NS_PER_HIT + mean * NS_PER_LOG_BYTE)
+    }
+
+    fn log_cost(&self, log_bytes: u64) -> f64 {
+        // At least the size of a small record, in case that no sample was a message.
+        let mean = (self.bytes / self.units.max(1.0)).max(100.0);
+        let bytes = log_bytes as f64;
+        bytes * NS_PER_LOG_BYTE + bytes / mean * NS_PER_LOG_RECORD
+    }
+
+    /// Returns the cost of reading by queue, as the number of log bytes that could be read in the same time.
+    pub fn queue_cost_bytes(&self) -> u64 {
+        (self.queue_cost() / NS_PER_LOG_BYTE) as u64
+    }
+
+    pub fn cheaper(&self, log_bytes: u64) -> Way {
+        if self.queue_cost() < self.log_cost(log_bytes) { Way::Queue } else { Way::Log }
+    }
+
+    /// Explains the choice of `way` in a sentence for the user.
+    pub fn explain(&self, way: Way) -> String {
+        let name = match way {
+            Way::Queue => "by consume queue",
+            Way::Log => "straight through the log",
+        };
+        format!("{name}: {:.0} messages listed, about {:.0} pass the tag hash", self.units, self.hits)
+    }
 }

@@ -1,21 +1,263 @@
 //! Reads the messages of some queues in the order of the log.
 //!
-//! The log is read in steps. For each step the consume-queue entries of all queues are filtered by tag hash and
-//! sorted by physical offset. Then their records are read; records near each other share one read. A record that does
-//! not match its entry is damage.
+//! For each stretch of the log the units of all queues are collected by tag hash and sorted by physical offset. Then their records are
+//! read; neighbours share one read. A record that does not match its unit is damage.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
-use super::hits::{Hit, HitCollector};
 use super::request::ScanRequest;
 use crate::file::{Segment, mmap};
+use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit, is_ext_address, is_no_message};
+use crate::format::cursor::{i32_at, i64_at};
 use crate::format::message::{Item, Layout, Message};
-use crate::store::commit_log::{CommitLog, NO_FILE, find_fault};
-use crate::store::consume_queue::ConsumeQueue;
-use crate::store::damage::{Damage, DamageLog, listed_there};
+use crate::store::commit_log::{CommitLog, Damage, DamageLog, NO_FILE, find_fault, listed_there};
+use crate::store::consume_queue::{ConsumeQueue, LMQ, UnitReader};
+use crate::store::delay::DELAY_TOPIC;
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt};
-use crate::store::multi_dispatch::LMQ;
 use crate::{Error, Result};
 use std::sync::Arc;
+
+/// Bytes of the log in one step. The consume-queue entries of a step are collected and sorted together.
+const STRETCH: u64 = 64 << 20;
+const UNITS: usize = 4096;
+
+/// A consume-queue entry that passed the filter by tag hash. Its record may be missing or not match, which is checked
+/// later.
+#[derive(Clone, Copy, Debug)]
+pub struct Hit {
+    /// Offset of the record according to the entry.
+    pub physical_offset: u64,
+    /// Size of the record according to the entry.
+    pub size: u32,
+    /// Index of the queue in `HitCollector::queues`.
+    pub queue: u32,
+    pub queue_offset: i64,
+}
+
+/// Collects the records that match a scan, one part of the log a call. Call [`next_stretch`](Self::next_stretch)
+/// until it returns `false`.
+#[derive(Debug)]
+pub struct HitCollector {
+    queues: Arc<Vec<ConsumeQueue>>,
+    request: Arc<ScanRequest>,
+    by_hash: bool,
+    cursors: Vec<Cursor>,
+    from: u64,
+    end: u64,
+    log_end: u64,
+    position: u64,
+    /// Smallest physical offset of an entry behind the current step.
+    next_offset: u64,
+}
+
+/// The position in a queue. All entries from `next` to `end` are examined, since a damaged entry may point to any
+/// place.
+#[derive(Clone, Copy, Debug)]
+struct Cursor {
+    next: i64,
+    end: i64,
+    /// Whether an earlier entry has pointed to a record that exists. Entries before that point to records that
+    /// retention has removed.
+    is_live: bool,
+}
+
+impl HitCollector {
+    /// Creates a collector of entries whose records start in `[from, end)` of the log.
+    pub fn new(
+        queues: Arc<Vec<ConsumeQueue>>,
+        request: Arc<ScanRequest>,
+        (from, end): (u64, u64),
+        log: &CommitLog,
+    ) -> Result<Self> {
+        let from = from.max(log.min_offset());
+        let cursors = queues.iter().map(|q| Cursor::of(q, &request, (from, end), log)).collect::<Result<_>>()?;
+        // Units of the delay topic hold the time of delivery in place of a tag hash (`ScheduleMessageService`).
+        let by_hash = !request.tags.is_all() && request.topic.as_deref() != Some(DELAY_TOPIC);
+        let log_end = log.segments().end();
+        Ok(Self { queues, request, by_hash, cursors, from, end, log_end, position: from, next_offset: u64::MAX })
+    }
+
+    /// Replaces `hits` with the hits of the next step, in the order of the log. Returns `false` after the last step.
+    pub fn next_stretch(&mut self, hits: &mut Vec<Hit>, damage: &mut DamageLog) -> Result<bool> {
+        hits.clear();
+        if self.position >= self.end || self.cursors.iter().all(|c| c.next >= c.end) {
+            return Ok(false);
+        }
+        self.next_offset = u64::MAX;
+        let end = self.end.min(self.position.saturating_add(STRETCH));
+        let queues = self.queues.clone();
+        for (index, queue) in queues.iter().enumerate() {
+            self.collect(index, &mut UnitReader::new(queue), end, hits, damage)?;
+        }
+        // Each queue is in the order of the log, but the queues together are not.
+        hits.sort_unstable_by_key(|hit| hit.physical_offset);
+        // Skip stretches without units at once, since a damaged file name may make the log seem endless.
+        self.position = if hits.is_empty() { end.max(self.next_offset) } else { end };
+        Ok(true)
+    }
+
+    /// Collects the hits of one queue whose records are before offset `end` of the log.
+    fn collect(
+        &mut self,
+        index: usize,
+        reader: &mut UnitReader<'_>,
+        end: u64,
+        hits: &mut Vec<Hit>,
+        damage: &mut DamageLog,
+    ) -> Result<()> {
+        while self.cursors[index].next < self.cursors[index].end {
+            let Cursor { next, end: last, .. } = self.cursors[index];
+            let units = reader.units(next, UNITS.min((last - next) as usize))?;
+            let read = units.len() / UNIT_SIZE;
+            if read == 0 {
+                // A file of the queue is missing. Report its units and continue with the next file.
+                let after = next_file(&self.queues[index], next).min(last);
+                let reason = format!("queue offset {next}: expected a file of the consume queue, got none");
+                damage.push(unit_damage(&self.queues[index], next, after - next, reason));
+                self.cursors[index].next = after;
+                continue;
+            }
+            let within = self.units_below(units, end);
+            let units = &units[..within * UNIT_SIZE];
+            let range = (self.from, self.end, self.log_end);
+            let mut is_live = self.cursors[index].is_live;
+            let mut take = |n: usize, unit: Unit| {
+                // `pick` skips units with other tags, so the unit before this one may be the first live one.
+                is_live |= n > 0 && points_behind(units, n - 1, range.0);
+                let place = Place { queue: &self.queues[index], index, queue_offset: next + n as i64 };
+                is_live |= take_unit(range, is_live, &place, unit, hits, damage);
+            };
+            // A separate loop for each kind of filter, so that the compiler optimizes each hot loop.
+            match self.request.tags.codes() {
+                _ if !self.by_hash => pick(units, |_| true, &mut take),
+                [code] => pick(units, |tags| tags == i64::from(*code) || is_ext_address(tags), &mut take),
+                _ => pick(units, |tags| is_ext_address(tags) || self.request.tags.codes_match(tags), &mut take),
+            }
+            let is_live = is_live || (within > 0 && points_behind(units, within - 1, self.from));
+            self.cursors[index] = Cursor { next: next + within as i64, end: last, is_live };
+            // The next unit belongs to a later stretch.
+            if within < read {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of entries before the first entry whose record is behind this step. Bisects, since a queue
+    /// is in the order of the log. Invalid entries count as before that entry, so that they are examined and
+    /// reported.
+    fn units_below(&mut self, units: &[u8], end: u64) -> usize {
+        let (units, _) = units.as_chunks::<UNIT_SIZE>();
+        let physical_offset = |bytes: &[u8; UNIT_SIZE]| i64_at(bytes, 0).unwrap_or(0) as u64;
+        let size = |bytes: &[u8; UNIT_SIZE]| i32_at(bytes, 8).unwrap_or(0);
+        let is_blank = |bytes: &&[u8; UNIT_SIZE]| is_no_message(size(bytes), i64_at(*bytes, 12).unwrap_or(0));
+        let is_below = |bytes: &[u8; UNIT_SIZE]| {
+            let offset = physical_offset(bytes);
+            offset < end || offset >= self.end || size(bytes) <= 0
+        };
+        let (mut below, mut behind) = (0, units.len());
+        while below < behind {
+            let middle = usize::midpoint(below, behind);
+            // Blank units have no offset of their own, so the next unit with a message decides.
+            let blanks = units[middle..behind].iter().take_while(is_blank).count();
+            match units[middle + blanks..behind].first() {
+                Some(bytes) if is_below(bytes) => below = middle + blanks + 1,
+                _ => behind = middle,
+            }
+        }
+        // Blank units behind the last message of the stretch are consumed with it.
+        let blanks = units[below..].iter().take_while(is_blank).count();
+        let below = below + blanks;
+        if let Some(first) = units.get(below) {
+            self.next_offset = self.next_offset.min(physical_offset(first));
+        }
+        below
+    }
+}
+
+struct Place<'a> {
+    queue: &'a ConsumeQueue,
+    index: usize,
+    queue_offset: i64,
+}
+
+/// Appends a consume-queue entry to the hits or to the damage. Returns whether this or an earlier entry points to a
+/// record that still exists.
+fn take_unit(
+    (from, end, log_end): (u64, u64, u64),
+    is_live: bool,
+    place: &Place<'_>,
+    unit: Unit,
+    hits: &mut Vec<Hit>,
+    damage: &mut DamageLog,
+) -> bool {
+    let (physical_offset, queue_offset) = (unit.physical_offset as u64, place.queue_offset);
+    let expected = if !unit.is_message() || physical_offset.saturating_add(unit.size as u64) > log_end {
+        // Pre-blank units are valid only before all others.
+        if unit.is_left_out() || (unit == Unit::PRE_BLANK && !is_live) {
+            return is_live;
+        }
+        format!("a record below {log_end}")
+    } else if physical_offset >= end || (physical_offset < from && is_live) {
+        format!("a record from {from} to {end}")
+    } else {
+        let expired = physical_offset < from;
+        if !expired {
+            hits.push(Hit { physical_offset, size: unit.size as u32, queue: place.index as u32, queue_offset });
+        }
+        return !expired;
+    };
+    let reason = format!("queue offset {queue_offset}: expected {expected}, got {unit:?}");
+    damage.push(unit_damage(place.queue, queue_offset, 1, reason));
+    is_live
+}
+
+/// Returns whether consume-queue entry `n` points to a record at or behind `from`.
+fn points_behind(units: &[u8], n: usize, from: u64) -> bool {
+    let unit = units.get(n * UNIT_SIZE..).and_then(Unit::decode);
+    unit.is_some_and(|unit| unit.is_message() && unit.physical_offset as u64 >= from)
+}
+
+/// Calls `take` for each entry with a matching tag hash, and for each entry without a message. This is the hot loop
+/// of a scan by tag.
+#[inline]
+fn pick(units: &[u8], is_match: impl Fn(i64) -> bool, take: &mut impl FnMut(usize, Unit)) {
+    let (units, _) = units.as_chunks::<UNIT_SIZE>();
+    for (n, bytes) in units.iter().enumerate() {
+        let (tags_code, size) = (i64_at(bytes, 12).unwrap_or(0), i32_at(bytes, 8).unwrap_or(0));
+        if (is_match(tags_code) || size <= 0 || size == PRE_BLANK_SIZE)
+            && let Some(unit) = Unit::decode(bytes)
+        {
+            take(n, unit);
+        }
+    }
+}
+
+impl Cursor {
+    /// Finds the entries of a range of the log. If the range begins or ends where the log does, takes all entries on
+    /// that side, since damaged entries could mislead a bisection.
+    fn of(queue: &ConsumeQueue, request: &ScanRequest, (from, end): (u64, u64), log: &CommitLog) -> Result<Self> {
+        let max = queue.max_offset()?;
+        let first = if from > log.min_offset() { queue.lower_bound(from, max)? } else { queue.first_offset() };
+        let reaches_on = end < log.segments().end() && queue.max_physical_offset()? > end;
+        let last = if reaches_on { queue.lower_bound(end, max)? } else { max };
+        let (next, last) = request.within_bounds(queue.queue_id(), (first, last));
+        // A range behind the beginning of the log begins behind all units of removed records.
+        Ok(Self { next, end: last, is_live: from > log.min_offset() })
+    }
+}
+
+/// Returns the queue offset of the first consume-queue entry in the next file behind `offset`.
+fn next_file(queue: &ConsumeQueue, offset: i64) -> i64 {
+    let firsts = queue.segments().files().iter().map(|file| file.base.div_ceil(UNIT_SIZE as u64) as i64);
+    firsts.filter(|first| *first > offset).min().unwrap_or(i64::MAX)
+}
+
+fn unit_damage(queue: &ConsumeQueue, queue_offset: i64, units: i64, reason: String) -> Damage {
+    let unit = UNIT_SIZE as u64;
+    let (offset, length, segments) = (queue_offset as u64 * unit, units as u64 * unit, queue.segments());
+    let file = segments.find(offset).map_or(queue.directory(), |i| &segments.files()[i].path).to_path_buf();
+    Damage { offset, length, reason, file }
+}
 
 /// Maximum bytes between two records that share one read.
 const NEAR: u64 = 4 << 10;

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OffsetBound {
-    /// The same bound in every queue.
     Every(i64),
     /// Bounds by queue id. Other queues have no bound.
     ByQueue(BTreeMap<i32, i64>),
@@ -55,7 +54,6 @@ pub struct ScanRequest {
     /// Whether bodies are checked when the column is built. A body with a wrong CRC becomes null. Used for rows whose
     /// CRC was not checked while the log was read.
     pub checks_bodies: bool,
-    /// Maximum length of a decompressed body in bytes.
     pub max_body_bytes: usize,
 }
 

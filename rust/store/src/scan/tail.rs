@@ -6,7 +6,7 @@ use super::row::Row;
 use super::selector::Selector;
 use crate::Result;
 use crate::file::Io;
-use crate::store::damage::DamageLog;
+use crate::store::commit_log::DamageLog;
 use crate::store::follow::{LogFollow, RemovedRange, Waits};
 use crate::store::{MessageStore, QueueKind};
 use arrow_array::RecordBatch;

@@ -3,12 +3,12 @@
 //!
 //! Files hold zeroes behind their last unit. A queue that starts in the middle of its first file begins with pre-blank units.
 //!
-//! Source: `ConsumeQueue`.
+//! Source: `ConsumeQueue`, `MultiDispatch.wrapMultiDispatch`, `ConsumeQueue.multiDispatchLmqQueue`, `MixAll.isLmq`.
 use super::commit_log::CommitLog;
-use super::multi_dispatch::extra_queues;
 use crate::file::{Io, Segment, Segments, place};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
+use crate::format::properties::{MULTI_DISPATCH, MULTI_QUEUE_OFFSET};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,6 @@ impl ConsumeQueue {
         &self.segments
     }
 
-    /// Returns the queue offset of the first consume-queue entry in the files.
     pub fn first_offset(&self) -> i64 {
         (self.segments.start() / UNIT) as i64
     }
@@ -105,7 +104,6 @@ impl ConsumeQueue {
         Ok(None)
     }
 
-    /// Returns whether a message has this topic and queue id.
     pub fn is_of(&self, message: &Message<'_>) -> bool {
         message.topic() == self.topic.as_bytes() && message.queue_id() == self.queue_id
     }
@@ -296,6 +294,30 @@ pub fn directory_names(path: &Path) -> Result<Vec<String>> {
     }
     names.sort_unstable();
     Ok(names)
+}
+
+// Multi-dispatch: one record in several queues, as for light message queues (LMQ). The message names the queues in a property,
+// and the store adds a property with its offset in each queue. Both stay in the record, so that the queues can be rebuilt from
+// the log. A 4.9.4 broker forgets the next offsets when it restarts; here the offsets continue at the ends of the queues.
+
+pub const LMQ: &str = "%LMQ%";
+
+/// Returns name and queue id of the additional queues in the property.
+pub fn multi_dispatch_queues(names: &str, queue_id: i32) -> impl Iterator<Item = (&str, i32)> {
+    // A light queue always has id 0 (`multiDispatchLmqQueue`).
+    names.split(',').map(move |name| (name, if name.starts_with(LMQ) { 0 } else { queue_id }))
+}
+
+/// Returns name, queue id and offset of a stored message in each of its additional queues.
+pub fn extra_queues<'a>(message: &Message<'a>) -> Vec<(&'a str, i32, i64)> {
+    let text = |name| message.property(name).and_then(|value| std::str::from_utf8(value).ok());
+    let (Some(names), Some(offsets)) = (text(MULTI_DISPATCH), text(MULTI_QUEUE_OFFSET)) else { return Vec::new() };
+    let offsets: Vec<i64> = offsets.split(',').map_while(|offset| offset.parse().ok()).collect();
+    let queues: Vec<_> = multi_dispatch_queues(names, message.queue_id()).collect();
+    if queues.len() != offsets.len() {
+        return Vec::new(); // A broker ignores such a message, too.
+    }
+    queues.into_iter().zip(offsets).map(|((name, queue_id), offset)| (name, queue_id, offset)).collect()
 }
 
 #[cfg(test)]

@@ -7,27 +7,23 @@
 //!
 //! Messages of deleted topics are gaps, too. They cost a walk as long as they are in the log.
 use super::append::queue_writer::can_follow;
-use super::commit_log::{CommitLog, NO_FILE};
-use super::consume_queue::{ConsumeQueue, UnitReader, is_directory_name};
-use super::damage::DamageLog;
-use super::generation::QueueBegin;
+use super::commit_log::{CommitLog, Damage, DamageLog, NO_FILE};
+use super::config_files::{ConfigFile, TOPICS};
+use super::consume_queue::{ConsumeQueue, LMQ, UnitReader, is_directory_name};
+use super::delay::DELAY_TOPIC;
+use super::generation::{QueueBegin, RemovedTopics};
 use super::log_walk::LogWalk;
-use super::message_store::{MessageStore, QueueKind};
-use super::multi_dispatch::LMQ;
-use super::removed_topics::RemovedTopics;
-use super::unlisted::{DELAY_TOPIC, UnlistedRecords};
+use super::message_store::{MessageStore, OpenOptions, QueueKind};
+use super::unlisted::UnlistedRecords;
 use crate::file::place;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::{Item, Layout, MIN_BLANK_LEN, Message};
-use crate::store::config_files::{ConfigFile, TOPICS};
 use crate::{Error, Result};
 use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
-/// Number of consume-queue entries read at a time.
 const UNITS: usize = 4096;
-/// Minimum bytes of the log to read at a gap.
 const BLOCK: usize = 64 << 10;
 
 /// The search for unlisted records before the listed end of a store.
@@ -61,7 +57,6 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// Returns the gaps between files of the log, as damage.
     fn gaps(&self, (from, end): (u64, u64)) -> DamageLog {
         let log = self.store.log();
         let mut gaps = DamageLog::default();
@@ -442,4 +437,28 @@ impl Owner {
         let is_read = |unit: &Unit| unit.is_message() && (begin..listed_to).contains(&(unit.physical_offset as u64));
         Ok(!UnitReader::new(&self.queue).unit(offset)?.is_some_and(|unit| is_read(&unit)))
     }
+}
+
+// A repair leaves a blank file where all records were lost, and removes their units from the queues. If queues still list
+// messages in the file, the blank file has replaced another file by mistake.
+
+/// Returns the damage of a blank file in which a queue lists a message; `None` if no queue lists a message there.
+pub fn damage_of_blank(log: &CommitLog, index: usize) -> Result<Option<Damage>> {
+    let store = MessageStore::open(log.root(), &OpenOptions::default())?;
+    if store.queue_kind() != QueueKind::Files {
+        return Ok(None);
+    }
+    let file = &log.segments().files()[index];
+    for queue in store.all_queues()? {
+        let max = queue.max_offset()?;
+        let first = queue.lower_bound(file.base, max)?;
+        let unit = if first < max { UnitReader::new(&queue).unit(first)? } else { None };
+        if unit.is_some_and(|unit| unit.is_message() && (unit.physical_offset as u64) < file.end()) {
+            let (topic, id) = (queue.topic(), queue.queue_id());
+            let reason =
+                format!("expected message {first} of queue {id} of topic {topic}, got a blank as long as the file");
+            return Ok(Some(log.damage(file.base, file.len, reason)));
+        }
+    }
+    Ok(None)
 }

@@ -1,12 +1,10 @@
 //! Gets messages of a queue. Like a broker's answer to a pull, the result has a status, messages and the next offset.
 //!
 //! Source: `DefaultMessageStore.getMessage`, `isTheBatchFull`; the tag string is compared as `PullAPIWrapper` does.
-use super::commit_log::RecordReader;
-use super::damage::{Damage, listed_there};
-use super::get_limits::GetLimits;
-pub use super::get_status::GetMessageStatus;
+use super::commit_log::{Damage, RecordReader, listed_there};
 use super::message_store::MessageStore;
-use super::pull::{Pull, PullSource, PullStop, behind_file};
+pub use super::pull::GetMessageStatus;
+use super::pull::{GetLimits, Pull, PullSource, PullStop, behind_file};
 use super::queue_view::{QueueView, ViewReader};
 use crate::Result;
 use crate::filter::TagExpression;

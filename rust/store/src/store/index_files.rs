@@ -1,13 +1,12 @@
 //! The index files of a store. A query for a hash needs a few small reads, however large a file is.
 //!
 //! Source: `IndexService.load`, `IndexService.queryOffset`, `IndexFile.selectPhyOffset`.
-use super::damage::Damage;
+use super::commit_log::Damage;
 use crate::Result;
 use crate::file::{Io, Place, Segment, place};
-use crate::format::index::geometry::guess_geometry;
 use crate::format::index::{
     DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT, ENTRY_SIZE, HEADER_SIZE, IndexEntry, IndexHeader, SLOT_SIZE,
-    entry_position, file_size, slot_of, slot_position,
+    entry_position, file_size, guess_geometry, slot_of, slot_position,
 };
 use std::path::{Path, PathBuf};
 

@@ -2,11 +2,11 @@
 //! queues, 20 bytes per message.
 use super::commit_log::LostEnd;
 use super::config_files::ConfigFile;
+use super::consume_queue::LMQ;
+use super::generation::RemovedTopics;
 use super::index_files::IndexFile;
 use super::message_store::{MessageStore, QueueKind};
-use super::multi_dispatch::LMQ;
 use super::queue_ends::QueueEnds;
-use super::removed_topics::RemovedTopics;
 use crate::Result;
 use crate::file::{Place, SegmentFile, place};
 use crate::format::checkpoint::Checkpoint;
@@ -16,7 +16,6 @@ use crate::format::properties::PROPERTY_END;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Maximum number of queues in a note, and of notes of one kind.
 const MOST_NAMED: usize = 5;
 
 #[derive(Clone, Debug)]
@@ -92,7 +91,6 @@ impl MessageStore {
         }))
     }
 
-    /// Returns a note about the lost end of the log, if the log has lost its end.
     fn lost_end_note(&self) -> Result<Option<String>> {
         self.check_end()?;
         Ok(self.log().lost_end().flatten().map(|lost| {
@@ -219,7 +217,6 @@ fn first_of(mut notes: Vec<String>) -> Vec<String> {
     notes
 }
 
-/// Returns notes about index files that cannot be queried.
 pub fn index_notes(files: &[IndexFile]) -> impl Iterator<Item = String> {
     let unknown = files.iter().filter(|file| file.is_missing || file.geometry.is_none() && file.entries() > 0);
     unknown.map(|file| {

@@ -1,13 +1,12 @@
 //! A store directory that is open for reading. Reading never writes, locks or creates a file in the directory.
 //!
 //! Source: `DefaultMessageStore`, `StorePathConfigHelper`, `BrokerPathConfigHelper`.
-use super::commit_log::CommitLog;
+use super::commit_log::{CommitLog, DamageLog};
 use super::config_files::{ConfigFile, TOPICS};
 use super::consume_queue::{ConsumeQueue, UnitReader, directory_names, is_directory_name, list_queues};
-use super::damage::DamageLog;
+use super::generation::RemovedTopics;
 use super::index_files::IndexFile;
 use super::log_walk::LogWalk;
-use super::removed_topics::RemovedTopics;
 use super::unlisted::UnlistedRecords;
 use crate::file::{Io, Place, place};
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE, FlushedEnd};
@@ -18,7 +17,6 @@ use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// The kind of consume queues that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueKind {
     /// Files with entries of 20 bytes.
@@ -120,7 +118,6 @@ impl MessageStore {
         Ok(Self { end: walk.position().max(lost_end), ..self })
     }
 
-    /// Lists the files of the commit log again.
     pub fn log_now(&self) -> Result<Arc<CommitLog>> {
         CommitLog::list(&self.root, &self.options.log_dirs(&self.root), self.options.io).map(Arc::new)
     }

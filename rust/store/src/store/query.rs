@@ -4,9 +4,8 @@
 //! record by record. Two keys may have the same hash, so each message found is compared with the key itself.
 //!
 //! Source: `IndexService.buildIndex`, `queryOffset`; `DefaultMessageStore.queryMessage`; `MQAdminImpl.queryMessage`.
-use super::commit_log::{LostEnd, RecordReader};
+use super::commit_log::{Damage, DamageLog, LostEnd, RecordReader};
 use super::consume_queue::UnitReader;
-use super::damage::{Damage, DamageLog};
 use super::index_files::IndexFile;
 use super::log_walk::LogWalk;
 use super::message_store::MessageStore;

@@ -4,9 +4,8 @@
 //! Source: `ConsumeQueue.correctMinOffset` (5.x: a queue without messages keeps its offset),
 //! `ConsumeQueue.truncateDirtyLogicFiles`.
 use super::append::queue_writer::can_follow;
-use super::consume_queue::{ConsumeQueue, UnitReader};
+use super::consume_queue::{ConsumeQueue, LMQ, UnitReader};
 use super::message_store::MessageStore;
-use super::multi_dispatch::LMQ;
 use super::unlisted::UnlistedRecords;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;

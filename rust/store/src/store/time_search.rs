@@ -2,11 +2,10 @@
 //!
 //! Source: `ConsumeQueueStore.getOffsetInQueueByTime` (5.x), `ConsumeQueue.getOffsetInQueueByTime` and
 //! `MappedFileQueue.getMappedFileByTime` (4.9.4).
-use super::commit_log::RecordReader;
-use super::damage::DamageLog;
-use super::get_limits::GetLimits;
+use super::commit_log::{DamageLog, RecordReader};
 use super::log_walk::LogWalk;
 use super::message_store::MessageStore;
+use super::pull::GetLimits;
 use super::queue_view::{QueueView, ViewReader};
 use crate::file::{Place, SegmentFile};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};

@@ -2,17 +2,16 @@
 //! that a queue has lost. Their consume-queue entries are built in memory, as a broker would write them.
 //!
 //! Source: `ReputMessageService.doReput`, `CommitLog.recoverAbnormally`.
-use super::commit_log::CommitLog;
-use super::damage::DamageLog;
-use super::delay_levels::DelayLevels;
+use super::commit_log::{CommitLog, DamageLog};
+use super::consume_queue::extra_queues;
+use super::delay::{DELAY_TOPIC, DelayLevels};
+use super::generation::RemovedTopics;
 use super::log_walk::LogWalk;
-use super::multi_dispatch::extra_queues;
-use super::removed_topics::RemovedTopics;
 use crate::Result;
 use crate::format::consume_queue::Unit;
+use crate::format::java::tags_code;
 use crate::format::message::Message;
 use crate::format::properties::KnownProperties;
-use crate::format::tag::tags_code;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -60,7 +59,6 @@ impl UnlistedRecords {
         self.queues.get(topic).and_then(|queues| queues.get(&queue_id)).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the end of the last valid record in the log.
     pub fn log_end(&self) -> u64 {
         self.log_end
     }
@@ -138,6 +136,3 @@ pub fn code_of_properties(known: &KnownProperties<'_>, store_timestamp: i64, top
     }
     tags_code(text(known.tags).as_deref())
 }
-
-/// The topic that holds delayed messages (`TopicValidator.RMQ_SYS_SCHEDULE_TOPIC`).
-pub const DELAY_TOPIC: &str = "SCHEDULE_TOPIC_XXXX";

@@ -2,7 +2,7 @@
 use crate::directory;
 use rmqfast_store::file::StoreLock;
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
-use rmqfast_store::store::damage::{Damage, DamageLog};
+use rmqfast_store::store::commit_log::{Damage, DamageLog};
 use rmqfast_store::store::log_walk::LogWalk;
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -8,7 +8,7 @@ use crate::figures::{Figures, Found};
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::format::message::Message;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage};
-use rmqfast_store::store::damage::DamageLog;
+use rmqfast_store::store::commit_log::DamageLog;
 use rmqfast_store::store::retain::{RetainOptions, preview};
 use rmqfast_store::store::{LogWalk, MessageStore, OpenOptions};
 use std::collections::{BTreeMap, BTreeSet};

@@ -7,7 +7,7 @@ use rmqfast_store::file::disk::{self, Call, Look, Watcher};
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::scan::{Plan, RowSource, ScanRequest, Way};
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage, repair};
-use rmqfast_store::store::damage::DamageLog;
+use rmqfast_store::store::commit_log::DamageLog;
 use rmqfast_store::store::query::KeyQuery;
 use rmqfast_store::store::retain::{RetainOptions, preview};
 use rmqfast_store::store::time_search::TimeRule;

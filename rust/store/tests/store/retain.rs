@@ -7,7 +7,7 @@ use rmqfast_store::filter::TagExpression;
 use rmqfast_store::format::index::IndexHeader;
 use rmqfast_store::format::message::Message;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage, repair};
-use rmqfast_store::store::damage::DamageLog;
+use rmqfast_store::store::commit_log::DamageLog;
 use rmqfast_store::store::queue_view::Topics;
 use rmqfast_store::store::retain::{CleanReport, Clock, DeleteWhen, RetainOptions, Situation, preview};
 use rmqfast_store::store::{GetMessageStatus, LogWalk, MessageStore, OpenOptions};

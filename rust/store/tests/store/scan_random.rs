@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use rmqfast_store::file::Io;
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::{BLANK_MAGIC, MIN_BLANK_LEN, Message, NewMessage, encode_blank};
-use rmqfast_store::store::damage::DamageLog;
+use rmqfast_store::store::commit_log::DamageLog;
 use rmqfast_store::store::{CommitLog, LogWalk};
 use std::collections::BTreeMap;
 use std::fs;

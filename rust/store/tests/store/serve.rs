@@ -4,8 +4,8 @@ use crate::directory;
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::filter::TagExpression;
 use rmqfast_store::filter::sql92::Sql92;
+use rmqfast_store::format::java::tags_code;
 use rmqfast_store::format::message::Message;
-use rmqfast_store::format::tag::tags_code;
 use rmqfast_store::store::append::{AppendOptions, Appender, Flush, Messages, OwnedMessage, Place};
 use rmqfast_store::store::retain::RetainOptions;
 use rmqfast_store::store::serve::{Arrival, ArrivalListener, Every, Live, LiveQueue, PullFilter, TagCodes};
@@ -496,12 +496,13 @@ fn one_wait_for_the_disk_serves_many_appends() {
     let mut position = 0;
     for n in 0..50 {
         let rows = Messages::new(vec![message(QUEUES[0], n)]);
-        let behind = appender.append_unsynced(&rows, Some(STORED_AT), |place| places.push(place)).expect("appended");
+        let behind =
+            appender.append_unsynced(&rows, Some(STORED_AT), false, |place| places.push(place)).expect("appended");
         assert!(behind > position);
         position = behind;
     }
     let pair = Messages::new(vec![message(QUEUES[0], 50), message(QUEUES[0], 51)]);
-    position = appender.append_batch_unsynced(&pair, None, |place| places.push(place)).expect("appended").max(position);
+    position = appender.append_unsynced(&pair, None, true, |place| places.push(place)).expect("appended").max(position);
     assert_eq!(places.iter().map(|place| place.queue_offset).collect::<Vec<_>>(), (0..52).collect::<Vec<_>>());
     assert!(appender.live().queue("orders", 0).is_some_and(|queue| queue.max_offset() == 52), "readable at once");
     let before = syncs.count.load(Ordering::SeqCst);
@@ -514,5 +515,5 @@ fn one_wait_for_the_disk_serves_many_appends() {
     drop(watch);
     assert!(after - before <= 1 && after > 0, "{before} {after}");
     appender.close().expect("closed");
-    assert!(appender.append_unsynced(&pair, None, |_| {}).expect_err("closed").to_string().contains("closed"));
+    assert!(appender.append_unsynced(&pair, None, false, |_| {}).expect_err("closed").to_string().contains("closed"));
 }

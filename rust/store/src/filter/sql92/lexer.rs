@@ -14,7 +14,6 @@ pub enum Dialect {
     V5,
 }
 
-/// A token and its byte position in the expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Token<'t> {
     pub(super) kind: Kind<'t>,

@@ -5,16 +5,14 @@
 //! number and is not.
 //!
 //! Source: `SelectorParser.jj`, `ComparisonExpression`, `LogicExpression`, `UnaryExpression`, `ConstantExpression`.
-mod builder;
 mod evaluate;
 mod lexer;
-mod number;
 mod parser;
 mod tree;
 
-pub use builder::MAX_DEPTH;
 pub use evaluate::EvaluationError;
 pub use lexer::Dialect;
+pub use parser::MAX_DEPTH;
 use tree::Tree;
 
 use crate::error::{Error, Result};

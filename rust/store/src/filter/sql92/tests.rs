@@ -175,6 +175,6 @@ proptest! {
 
     #[test]
     fn a_double_prints_and_reads_back(value in any::<f64>()) {
-        prop_assert_eq!(number::java_double(&format!("{value:e}")).map(f64::to_bits), value.is_finite().then(|| value.to_bits()));
+        prop_assert_eq!(evaluate::java_double(&format!("{value:e}")).map(f64::to_bits), value.is_finite().then(|| value.to_bits()));
     }
 }

@@ -1,5 +1,5 @@
 //! The buffer for a decompressed body. It grows with the bytes written and never exceeds its cap.
-use crate::format::malformed::{Expected, Malformed};
+use crate::format::cursor::{Expected, Malformed};
 
 /// Minimum length of the buffer that a decoder fills at a time.
 pub(super) const MIN_STEP: usize = 4096;

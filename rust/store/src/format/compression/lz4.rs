@@ -1,6 +1,6 @@
 //! LZ4 frames: a fast path for the frames that RocketMQ's clients write, and the general decoder for all others.
 use super::body::{Body, broken};
-use crate::format::malformed::Malformed;
+use crate::format::cursor::Malformed;
 use lz4_flex::frame::{BlockMode, BlockSize, FrameDecoder, FrameEncoder, FrameInfo};
 use std::io::{Read, Write};
 

@@ -14,7 +14,6 @@ enum Shape {
     Bool,
     Text,
     List(&'static Self),
-    /// A map whose keys are names.
     ByName(&'static Self),
     /// A map whose keys are queue ids or delay levels.
     ByNumber(&'static Self),

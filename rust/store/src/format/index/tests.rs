@@ -1,9 +1,7 @@
 //! A file that 4.9.4 wrote, chains, cycles, and guesses of the geometry.
-use super::geometry::guess_geometry;
-use super::view::{IndexView, put};
-use super::*;
-use crate::format::malformed::{Expected, Malformed};
-use crate::format::tag::java_hash;
+use crate::format::cursor::{Expected, Malformed};
+use crate::format::index::{IndexView, guess_geometry, put, *};
+use crate::format::java::java_hash;
 
 const SLOTS: u32 = 10;
 const ENTRIES: u32 = 8;

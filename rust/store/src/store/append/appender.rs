@@ -3,32 +3,33 @@
 //! One lock orders the log. Under the lock, bytes only go to the operating system's cache. Threads wait for the disk without
 //! the lock.
 //!
-//! Source: `DefaultMessageStore.putMessage`, `DefaultMessageStore.shutdown`.
-use super::batch::Batch;
-use super::checkpoint::CheckpointWriter;
-use super::file_watch::FileWatch;
+//! Source: `DefaultMessageStore.putMessage`, `DefaultMessageStore.shutdown`, `DefaultMessageStore.asyncPutMessage`,
+//! `CommitLog.submitFlushRequest`, `DefaultMessageStore.messageArrivingListener`,
+//! `MappedFileQueue.truncateDirtyFiles`, `AutoSwitchHAService.truncateInvalidMsg`.
+use super::flusher::CheckpointWriter;
 use super::options::{AppendOptions, Flush};
 use super::owned_store::{Open, OwnedStore};
-use super::plan::Plan;
+use super::plan::{Batch, Plan};
 use super::resume;
-use super::row::Rows;
-use super::threads::Threads;
+use super::rows::Rows;
+use super::threads::{FileWatch, Threads};
 pub use super::writers::Place;
 use super::writers::Writers;
-use crate::file::disk::{self, Call, sync_directory};
-use crate::file::permission::{self, Permission};
+use crate::file::disk::{self, Call, Permission, sync_directory};
 use crate::file::{StoreLock, place};
 use crate::format::host::Host;
 use crate::store::message_store::{MessageStore, OpenOptions};
 use crate::store::queue_ends::QueueEnds;
 use crate::store::recover::{self, Extent, MissingEnd, RecoveryReport, is_begun, log_end, recover};
 use crate::store::retain::clock::now_ms;
-use crate::store::retain::{CleanReport, QueueName, Situation, whole_queues};
+use crate::store::retain::{CleanReport, QueueName, Situation, clean_plan};
+use crate::store::serve::{ArrivalListener, Live};
 use crate::store::verify::Watch;
 use crate::{Error, Result};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The file that exists while a store is open, and after a crash.
 pub const ABORT: &str = "abort";
@@ -36,7 +37,6 @@ pub const ABORT: &str = "abort";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppendResult {
     pub rows: usize,
-    /// The place of the last appended message.
     pub last: Option<Place>,
 }
 
@@ -52,9 +52,7 @@ pub struct Appender {
 }
 
 impl Appender {
-    /// Opens a store, or creates it. A store that was not closed, or whose parts disagree, is recovered first.
-    ///
-    /// # Errors
+    /// Opens a store, or creates it. A store that was not closed, or whose parts disagree, is recovered first. Fails with
     /// [`Error::Busy`] for a locked store; [`Error::Unsupported`] for a store of another kind; [`Error::Corrupt`] for a store
     /// that cannot be recovered without a loss; [`Error::NoRoom`] for a new store whose log does not fit on the disk.
     pub fn open(root: &Path, options: AppendOptions) -> Result<Self> {
@@ -74,7 +72,7 @@ impl Appender {
         writers.log.check_room()?;
         lock.mark()?;
         let abort = root.join(ABORT);
-        disk::call(Call::Create, &abort, || permission::create(&abort))?;
+        disk::call(Call::Create, &abort, || disk::create(&abort))?;
         // The file `abort` must survive a power loss, because it makes the next start recover the store.
         sync_directory(root)?;
         let open = Open { writers, plan: Plan::default(), is_closing: false, _lock: lock, _permission: permission };
@@ -92,14 +90,12 @@ impl Appender {
     /// Appends a batch completely or not at all. All rows are checked and all files are allocated before the first byte is
     /// written.
     ///
-    /// `store_ms` is the store time in milliseconds, by default the current time. `first_row` is the number of the first row in
-    /// errors. [`PutMessageStatus::of`](super::PutMessageStatus::of) returns a broker's name of an error.
-    ///
-    /// # Errors
+    /// `store_ms` is the store time in milliseconds, by default the current time. `first_row` is the number of the first row
+    /// in errors. [`PutMessageStatus::of`](super::PutMessageStatus::of) returns a broker's name of an error. Fails with
     /// [`Error::Invalid`] for a row; [`Error::Io`], [`Error::NoRoom`] if a file cannot be created or written;
     /// [`Error::NotWritable`] if the store is closed, its disk is too full, another process has changed its files, or a write
-    /// or flush has failed before; [`Error::Busy`] if another append holds the log for too long; [`Error::FlushTimeout`], after
-    /// which the batch is stored.
+    /// or flush has failed before; [`Error::Busy`] if another append holds the log for too long; [`Error::FlushTimeout`],
+    /// after which the batch is stored.
     pub fn append<R: Rows>(&self, rows: &R, store_ms: Option<i64>, first_row: usize) -> Result<AppendResult> {
         let mut last = None;
         self.put(rows, store_ms, first_row, false, |place| last = Some(place))?;
@@ -129,8 +125,19 @@ impl Appender {
         }
     }
 
-    /// Appends without waiting for the disk. Returns the offset up to which the log must be flushed.
-    pub(super) fn put_unsynced<R: Rows>(
+    /// Appends without waiting for the disk, with `is_whole` as a producer's batch. Calls `on_place` for each message. Returns
+    /// the offset to [wait for](Self::wait_flushed).
+    pub fn append_unsynced<R: Rows>(
+        &self,
+        rows: &R,
+        store_ms: Option<i64>,
+        is_whole: bool,
+        on_place: impl FnMut(Place),
+    ) -> Result<u64> {
+        self.put_unsynced(rows, store_ms, 0, is_whole, on_place)
+    }
+
+    fn put_unsynced<R: Rows>(
         &self,
         rows: &R,
         store_ms: Option<i64>,
@@ -244,7 +251,7 @@ impl Appender {
     /// Returns the removed queues. Their next offsets are forgotten. Their messages stay in the log until retention removes
     /// them, but are not listed again.
     pub fn clean_unused_topics(&self, configured: &BTreeSet<String>) -> Result<Vec<QueueName>> {
-        self.store.remove_topics(&|topic| whole_queues::is_unused(topic, configured))
+        self.store.remove_topics(&|topic| clean_plan::is_unused(topic, configured))
     }
 
     /// Returns the first file that another process has changed, and a description of the change. All appends have
@@ -284,8 +291,6 @@ pub fn missing_end(root: &Path) -> Result<Option<MissingEnd>> {
 
 /// Cuts the log behind its last record that ends at or before `at`, then queues and index. Used for a copy whose
 /// master has lost all later records. Returns the new end of the log.
-///
-/// Source: `MappedFileQueue.truncateDirtyFiles`, `AutoSwitchHAService.truncateInvalidMsg`.
 pub fn cut(root: &Path, at: u64, options: AppendOptions, watch: Watch<'_>) -> Result<u64> {
     let options = options.check()?;
     let _lock = StoreLock::acquire(root)?;
@@ -376,4 +381,37 @@ fn refuse_missing_end(root: &Path, options: &AppendOptions) -> Result<()> {
     }
     let missing = if is_new || options.replica_from.is_some() { None } else { missing_end(root)? };
     missing.map_or(Ok(()), |missing| Err(missing.to_error()))
+}
+
+impl Appender {
+    pub fn live(&self) -> Live {
+        self.store.live.clone()
+    }
+
+    pub fn set_arrival_listener(&self, listener: Option<Arc<dyn ArrivalListener>>) {
+        self.store.live.arrivals().listen(listener);
+    }
+
+    /// Waits until the log is flushed up to `position`. The first caller flushes for all. Fails with
+    /// [`crate::Error::FlushTimeout`] after waiting longer than `timeout` for the flush of another caller.
+    pub fn wait_flushed(&self, position: u64, timeout: Option<Duration>) -> Result<()> {
+        self.store.flusher.commit(position, timeout, &|| self.store.unsynced_log())?;
+        self.store.live.growth().notify();
+        // Flushing a truncated file succeeds, so the file is checked, too.
+        self.store.check_log()
+    }
+
+    /// Returns the offset up to which slaves may get the log. With sync flush this is the flushed end. Threads that
+    /// wait for more can use [`Live::growth`].
+    pub fn sendable_to(&self) -> u64 {
+        let end = self.store.live.log_bounds().1;
+        match self.store.options.flush {
+            Flush::Async => end,
+            Flush::Sync => end.min(self.flushed_offset()),
+        }
+    }
+
+    pub fn flushed_offset(&self) -> u64 {
+        self.store.flusher.flushed_offset()
+    }
 }

@@ -1,10 +1,15 @@
 //! Group commit. One thread flushes for all threads that appended before the flush began; the other threads wait.
 //!
-//! Source: `CommitLog.GroupCommitService`, `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`.
-use super::checkpoint::{CheckpointWriter, FlushState};
-use super::unsynced::SyncList;
-use super::writers::UnsyncedFiles;
+//! Source: `CommitLog.GroupCommitService`, `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`,
+//! `StoreCheckpoint.flush`.
+use crate::file::disk::{sync_all, sync_directory};
+use crate::file::{AllocatedFile, AppendFile, Place};
+use crate::format::checkpoint::{Checkpoint, FILE_SIZE, FlushedEnd};
 use crate::{Error, Result};
+use rmqfast_os::identity::{FileId, facts_at};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +26,6 @@ pub struct Flusher {
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// Offset up to which the log is flushed.
     flushed: u64,
     is_busy: bool,
     /// Description of the first flush or write that failed.
@@ -43,9 +47,7 @@ impl Flusher {
         Ok(Self { root: root.to_path_buf(), progress: Mutex::default(), checkpoint })
     }
 
-    /// Waits until the log is flushed up to `position`. `take` returns the files that must be flushed.
-    ///
-    /// # Errors
+    /// Waits until the log is flushed up to `position`. `take` returns the files that must be flushed. Fails with
     /// [`Error::NotWritable`] after a failed flush. The state of the disk is unknown then, and no later flush can repair it.
     /// [`Error::FlushTimeout`] after waiting longer than `timeout` for the flush of another thread.
     pub fn commit(
@@ -194,6 +196,179 @@ impl Waiter {
     fn call(&self) {
         self.is_called.store(true, Ordering::Release);
         self.thread.unpark();
+    }
+}
+
+/// Maximum number of files and directories to flush one by one. For more, whole file systems are flushed.
+const MANY: usize = 256;
+
+/// A file open for writing, and its expected length. Any other length means that another process has changed the
+/// file.
+#[derive(Clone, Debug)]
+pub struct OpenFile {
+    pub file: Arc<AllocatedFile>,
+    pub len: u64,
+}
+
+/// The files and directories to flush. They are collected under the append lock and flushed without it.
+#[derive(Debug, Default)]
+pub struct SyncList {
+    open: Vec<Arc<AllocatedFile>>,
+    retired: Vec<AppendFile>,
+    closed: BTreeSet<PathBuf>,
+    directories: BTreeSet<PathBuf>,
+}
+
+impl SyncList {
+    pub fn file(&mut self, file: Arc<AllocatedFile>) {
+        self.open.push(file);
+    }
+
+    /// Adds a file that will not be written any more. Its map is dropped together with this list, because unmapping
+    /// may take a while.
+    pub fn retire(&mut self, file: AppendFile) {
+        self.open.push(file.file().clone());
+        self.retired.push(file);
+    }
+
+    pub fn path(&mut self, path: PathBuf) {
+        self.closed.insert(path);
+    }
+
+    /// Adds a directory in which files were created or removed.
+    pub fn directory(&mut self, directory: PathBuf) {
+        self.directories.insert(directory);
+    }
+
+    /// Flushes all files and directories of the list. After an error it is unknown which bytes are on the disk.
+    pub fn sync(&self) -> Result<()> {
+        if self.open.len() + self.closed.len() + self.directories.len() > MANY {
+            match self.sync_file_systems() {
+                // Without a call for a whole file system, the files are flushed one by one.
+                Err(error) if error.is_unsupported() => {}
+                result => return result,
+            }
+        }
+        self.open.iter().try_for_each(|file| file.sync())?;
+        self.closed.iter().try_for_each(|path| AllocatedFile::open(path)?.sync())?;
+        self.directories.iter().try_for_each(|directory| match sync_directory(directory) {
+            // Another process has removed the directory. The file watch detects this and restores the open files.
+            Err(error) if error.is_not_found() => Ok(()),
+            result => result,
+        })
+    }
+
+    /// Flushes each file system once. This flushes writes of other processes, too, but is a hundred times as fast as
+    /// flushing thousands of files.
+    fn sync_file_systems(&self) -> Result<()> {
+        let open = self.open.iter().map(|file| file.path());
+        let paths = open.chain(self.closed.iter().map(PathBuf::as_path));
+        let directories: BTreeSet<_> =
+            paths.filter_map(Path::parent).chain(self.directories.iter().map(|d| &**d)).collect();
+        let mut devices = BTreeSet::new();
+        for directory in directories {
+            // Another process has removed the directory, as above.
+            let Some(id) = id_at(directory)? else { continue };
+            if devices.insert(id.device) {
+                sync_all(directory)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Files to flush, and the values for the checkpoint after the flush.
+#[derive(Debug)]
+pub struct UnsyncedFiles {
+    pub log: SyncList,
+    /// Files and directories of queues and index.
+    pub lists: SyncList,
+    /// Offset up to which the log is written.
+    pub position: u64,
+    /// The flushed end to save in the checkpoint; `None` for a log without files.
+    pub end: Option<FlushedEnd>,
+    /// Store time of the last message, in milliseconds.
+    pub stored_until: i64,
+    /// Store time up to which full index files hold the keys, in milliseconds.
+    pub indexed_until: i64,
+}
+
+fn id_at(directory: &Path) -> Result<Option<FileId>> {
+    match facts_at(directory) {
+        Ok(facts) => Ok(Some(facts.id)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(directory, error)),
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct FlushState {
+    /// Store time of the last flushed message, in milliseconds.
+    pub stored_until: i64,
+    /// Flushed end of the log; `None` for a log without files.
+    pub end: Option<FlushedEnd>,
+    /// Store time up to which all keys are in full and flushed index files, in milliseconds.
+    pub indexed_until: i64,
+}
+
+pub const NAME: &str = "checkpoint";
+
+/// The open checkpoint file and its bytes, which may include fields of a later version of RocketMQ.
+#[derive(Debug)]
+pub struct CheckpointWriter {
+    file: AllocatedFile,
+    page: Vec<u8>,
+    values: Checkpoint,
+    end: Option<FlushedEnd>,
+}
+
+impl CheckpointWriter {
+    pub fn open(root: &Path) -> Result<Self> {
+        let path = root.join(NAME);
+        let is_new = Place::metadata(&path)?.is_none();
+        let file = if is_new { AllocatedFile::create(&path, FILE_SIZE as u64)? } else { AllocatedFile::open(&path)? };
+        let mut page = fs::read(&path).map_err(|e| Error::io(&path, e))?;
+        // A short file is filled up with zeroes. A longer file keeps its later fields.
+        page.resize(page.len().max(FILE_SIZE), 0);
+        let values = Checkpoint::decode(&page).unwrap_or_default();
+        let end = values.flushed_end(&page);
+        Ok(Self { file, page, values, end })
+    }
+
+    /// Writes the checkpoint. Values that are already higher in the checkpoint stay as they are.
+    pub fn write(&mut self, flushed: FlushState) -> Result<()> {
+        let values = &mut self.values;
+        // Values never go back, because an earlier flush may have reached further.
+        values.physic_msg_timestamp = values.physic_msg_timestamp.max(flushed.stored_until);
+        values.logics_msg_timestamp = values.logics_msg_timestamp.max(flushed.stored_until);
+        values.index_msg_timestamp = values.index_msg_timestamp.max(flushed.indexed_until);
+        self.end = self.end.max(flushed.end);
+        self.save()
+    }
+
+    /// Replaces the values, even by lower ones, and saves them.
+    pub fn reset(&mut self, flushed: FlushState) -> Result<()> {
+        let values = &mut self.values;
+        (values.physic_msg_timestamp, values.logics_msg_timestamp) = (flushed.stored_until, flushed.stored_until);
+        values.index_msg_timestamp = flushed.indexed_until;
+        self.end = flushed.end;
+        self.save()
+    }
+
+    /// Lowers the flushed end to `offset`. Called before the log is cut at `offset`.
+    pub fn lower_end(&mut self, offset: u64) -> Result<()> {
+        self.end = self.end.map(|end| FlushedEnd { offset: end.offset.min(offset), ..end });
+        self.save()
+    }
+
+    fn save(&mut self) -> Result<()> {
+        // The page has the size of a whole file, so encoding cannot fail.
+        let _ = self.values.encode_into(&mut self.page);
+        if let Some(page) = self.page.first_chunk_mut() {
+            self.values.put_flushed_end(self.end, page);
+        }
+        self.file.write(&self.page, 0)?;
+        self.file.sync()
     }
 }
 

@@ -2,12 +2,11 @@
 //! allocated at once, because an entry may use any slot. Blocks for entries are allocated step by step.
 //!
 //! Source: `IndexService.buildIndex`, `retryGetAndCreateIndexFile`, `getAndCreateLastIndexFile`, `IndexFile.putKey`.
-use super::index_name;
-use super::unsynced::{OpenFile, SyncList};
+use super::flusher::{OpenFile, SyncList};
 use crate::file::mmap::{self, OwnedMap};
 use crate::file::{AllocatedFile, Io, Segment};
 use crate::format::index::{self, HEADER_SIZE, IndexHeader, slot_of, slot_position};
-use crate::format::tag::java_hash;
+use crate::format::java::java_hash;
 use crate::{Error, Result};
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -94,7 +93,7 @@ impl IndexWriter {
     }
 
     fn create(&mut self, local_ms: i64) -> Result<IndexFile> {
-        let name = index_name::behind(self.last_name.as_deref(), local_ms);
+        let name = name_behind(self.last_name.as_deref(), local_ms);
         let size = index::file_size(self.geometry.slots, self.geometry.entries);
         let file = AllocatedFile::create_sparse(&self.directory.join(&name), size)?;
         self.last_name = Some(name);
@@ -217,11 +216,10 @@ impl IndexFile {
     /// Adds an entry. The blocks for it must be allocated.
     #[inline]
     fn put(&mut self, geometry: Geometry, (hash, physical_offset): (i32, i64), store_ms: i64) {
-        let is_put = index::view::put(&mut self.map, geometry.slots, geometry.entries, hash, physical_offset, store_ms);
+        let is_put = index::put(&mut self.map, geometry.slots, geometry.entries, hash, physical_offset, store_ms);
         self.next_entry += u32::from(is_put);
     }
 
-    /// Fails if another process has truncated the file.
     #[inline]
     fn check(&self) -> Result<()> {
         if !self.map.is_lost() {
@@ -235,7 +233,6 @@ impl IndexFile {
         IndexHeader::decode(&self.map).unwrap_or_else(|| IndexHeader::following(0, 0))
     }
 
-    /// Returns the number of entries that still fit into the file.
     #[inline]
     fn room(&self, geometry: Geometry) -> usize {
         geometry.entries.saturating_sub(self.next_entry) as usize
@@ -295,11 +292,42 @@ fn continue_ascii(hash: i32, key: &[u8]) -> i32 {
     rest.iter().fold(hash, |hash, byte| continue_hash(hash, u16::from(*byte)))
 }
 
+/// Returns the name for a local time, in milliseconds since 1970.
+pub fn name_at(millis: i64) -> String {
+    let (days, in_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
+    let (year, month, day) = civil(days);
+    let (seconds, millis) = (in_day / 1000, in_day % 1000);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}{millis:03}")
+}
+
+/// Returns the name for `millis`. If `last` is not smaller, returns the number behind `last`, because names give the order of
+/// files.
+pub fn name_behind(last: Option<&str>, millis: i64) -> String {
+    let name = name_at(millis);
+    match last.and_then(|last| last.parse::<u64>().ok()) {
+        Some(last) if name.parse().is_ok_and(|number: u64| number <= last) => format!("{:017}", last + 1),
+        _ => name,
+    }
+}
+
+/// Returns year, month and day for days since 1970. Years begin in March here, so that the leap day is the last day.
+fn civil(days: i64) -> (i64, i64, i64) {
+    const DAYS_OF_400_YEARS: i64 = 146_097;
+    let days = days + 719_468; // Days since 1 March of year 0.
+    let (era, day) = (days.div_euclid(DAYS_OF_400_YEARS), days.rem_euclid(DAYS_OF_400_YEARS));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day_of_year = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day_of_year + 2) / 153;
+    let calendar_month = if month < 10 { month + 3 } else { month - 9 };
+    let calendar_year = era * 400 + year + i64::from(calendar_month <= 2);
+    (calendar_year, calendar_month, day_of_year - (153 * month + 2) / 5 + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::index::index_hash;
-    use crate::format::index::view::IndexView;
+    use crate::format::index::{IndexView, index_hash};
 
     const GEOMETRY: Geometry = Geometry { slots: 10, entries: 4 };
 
@@ -345,5 +373,21 @@ mod tests {
         writer.push_none();
         writer.write(1, 0).expect("written");
         assert_eq!(std::fs::read_dir(dir.path()).expect("dir").count(), 2);
+    }
+
+    #[test]
+    fn names_are_times_and_never_go_back() {
+        for (millis, name) in [
+            (0, "19700101000000000"),
+            (951_782_400_123, "20000229000000123"),
+            (1_700_000_000_000, "20231114221320000"),
+            (4_107_542_399_999, "21000228235959999"),
+            (4_107_542_400_000, "21000301000000000"),
+        ] {
+            assert_eq!(name_at(millis), name);
+        }
+        assert_eq!(name_behind(Some("19700101000000000"), 0), "19700101000000001");
+        assert_eq!(name_behind(Some("19700101000000000"), 5), "19700101000000005");
+        assert_eq!(name_behind(None, 0), "19700101000000000");
     }
 }

@@ -1,7 +1,7 @@
 //! Writes the commit log. Records go into a buffer, and the buffer into the current file. A full file ends with a blank record.
 //!
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `MappedFileQueue.getLastMappedFile`.
-use super::unsynced::{OpenFile, SyncList};
+use super::flusher::{OpenFile, SyncList};
 use crate::file::mmap::Pages;
 use crate::file::{AllocatedFile, AppendFile, disk, free_bytes, name};
 use crate::format::checkpoint::FlushedEnd;
@@ -46,7 +46,6 @@ pub struct LogWriter {
     /// Number of files that were in `ahead` before the last [`reserve`](Self::reserve). `release` keeps these files.
     reserved_from: usize,
     buffer: Vec<u8>,
-    /// End of the log when it was opened.
     opened_at: u64,
     /// Offset up to which pages have been faulted in.
     touched_to: u64,
@@ -144,7 +143,6 @@ impl LogWriter {
         })
     }
 
-    /// Returns the log for concurrent readers.
     pub fn live(&self) -> &Arc<LiveLog> {
         &self.live
     }
@@ -207,7 +205,6 @@ impl LogWriter {
         LogFile::new(base, file, self.is_mapped)
     }
 
-    /// Adds the number of free bytes to the error of a full disk.
     fn explain_full(&self, error: Error, path: PathBuf) -> Error {
         match free_bytes(&self.directory).filter(|_| error.is_disk_full()) {
             Some((free, _)) => Error::NoRoom { path, needed: self.file_size, free },

@@ -1,23 +1,21 @@
 //! The options of an appender.
-use crate::file::permission::OWNER_ONLY;
+use crate::file::disk::OWNER_ONLY;
 use crate::format::consume_queue::UNIT_SIZE;
 use crate::format::host::Host;
 use crate::format::index::{self, DEFAULT_ENTRY_COUNT, DEFAULT_SLOT_COUNT};
 use crate::format::message::MIN_FILE_SIZE;
-use crate::store::delay_levels::DelayLevels;
+use crate::store::delay::DelayLevels;
 use crate::store::retain::options::RetainOptions;
 use crate::{Error, Result};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Tells when the messages of an append are flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flush {
     /// A flush happens when [`flush`](super::Appender::flush) is called, in a background thread, or by the operating
     /// system. The append survives the end of the process.
     #[default]
     Async,
-    /// A flush happens before the append returns.
     Sync,
 }
 

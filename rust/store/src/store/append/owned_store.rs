@@ -1,19 +1,26 @@
-//! The store of an appender. Its threads share it. Most of its state is behind the append lock.
-use super::background_work::BackgroundWork;
-use super::flusher::Flusher;
-use super::harm::Harm;
+//! An open store behind one lock: its writers, retention while others append, and changes by other processes.
+//!
+//! Source: `DefaultMessageStore.cleanFilesPeriodically`, `cleanExpiredConsumerQueue`, `cleanUnusedTopic`.
+use super::background::BackgroundWork;
+use super::flusher::{Flusher, SyncList};
 use super::options::AppendOptions;
 use super::plan::Plan;
-use super::unsynced::SyncList;
 use super::writers::Writers;
 use crate::file::StoreLock;
-use crate::file::permission::Permission;
-use crate::store::retain::retention::Retention;
+use crate::file::disk::Permission;
+use crate::store::consume_queue::ConsumeQueue;
+use crate::store::generation::{Removal, RemovedTopics};
+use crate::store::message_store::{MessageStore, OpenOptions};
+use crate::store::retain::QueueName;
+use crate::store::retain::clean_plan::{self, InUse};
+use crate::store::retain::clock::now_ms;
+use crate::store::retain::retention::{Owner, Retention};
 use crate::store::serve::Live;
 use crate::{Error, Result};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 #[derive(Debug)]
@@ -163,4 +170,179 @@ impl OwnedStore {
 
 fn closed_error(root: &Path) -> Error {
     Error::NotWritable { path: root.to_path_buf(), reason: "the store is closed".into() }
+}
+
+/// Maximum number of notices for users that nobody has taken yet.
+const MAX_LINES: usize = 1000;
+
+/// Changes by other processes to the files of an open store. After such a change nothing is appended until the store is opened
+/// again. Earlier messages are still flushed, so that a recovery finds them.
+#[derive(Debug, Default)]
+pub struct Harm {
+    first: OnceLock<(PathBuf, String)>,
+    lines: Mutex<Lines>,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    waiting: Vec<String>,
+    /// Files that were reported already, since each file is reported once.
+    files: BTreeSet<PathBuf>,
+}
+
+impl Harm {
+    /// Fails if another process has changed a file. The error names the first changed file.
+    #[inline]
+    pub fn check(&self) -> Result<()> {
+        match self.first.get() {
+            None => Ok(()),
+            Some((path, reason)) => Err(Error::NotWritable { path: path.clone(), reason: reason.clone() }),
+        }
+    }
+
+    /// Records a change and adds a notice for users. Ignores other errors.
+    pub fn note(&self, error: &Error) {
+        let Error::NotWritable { path, reason } = error else { return };
+        self.first.get_or_init(|| (path.clone(), reason.clone()));
+        let is_new = self.lines().files.insert(path.clone());
+        if is_new {
+            self.add_line(error.to_string());
+        }
+    }
+
+    pub fn add_line(&self, line: String) {
+        let mut lines = self.lines();
+        // Further notices are dropped if nobody takes the waiting notices.
+        if lines.waiting.len() < MAX_LINES {
+            lines.waiting.push(line);
+        }
+    }
+
+    /// Returns the notices that were added since the last call.
+    pub fn take_lines(&self) -> Vec<String> {
+        std::mem::take(&mut self.lines().waiting)
+    }
+
+    /// Returns the path of the first changed file, and a description of the change.
+    pub fn first(&self) -> Option<(&Path, &str)> {
+        self.first.get().map(|(path, reason)| (path.as_path(), reason.as_str()))
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OwnedStore {
+    /// Removes queues whose messages are all removed. Nobody appends while a queue is removed.
+    pub(super) fn remove_expired_queues(&self) -> Result<Vec<QueueName>> {
+        let _no_run = self.retention.runner();
+        self.flush()?;
+        let mut removed = Vec::new();
+        let store = MessageStore::open(&self.root, &OpenOptions::default())?;
+        for queue in store.all_queues()? {
+            let name = (queue.topic().to_owned(), queue.queue_id());
+            let is_gone = self.flusher.alone(|| {
+                self.with(|open| {
+                    // The files are listed again under the lock, because messages may have come.
+                    let now = ConsumeQueue::list(queue.topic(), queue.queue_id(), queue.directory())?;
+                    if !clean_plan::is_queue_expired(&now, store.log().min_offset())? {
+                        return Ok(false);
+                    }
+                    remove_queue(open, &now).map(|()| true)
+                })
+            })?;
+            removed.extend(is_gone.then_some(name));
+        }
+        Ok(removed)
+    }
+
+    /// Removes the queues of all selected topics, while no thread appends. The time of the removal is saved before
+    /// the first queue is removed. Otherwise a start after a crash would list the removed messages again.
+    pub(super) fn remove_topics(&self, select: &dyn Fn(&str) -> bool) -> Result<Vec<QueueName>> {
+        let _no_run = self.retention.runner();
+        self.flush()?;
+        self.flusher.alone(|| {
+            self.with(|open| {
+                let names = open.writers.queues.names_where(select);
+                let directory = self.root.join("consumequeue");
+                let queues = names.iter().map(|(topic, queue_id)| {
+                    ConsumeQueue::list(topic, *queue_id, &directory.join(topic).join(queue_id.to_string()))
+                });
+                let mut queues = queues.collect::<Result<Vec<_>>>()?;
+                // A queue without files has nothing to remove.
+                queues.retain(|queue| !queue.segments().files().is_empty());
+                if !queues.is_empty() {
+                    let removal = Removal {
+                        before: open.writers.log.position(),
+                        // The clock may have gone back since the newest message was stored.
+                        at_ms: now_ms().max(open.writers.last_store_ms),
+                    };
+                    let topics = queues.iter().map(ConsumeQueue::topic);
+                    RemovedTopics::add(&self.root, topics, removal, open.writers.log.live().min_offset())?;
+                }
+                queues.iter().try_for_each(|queue| remove_queue(open, queue))?;
+                Ok(queues.iter().map(|queue| (queue.topic().to_owned(), queue.queue_id())).collect())
+            })
+        })
+    }
+
+    /// Removes queues that the master no longer has, if they still end at the given offset. Their topics were deleted and
+    /// created again, so their earlier messages no longer belong to a topic.
+    pub(super) fn remove_queues(&self, ends: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
+        let _no_run = self.retention.runner();
+        self.flush()?;
+        self.flusher.alone(|| {
+            self.with(|open| {
+                let mut queues = Vec::new();
+                for ((topic, queue_id), next) in ends {
+                    if !open.writers.queues.has(topic, *queue_id) {
+                        continue;
+                    }
+                    let number = open.writers.queues.find(topic, *queue_id);
+                    // A new message may have restarted the queue meanwhile.
+                    if open.writers.queues.queue(number).next_offset() == *next {
+                        let directory = self.root.join("consumequeue").join(topic).join(queue_id.to_string());
+                        queues.push(ConsumeQueue::list(topic, *queue_id, &directory)?);
+                    }
+                }
+                let at_ms = now_ms().max(open.writers.last_store_ms);
+                for queue in &queues {
+                    // Only records before the queue's own end are removed. None of these belongs to the new topic.
+                    let removal = Removal { before: queue.max_physical_offset()?, at_ms };
+                    RemovedTopics::add(&self.root, [queue.topic()], removal, open.writers.log.live().min_offset())?;
+                }
+                queues.iter().try_for_each(|queue| remove_queue(open, queue))?;
+                Ok(queues.iter().map(|queue| (queue.topic().to_owned(), queue.queue_id())).collect())
+            })
+        })
+    }
+}
+
+fn remove_queue(open: &mut Open, queue: &ConsumeQueue) -> Result<()> {
+    clean_plan::remove_queue_files(queue)?;
+    open.writers.queues.remove(queue.topic(), queue.queue_id());
+    clean_plan::remove_directory(queue)
+}
+
+impl Owner for OwnedStore {
+    fn in_use(&self) -> Result<InUse> {
+        self.harm.check()?;
+        self.with(|open| {
+            let (position, index_file) = (open.writers.log.position(), open.writers.index.in_use());
+            Ok(InUse { position, index_file })
+        })
+    }
+
+    fn flush(&self) -> Result<()> {
+        Self::flush(self)
+    }
+
+    fn before_removal(&self, path: &Path) {
+        self.live.release_file(path);
+    }
+
+    fn after_removals(&self) -> Result<()> {
+        self.live.correct_min_offsets()
+    }
 }

@@ -1,31 +1,29 @@
 //! Plans a batch before anything is written. Checks every row, and computes the size of its record and its queue.
 //!
-//! Source: `CommitLog.asyncPutMessage`, `CommitLog.MessageExtEncoder.encode`, `MultiDispatch.wrapMultiDispatch`.
-use super::delay::DELAY_TOPIC;
+//! Source: `CommitLog.asyncPutMessage`, `CommitLog.MessageExtEncoder.encode`, `MultiDispatch.wrapMultiDispatch`,
+//! `DefaultMessageStore.checkMessages`, `CommitLog.asyncPutMessages`, `MessageDecoder.encodeMessage`.
 use super::index_writer::key_hash;
 use super::options::AppendOptions;
 use super::properties;
 use super::queue_table::QueueTable;
-use super::row::{Row, Rows};
 use super::row_check::{
     Fault, PROPERTIES_SIZE, TOO_MANY_QUEUES, check_numbers, check_properties, check_queue_name, delay_of, fault,
     is_dispatched, number_of, topic_of,
 };
-use crate::Result;
+use super::rows::{Row, Rows};
+use crate::format::java::tags_code;
 use crate::format::message::{MIN_BLANK_LEN, MIN_LEN, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
 use crate::format::names::MAX_TOPIC;
-use crate::format::properties::KnownProperties;
-use crate::format::properties::MAX_LEN;
-use crate::format::tag::tags_code;
-use crate::store::multi_dispatch::{self, LMQ};
+use crate::format::properties::{KnownProperties, MAX_LEN};
+use crate::store::consume_queue::{LMQ, multi_dispatch_queues};
+use crate::store::delay::DELAY_TOPIC;
+use crate::{Error, Result};
 
 /// A checked row. Its parts in the lists of the plan end at the fields `..._end`, and begin at the ends of the row
 /// before it.
 #[derive(Clone, Copy, Debug)]
 pub struct PlannedRow {
-    /// Bytes of the record.
     pub size: u32,
-    /// Number of the queue in the queue table.
     pub queue: u32,
     /// Offset in the queue; 0 if no queue lists the message.
     pub queue_offset: i64,
@@ -41,9 +39,7 @@ pub struct PlannedRow {
 pub struct Plan {
     pub rows: Vec<PlannedRow>,
     properties: Vec<u8>,
-    /// Hashes of the index keys of all rows.
     keys: Vec<i32>,
-    /// Numbers of the additional queues of all rows.
     extra_queues: Vec<u32>,
 }
 
@@ -193,7 +189,7 @@ impl Plan {
         queues: &mut QueueTable,
     ) -> Result<(), Fault> {
         let (from, mut offsets) = (self.extra_queues.len(), Vec::new());
-        for (name, queue_id) in multi_dispatch::queues(extra.names, extra.queue_id) {
+        for (name, queue_id) in multi_dispatch_queues(extra.names, extra.queue_id) {
             check_queue_name(name)?;
             // Checked before the queue is added to the table, because a refused queue must not count.
             let is_new_lmq = name.starts_with(LMQ) && !queues.has(name, queue_id);
@@ -219,7 +215,6 @@ impl Plan {
         Ok(())
     }
 
-    /// Returns the bytes of the record with all its properties.
     #[inline]
     fn record_size(
         &mut self,
@@ -251,6 +246,62 @@ impl Plan {
             return Err(fault("message", format!("a record of at most {room} bytes (file_size)"), size));
         }
         Ok(size as u32)
+    }
+}
+
+/// Bytes of a message in a batch on the wire, without body and properties.
+const WIRE_LEN: usize = 4 + 4 + 4 + 4 + 4 + 2;
+
+/// The parameters of an append. A producer's batch has messages of one queue, stored contiguously in one file of the log, or
+/// not at all.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    pub options: &'a AppendOptions,
+    pub store_ms: i64,
+    pub first_row: usize,
+    pub is_whole: bool,
+}
+
+impl Batch<'_> {
+    /// Whether the rows are a producer's batch, which must be stored completely in one file.
+    pub fn local_ms(&self) -> i64 {
+        self.store_ms + self.options.zone_offset_ms
+    }
+
+    /// Refuses rows that a producer could not send as a batch.
+    pub fn check<R: Rows>(&self, rows: &R, plan: &Plan, queues: &QueueTable, file_size: u64) -> Result<()> {
+        let Some(first) = plan.rows.first().filter(|_| self.is_whole) else { return Ok(()) };
+        if let Some(row) = plan.rows.iter().position(|row| row.queue != first.queue) {
+            let topic = &queues.topic(plan.rows[row].queue).name;
+            let got = format!("queue {} of topic {topic} in row {row}", queues.queue(plan.rows[row].queue).queue_id);
+            return Err(Error::invalid("batch", "messages of one queue", got));
+        }
+        // A batch with delays or transactions is refused, as in `asyncPutMessages`.
+        if *queues.topic(first.queue).name == *DELAY_TOPIC {
+            return Err(Error::invalid("batch", "messages without a delay", "a property DELAY"));
+        }
+        if let Some(row) = (0..rows.len()).find(|row| rows.row(*row).sys_flag & i64::from(TRANSACTION_MASK) != 0) {
+            let got = format!("a transaction type in row {row}");
+            return Err(Error::invalid("batch", "messages without a transaction", got));
+        }
+        self.check_size(rows, plan, file_size)
+    }
+
+    fn check_size<R: Rows>(&self, rows: &R, plan: &Plan, file_size: u64) -> Result<()> {
+        // The limit counts the batch as a producer sends it, before the store adds its own fields.
+        let body = |row| rows.row(row).body.map_or(0, <[u8]>::len);
+        let wire_size: usize = (0..rows.len()).map(|row| WIRE_LEN + body(row) + plan.parts(row).properties.len()).sum();
+        if wire_size > self.options.max_message_size {
+            let expected = format!("at most {} bytes as sent (max_message_size)", self.options.max_message_size);
+            return Err(Error::invalid("batch", expected, wire_size));
+        }
+        let stored = plan.size();
+        // Each file keeps room for the blank record at its end.
+        let room = file_size - MIN_BLANK_LEN as u64;
+        if stored > room {
+            return Err(Error::invalid("batch", format!("records of at most {room} bytes (file_size)"), stored));
+        }
+        Ok(())
     }
 }
 

@@ -4,11 +4,10 @@
 //! does. Readers accept any order.
 //!
 //! Source: `MessageDecoder.messageProperties2String`, `CommitLog.asyncPutMessage`.
-use super::delay::Delay;
-use super::row::{Row, Rows};
-use crate::format::java_map::in_map_order;
-use crate::format::properties::KnownProperties;
-use crate::format::properties::{DELAY, KEYS, MULTI_QUEUE_OFFSET, NAME_END, PROPERTY_END, TAGS};
+use super::rows::{Row, Rows};
+use crate::format::java::in_map_order;
+use crate::format::properties::{DELAY, KEYS, KnownProperties, MULTI_QUEUE_OFFSET, NAME_END, PROPERTY_END, TAGS};
+use crate::store::delay::Delay;
 
 const REAL_TOPIC: &str = "REAL_TOPIC";
 const REAL_QID: &str = "REAL_QID";

@@ -1,18 +1,17 @@
 //! All consume queues of a store, by topic and queue id.
 //!
 //! Source: `DefaultMessageStore.consumeQueueTable`, `CommitLog.topicQueueTable`.
+use super::flusher::{OpenFile, SyncList};
 use super::queue_writer::QueueWriter;
-use super::unsynced::{OpenFile, SyncList};
 use crate::Result;
 use crate::format::consume_queue::Unit;
-use crate::format::tag::java_hash;
-use crate::store::multi_dispatch::LMQ;
+use crate::format::java::java_hash;
+use crate::store::consume_queue::LMQ;
 use crate::store::serve::{LiveQueue, LiveQueues};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Maximum number of queues whose file is kept open.
 const MAX_OPEN: usize = 256;
 /// Queues with an id below this number are found in an array, without hashing.
 const SMALL: usize = 1024;
@@ -32,9 +31,7 @@ pub struct QueueTable {
     /// Number of the topic that [`find`](Self::find) returned last.
     last: usize,
     lmq_count: usize,
-    /// Numbers of the queues that have planned messages.
     planned: Vec<u32>,
-    /// Numbers of the queues with buffered entries.
     pending: Vec<u32>,
     /// Numbers of the queues that were written since the last flush. A queue may occur several times.
     unsynced: Vec<u32>,
@@ -81,7 +78,6 @@ impl QueueTable {
         number
     }
 
-    /// Returns the queues for concurrent readers.
     pub fn live(&self) -> &Arc<LiveQueues> {
         &self.live
     }
@@ -188,7 +184,6 @@ impl QueueTable {
         }
     }
 
-    /// Creates the files for the planned messages.
     pub fn reserve(&mut self) -> Result<()> {
         let planned = std::mem::take(&mut self.planned);
         let reserved = planned.iter().try_for_each(|number| self.queues[*number as usize].reserve());

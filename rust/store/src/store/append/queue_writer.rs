@@ -1,10 +1,10 @@
 //! Writes the entries of one consume queue.
 //!
 //! Source: `ConsumeQueue.putMessagePositionInfo`.
-use super::unsynced::{OpenFile, SyncList};
+use super::flusher::{OpenFile, SyncList};
 use crate::Result;
-use crate::file::permission::create_directories;
-use crate::file::{AllocatedFile, AppendFile, Segments, disk, name, place};
+use crate::file::disk::{self, create_directories};
+use crate::file::{AllocatedFile, AppendFile, Segments, name, place};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -13,7 +13,6 @@ const UNIT: u64 = UNIT_SIZE as u64;
 /// The size in a consume-queue entry. It is written after the other bytes, because an entry without a size does not
 /// count as a message.
 const SIZE_WORD: Range<usize> = 8..12;
-/// Number of blank entries written at a time.
 const BLANKS: i64 = 1 << 16;
 /// Maximum number of missing messages before a message. A larger gap counts as a damaged offset, because no checksum
 /// covers offsets.
@@ -28,13 +27,11 @@ pub fn can_follow(next: i64, offset: i64) -> bool {
 /// The end of one queue. Entries are buffered until [`write`](Self::write).
 #[derive(Debug)]
 pub struct QueueWriter {
-    /// Number of the topic in the queue table.
     pub topic: usize,
     pub queue_id: i32,
     directory: PathBuf,
     file_size: u64,
     next_offset: i64,
-    /// End of the allocated blocks, in bytes.
     allocated_to: u64,
     /// Number of messages that are planned, but whose entries are not buffered yet.
     planned: u64,
@@ -84,7 +81,6 @@ impl QueueWriter {
         self.next_planned() - 1
     }
 
-    /// Returns the queue offset of the next message to be planned.
     #[inline]
     pub fn next_planned(&self) -> i64 {
         self.next_offset + self.planned as i64

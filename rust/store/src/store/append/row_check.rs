@@ -1,18 +1,15 @@
-//! Checks the values of a row. An error names the wrong value.
+//! Checks the values of a row. An error names the wrong value, and has a name in RocketMQ (`PutMessageStatus`).
 //!
-//! Source: `DefaultMessageStore.checkMessage`, `TopicValidator.validateTopic`, `HookUtils.checkBeforePutMessage` (5.x).
-use super::delay::{DELAY_TOPIC, Delay};
-use super::row::{Row, Rows};
+//! Source: `DefaultMessageStore.checkMessage`, `TopicValidator.validateTopic`, `HookUtils.checkBeforePutMessage` (5.x),
+//! `PutMessageStatus`, `DefaultMessageStore.checkStoreStatus`, `checkMessage`, `checkMessages`.
+use super::rows::{Row, Rows};
 use crate::Error;
 use crate::format::message::{TRANSACTION_MASK, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK};
 use crate::format::names::{MAX_TOPIC, RETRY_PREFIX, is_legal};
-use crate::format::properties::KnownProperties;
-use crate::format::properties::{NAME_END, PROPERTY_END};
+use crate::format::properties::{KnownProperties, MULTI_DISPATCH, NAME_END, PROPERTY_END};
 use crate::store::consume_queue::is_directory_name;
-use crate::store::delay_levels::DelayLevels;
-use crate::store::multi_dispatch;
+use crate::store::delay::{DELAY_TOPIC, Delay, DelayLevels};
 
-/// Maximum bytes of a retry topic in 5.x.
 const MAX_RETRY_TOPIC: usize = 255;
 /// Used as a subject in errors about properties that have too many bytes, but not too many characters.
 pub const PROPERTIES_SIZE: &str = "properties size";
@@ -62,7 +59,7 @@ pub fn check_queue_name(name: &str) -> Result<(), Fault> {
     if is_directory_name(name) && name != DELAY_TOPIC {
         return Ok(());
     }
-    Err(fault(multi_dispatch::PROPERTY, "names of queues, with commas between", format!("{name:?}")))
+    Err(fault(MULTI_DISPATCH, "names of queues, with commas between", format!("{name:?}")))
 }
 
 /// Returns whether a queue lists messages with this system flag.
@@ -114,4 +111,46 @@ pub fn delay_of(known: KnownProperties<'_>, levels: &DelayLevels) -> Result<Opti
     let text = || format!("{:?}", String::from_utf8_lossy(value));
     let expected = || format!("a delay level as a number, 0 to {}", levels.max());
     Delay::parse(value, levels).map_err(|_| fault("property DELAY", expected(), text()))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PutMessageStatus {
+    PutOk,
+    FlushDiskTimeout,
+    ServiceNotAvailable,
+    CreateMapedFileFailed,
+    MessageIllegal,
+    PropertiesSizeExceeded,
+    OsPagecacheBusy,
+    LmqConsumeQueueNumExceeded,
+    UnknownError,
+}
+
+impl PutMessageStatus {
+    pub fn of(error: &Error) -> Self {
+        match error {
+            Error::FlushTimeout { .. } => Self::FlushDiskTimeout,
+            Error::NotWritable { .. } => Self::ServiceNotAvailable,
+            Error::Busy { .. } => Self::OsPagecacheBusy,
+            Error::Io { .. } | Error::NoRoom { .. } => Self::CreateMapedFileFailed,
+            Error::Invalid { what: PROPERTIES_SIZE, .. } => Self::PropertiesSizeExceeded,
+            Error::Invalid { what: TOO_MANY_QUEUES, .. } => Self::LmqConsumeQueueNumExceeded,
+            Error::Invalid { .. } => Self::MessageIllegal,
+            _ => Self::UnknownError,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PutOk => "PUT_OK",
+            Self::FlushDiskTimeout => "FLUSH_DISK_TIMEOUT",
+            Self::ServiceNotAvailable => "SERVICE_NOT_AVAILABLE",
+            Self::CreateMapedFileFailed => "CREATE_MAPEDFILE_FAILED",
+            Self::MessageIllegal => "MESSAGE_ILLEGAL",
+            Self::PropertiesSizeExceeded => "PROPERTIES_SIZE_EXCEEDED",
+            Self::OsPagecacheBusy => "OS_PAGECACHE_BUSY",
+            Self::LmqConsumeQueueNumExceeded => "LMQ_CONSUME_QUEUE_NUM_EXCEEDED",
+            Self::UnknownError => "UNKNOWN_ERROR",
+        }
+    }
 }

@@ -1,16 +1,14 @@
 //! Writes checked batches to commit log, consume queues and index.
 //!
 //! Source: `CommitLog.asyncPutMessage`, `DefaultMessageStore.doDispatch`, `DefaultMessageStore.shutdown` for the order of flushes.
-use super::batch::Batch;
+use super::flusher::{OpenFile, SyncList, UnsyncedFiles};
 use super::index_writer::IndexWriter;
 use super::log_writer::{BUFFER_LEN, LogWriter};
 use super::options::AppendOptions;
-use super::plan::{Parts, Plan, PlannedRow};
+use super::plan::{Batch, Parts, Plan, PlannedRow};
 use super::queue_table::QueueTable;
-use super::row::{Row, Rows};
-use super::unsynced::{OpenFile, SyncList};
+use super::rows::{Row, Rows};
 use crate::Result;
-use crate::format::checkpoint::FlushedEnd;
 use crate::format::consume_queue::Unit;
 use crate::format::message::NewMessage;
 use crate::store::serve::Live;
@@ -135,14 +133,12 @@ impl Writers {
         arrivals
     }
 
-    /// Returns the store for concurrent readers.
     pub fn live(&self, root: &Path) -> Live {
         let geometry = self.index.geometry();
         let index = LiveIndex::new(root.join("index"), geometry.slots, geometry.entries);
         Live::new(self.log.live().clone(), self.queues.live().clone(), index)
     }
 
-    /// Writes all buffers to the files, the log first.
     fn drain(&mut self, batch: &Batch<'_>) -> Result<()> {
         // The order is that of Java's dispatch. A unit before its record would be read as damage.
         self.log.write()?;
@@ -164,21 +160,4 @@ impl Writers {
         let end = Some(self.log.flushed_end(position)).filter(|_| self.log.has_files());
         UnsyncedFiles { log, lists, position, end, stored_until: self.last_store_ms, indexed_until }
     }
-}
-
-/// Files to flush, and the values for the checkpoint after the flush.
-#[derive(Debug)]
-pub struct UnsyncedFiles {
-    /// Files and directories of the log.
-    pub log: SyncList,
-    /// Files and directories of queues and index.
-    pub lists: SyncList,
-    /// Offset up to which the log is written.
-    pub position: u64,
-    /// The flushed end to save in the checkpoint; `None` for a log without files.
-    pub end: Option<FlushedEnd>,
-    /// Store time of the last message, in milliseconds.
-    pub stored_until: i64,
-    /// Store time up to which full index files hold the keys, in milliseconds.
-    pub indexed_until: i64,
 }

@@ -1,14 +1,12 @@
 //! Follows a log that another process writes. Reads the log block by block to its end, then the new records as they
 //! appear.
 use super::log_place::{LogPlace, RemovedRange, Waits};
-use super::settling::{SettlingBytes, may_be_unwritten};
-
 use crate::Result;
 use crate::format::message::Message;
-use crate::store::commit_log::CommitLog;
-use crate::store::damage::DamageLog;
+use crate::store::commit_log::{CommitLog, DamageLog};
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt, Stop, parse};
 use crate::store::message_store::MessageStore;
+use std::time::{Duration, Instant};
 
 /// The state of a follower. Call [`advance`](Self::advance), then [`block`](Self::block).
 #[derive(Debug)]
@@ -16,7 +14,6 @@ pub struct LogFollow {
     place: LogPlace,
     end: u64,
     block_start: u64,
-    /// Position in the file and length of the bytes that were read last.
     window: (u64, usize),
     records: Vec<RecordAt>,
     /// The bytes of a first read. The second read must give equal bytes.
@@ -27,13 +24,11 @@ pub struct LogFollow {
     last_timestamp: i64,
 }
 
-/// The content of the log at the follower's position.
 enum ItemHere {
     Records,
     /// Records that look complete, but that another process may still be writing.
     Settling,
     Blank(usize),
-    /// No record. Holds the reason.
     Nothing(String),
 }
 
@@ -93,7 +88,6 @@ impl LogFollow {
         self
     }
 
-    /// Returns the offset of the next record.
     pub fn position(&self) -> u64 {
         self.place.position
     }
@@ -106,7 +100,6 @@ impl LogFollow {
         self.end
     }
 
-    /// Returns the log with the files that existed at the last listing.
     pub fn log(&self) -> &CommitLog {
         &self.place.log
     }
@@ -133,7 +126,6 @@ impl LogFollow {
         Block { bytes, records: &self.records }
     }
 
-    /// Returns the physical offset of the block's first byte.
     pub fn block_start(&self) -> u64 {
         self.block_start
     }
@@ -223,7 +215,6 @@ impl LogFollow {
         Ok(())
     }
 
-    /// Returns the number of complete records at the start of the block.
     fn count_ripe(&self) -> usize {
         let block = self.block();
         let mut timestamp = self.last_timestamp;
@@ -270,5 +261,52 @@ impl LogFollow {
         if self.settling.age(offset, &bytes[at..at + len]).is_none() {
             self.settling.note(offset, &bytes[at..]);
         }
+    }
+}
+
+/// The bytes of an earlier read, and the time of that read.
+#[derive(Debug, Default)]
+pub struct SettlingBytes {
+    from: u64,
+    bytes: Vec<u8>,
+    since: Option<Instant>,
+}
+
+impl SettlingBytes {
+    /// Returns how long the bytes at `offset` have been `record`; `None` if they were other bytes, or not read, last time.
+    pub fn age(&self, offset: u64, record: &[u8]) -> Option<Duration> {
+        let at = usize::try_from(offset.checked_sub(self.from)?).ok()?;
+        let seen = self.bytes.get(at..at.checked_add(record.len())?)?;
+        (seen == record).then(|| self.since.map(|since| since.elapsed())).flatten()
+    }
+
+    pub fn note(&mut self, from: u64, bytes: &[u8]) {
+        self.from = from;
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        self.since = Some(Instant::now());
+    }
+}
+
+/// Tells whether topic or properties may be incomplete. Unwritten bytes are zero, and no checksum covers these fields.
+pub fn may_be_unwritten(message: &Message<'_>) -> bool {
+    message.topic().contains(&0) || message.properties().contains(&0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_an_age_only_as_long_as_they_are_the_same() {
+        let mut settled = SettlingBytes::default();
+        assert_eq!(settled.age(0, b""), None);
+        settled.note(100, b"0123456789");
+        assert!(settled.age(100, b"0123456789").is_some() && settled.age(103, b"34").is_some());
+        for (offset, bytes) in [(99, &b"0"[..]), (100, b"1"), (109, b"9x"), (200, b"")] {
+            assert_eq!(settled.age(offset, bytes), None, "{offset}");
+        }
+        settled.note(105, b"5");
+        assert_eq!(settled.age(103, b"34"), None);
     }
 }

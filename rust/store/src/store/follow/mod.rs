@@ -3,9 +3,9 @@
 //! The bytes of a record appear in the page cache in any order. So a record at the end of the log is returned only when it is
 //! surely complete; other records are read again later:
 //!
-//! - `bound.rs`: a broker lists a record in its consume queue only when the record is complete, and in the order of the log.
+//! - A broker lists a record in its consume queue only when the record is complete, and in the order of the log.
 //!   So a listed record confirms all records before it.
-//! - `settling.rs`: a record that no queue confirms must be the same in two reads.
+//! - A record that no queue confirms must be the same in two reads.
 //! - `log_follow.rs`: the walk. It waits at zeroes, at half a record, and at a file that does not exist yet.
 //! - `log_place.rs`: the position of the walk. An invalid record is damage once the bound is behind it. Removed files are
 //!   not damage.
@@ -15,10 +15,8 @@
 //!
 //! Source: `CommitLog.DefaultAppendMessageCallback.doAppend`, `ReputMessageService.doReput`, `MappedFile.commit`,
 //! `MappedFileQueue.deleteExpiredFileByTime`.
-mod bound;
 mod log_follow;
 mod log_place;
-mod settling;
 
 pub use log_follow::LogFollow;
 pub use log_place::{RemovedRange, Waits};

@@ -2,16 +2,15 @@
 //!
 //! Source: `IndexService.load`, `IndexService.buildIndex`. RocketMQ deletes the other files and indexes only records that
 //! recovery dispatches.
-use super::extent::Extent;
-use crate::file::disk::{self, sync_directory};
-use crate::file::permission::create_directories;
+use super::log_end::Extent;
+use crate::file::disk::{self, create_directories, sync_directory};
 use crate::file::{AllocatedFile, place};
 use crate::format::index::IndexEntry;
 use crate::format::message::{Message, TRANSACTION_MASK, TRANSACTION_ROLLBACK};
 use crate::format::properties::KnownProperties;
+use crate::store::append::flusher::SyncList;
 use crate::store::append::index_writer::{Geometry, IndexWriter, TopicHash, key_hash};
 use crate::store::append::options::AppendOptions;
-use crate::store::append::unsynced::SyncList;
 use crate::store::index_files::IndexFile;
 use crate::store::message_store::MessageStore;
 use crate::{Error, Result};
@@ -29,7 +28,6 @@ pub struct IndexRepair {
     writer: IndexWriter,
     directory: PathBuf,
     rebuilt: PathBuf,
-    /// Old files that the rebuilt files replace at the end.
     replaced: Vec<PathBuf>,
     /// Offset of the first record whose index entries may be missing.
     from: u64,
@@ -38,7 +36,6 @@ pub struct IndexRepair {
     topic_hash: TopicHash,
     store_ms: i64,
     local_ms: i64,
-    /// Number of entries written by this recovery.
     written: u64,
 }
 

@@ -1,18 +1,18 @@
 //! Finds the end of the log and cuts everything behind it, such as half a record after a crash.
 //!
+//! While a recovery of the whole store runs, and after an interrupted one, the file `recovery.begun` exists: queues may then be
+//! shorter than the checkpoint claims.
+//!
 //! Source: `MappedFileQueue.truncateDirtyFiles`. RocketMQ leaves the bytes behind the new end.
-use crate::file::disk::{self, sync_directory};
+use crate::file::disk::{self, Call, sync_directory};
 use crate::file::{AllocatedFile, Place, name, place};
 use crate::format::message::{MIN_BLANK_LEN, Message, encode_blank};
-use crate::store::commit_log::CommitLog;
-use crate::store::damage::{Damage, DamageLog};
-use crate::store::log_walk::LogWalk;
-use crate::store::resync::record_behind;
+use crate::store::commit_log::{CommitLog, Damage, DamageLog};
+use crate::store::log_walk::{LogWalk, record_behind};
 use crate::{Error, Result};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Returns the first record of the block that was read last.
 pub fn first_record(walk: &LogWalk) -> Option<Message<'_>> {
     let block = walk.block();
     let first = block.records.first()?;
@@ -148,4 +148,33 @@ pub fn cut(log: &CommitLog, end: u64) -> Result<u64> {
         sync_directory(directory)?;
     }
     Ok(cut)
+}
+
+const BEGUN: &str = "recovery.begun";
+
+pub fn is_begun(root: &Path) -> Result<bool> {
+    place::exists(&root.join(BEGUN))
+}
+
+/// Creates the file, so that the next start recovers the whole store.
+pub fn begin(root: &Path) -> Result<()> {
+    let path = root.join(BEGUN);
+    disk::call(Call::Create, &path, || disk::create(&path))?;
+    disk::sync_directory(root)
+}
+
+pub fn remove_begun(root: &Path) -> Result<()> {
+    if is_begun(root)? {
+        disk::remove_file(&root.join(BEGUN))?;
+        disk::sync_directory(root)?;
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The log from the checkpoint on. Used after a crash.
+    Checkpoint,
+    /// The whole log. Used for a repair, after an interrupted recovery, and when queues or index contradict the log.
+    Whole,
 }

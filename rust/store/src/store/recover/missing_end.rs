@@ -3,13 +3,11 @@
 //! The log alone does not show a missing end. Our checkpoint contains the flushed offset. A RocketMQ broker saves no such
 //! offset. After its clean stop, the queues, the index and the times of the checkpoint show the end. After its crash only the
 //! times do, because pages of queues may reach the disk before pages of the log.
-use super::log_end;
-use super::marker::is_begun;
+use super::log_end::{self, is_begun};
 use crate::file::{name, place};
 use crate::format::message::Message;
-use crate::store::commit_log::{CommitLog, LostEnd};
+use crate::store::commit_log::{CommitLog, DamageLog, LostEnd};
 use crate::store::consume_queue::ConsumeQueue;
-use crate::store::damage::DamageLog;
 use crate::store::log_walk::{Block, LogWalk};
 use crate::store::message_store::MessageStore;
 use crate::store::retain::clock::now_ms;
@@ -233,7 +231,6 @@ impl Lists {
     }
 }
 
-/// The end of the valid part of a log.
 struct Ending {
     end: u64,
     /// Offset at which the walk over the log ended. The walk continues behind damage, so this may be greater than
@@ -242,7 +239,6 @@ struct Ending {
     reason: String,
     /// Start of the blank record at the end of the newest file. The flushed end is never inside a blank record.
     blank: Option<u64>,
-    /// The error for damage behind which records follow.
     continuation: Option<Error>,
     /// The greatest store time of the last records, in milliseconds.
     last_ms: i64,
@@ -321,7 +317,6 @@ impl Ending {
         tail.end > self.blank.unwrap_or(end) && !self.records.contains(&tail.key())
     }
 
-    /// Reads the records of a block. Returns the end of the last record.
     fn read(&mut self, block: Block<'_>, places: &HashSet<Key>) -> Option<u64> {
         let mut end = None;
         for record in block.records {

@@ -12,15 +12,12 @@
 //!
 //! Source: `DefaultMessageStore.load`, `CommitLog.recoverNormally`, `CommitLog.recoverAbnormally`. Unlike RocketMQ, this
 //! recovery loses nothing: bytes behind the new end are set to zero, and queues and index that lag are built again.
-pub mod extent;
 pub mod index;
 pub mod log_end;
-pub mod marker;
 pub mod missing_end;
 pub mod queues;
 pub mod recovery;
 
-pub use extent::Extent;
-pub use marker::{begin, is_begun};
+pub use log_end::{Extent, begin, is_begun};
 pub use missing_end::MissingEnd;
 pub use recovery::{RecoveryReport, recover};

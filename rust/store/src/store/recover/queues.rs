@@ -11,23 +11,19 @@ use crate::Result;
 use crate::file::disk;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
+use crate::store::append::flusher::SyncList;
 use crate::store::append::queue_table::QueueTable;
-use crate::store::append::unsynced::SyncList;
-use crate::store::commit_log::{CommitLog, RecordReader};
-use crate::store::consume_queue::ConsumeQueue;
-use crate::store::consume_queue::{UnitReader, is_directory_name};
-use crate::store::damage::DamageLog;
-use crate::store::delay_levels::DelayLevels;
+use crate::store::commit_log::{CommitLog, DamageLog, RecordReader};
+use crate::store::consume_queue::{ConsumeQueue, UnitReader, extra_queues, is_directory_name};
+use crate::store::delay::{DELAY_TOPIC, DelayLevels};
+use crate::store::generation::RemovedTopics;
 use crate::store::log_walk::LogWalk;
-use crate::store::multi_dispatch::extra_queues;
-use crate::store::removed_topics::RemovedTopics;
-use crate::store::unlisted::{DELAY_TOPIC, code_of};
+use crate::store::unlisted::code_of;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Number of consume-queue entries read at a time.
 const WINDOW: usize = 1024;
 /// Bytes before an offset that are searched for a record.
 const LOOK_BACK: u64 = 64 << 10;
@@ -44,7 +40,6 @@ pub struct QueueRepair {
     only: Option<HashSet<QueueName>>,
     delay_levels: DelayLevels,
     removed: Arc<RemovedTopics>,
-    /// Number of consume-queue entries written.
     written: u64,
     /// Number of records without an entry, because other records have the same queue offsets.
     unlisted: u64,
@@ -54,11 +49,9 @@ pub struct QueueRepair {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The files of the queue as they were before the recovery.
     queue: Option<ConsumeQueue>,
     /// The entries that were read last, with the queue offset of the first.
     window: (i64, Vec<u8>),
-    /// Queue offset from which on this recovery has written all entries.
     written_from: Option<i64>,
     last: Option<Unit>,
     /// Queue offset behind the last record whose entry was found or written in this walk.
@@ -119,7 +112,6 @@ impl QueueRepair {
         Self { delay_levels, ..self }
     }
 
-    /// Leaves out messages of removed topics.
     pub fn without(self, removed: Arc<RemovedTopics>) -> Self {
         Self { removed, ..self }
     }
@@ -201,7 +193,6 @@ impl QueueRepair {
         number
     }
 
-    /// Compares a record with the existing consume-queue entry at its queue offset.
     fn compare(&mut self, number: u32, message: &Message<'_>, unit: Unit) -> Result<()> {
         let offset = message.queue_offset();
         let state = &mut self.states[number as usize];

@@ -1,28 +1,24 @@
 //! Recovers a store in one walk over the log. The walk starts at the offset up to which, according to the checkpoint,
 //! everything is flushed.
-use super::extent::Extent;
 use super::index::{self, IndexRepair};
-use super::log_end;
-use super::marker::{self, begin, is_begun};
+use super::log_end::{self, Extent, begin, is_begun};
 use super::missing_end::MissingEnd;
 use super::queues::QueueRepair;
-use crate::file::{AllocatedFile, Segments, permission};
+use crate::file::{AllocatedFile, Segments, disk};
 use crate::format::checkpoint::FlushedEnd;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
-use crate::store::append::checkpoint::{CheckpointWriter, FlushState};
+use crate::store::append::flusher::{CheckpointWriter, FlushState, SyncList};
 use crate::store::append::options::AppendOptions;
 use crate::store::append::queue_table::QueueTable;
 use crate::store::append::queue_writer::{MAX_GAP, can_follow};
-use crate::store::append::unsynced::SyncList;
+use crate::store::commit_log::{Damage, DamageLog};
 use crate::store::consume_queue::{ConsumeQueue, is_directory_name};
-use crate::store::damage::{Damage, DamageLog};
-use crate::store::delay_levels::DelayLevels;
+use crate::store::delay::DelayLevels;
+use crate::store::generation::RemovedTopics;
 use crate::store::log_walk::LogWalk;
-use crate::store::lost_messages::{Loss, LostMessages};
 use crate::store::message_store::{MessageStore, OpenOptions};
-use crate::store::queue_ends::QueueEnds;
-use crate::store::removed_topics::RemovedTopics;
+use crate::store::queue_ends::{Loss, LostMessages, QueueEnds};
 use crate::store::retain::clock::now_ms;
 use crate::store::verify::Watch;
 use crate::{Error, Result};
@@ -37,7 +33,6 @@ const BLOCK_LEN: usize = 1 << 20;
 pub struct RecoveryReport {
     /// Offset behind the last complete record of the log.
     pub log_end: u64,
-    /// Number of bytes that were cut off at the end of the log.
     pub cut_bytes: u64,
     pub records: u64,
     pub units: u64,
@@ -50,11 +45,8 @@ pub struct RecoveryReport {
 
 /// Recovers a store that this process has locked. An interrupted recovery can be repeated.
 ///
-/// A log that ends before its flushed end has lost messages, so it is cut only if `cut_at` confirms its present end.
-/// Its queues then continue behind the lost messages. The log of a copy is always cut, because its master has the
-/// rest.
-///
-/// # Errors
+/// A log that ends before its flushed end has lost messages, so it is cut only if `cut_at` confirms its present end. Its
+/// queues then continue behind the lost messages. The log of a copy is always cut, because its master has the rest. Fails with
 /// [`Error::Corrupt`] for a log that is damaged before flushed messages, or ends before its flushed end; nothing is changed
 /// then. [`Error::Invalid`] for a wrong `cut_at`.
 pub fn recover(
@@ -90,7 +82,7 @@ fn accept_missing_end(root: &Path, options: &AppendOptions, cut_at: Option<u64>)
         (Some(missing), _) if options.replica_from.is_some() => Ok(Some(missing.expected)),
         (Some(missing), Some(at)) if at == missing.log_end => {
             let directory = root.join("commitlog");
-            permission::create_directories(&directory)?;
+            disk::create_directories(&directory)?;
             log_end::remove_in_place_of_files(&directory, at)?;
             save_losses(&store, &queues, at)?;
             // From here on the cut is decided, even if the recovery is interrupted.
@@ -159,11 +151,8 @@ struct Recovery<'a> {
     removed: Arc<RemovedTopics>,
     queues: QueueRepair,
     index: IndexRepair,
-    /// Offset before which all records are flushed and listed.
     checked_from: u64,
-    /// Store time before which all messages are flushed.
     flushed_until: i64,
-    /// The flushed end of the log, or 0 if it is unknown.
     flushed_end: u64,
     /// The flushed end of a copy that now ends before this offset.
     copy_flushed: Option<u64>,
@@ -409,7 +398,7 @@ impl<'a> Recovery<'a> {
             ends.add(queue.topic(), queue.queue_id(), queue.max_offset()?);
         }
         ends.save(root)?;
-        marker::remove(root)?;
+        log_end::remove_begun(root)?;
         Ok(self.report)
     }
 

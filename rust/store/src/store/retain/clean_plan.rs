@@ -1,20 +1,25 @@
-//! Plans the files to remove: first the log files that [`decision`](super::decision) selects, then queue and index
-//! files that list only removed messages.
+//! Plans the files to remove: first the log files that the [`decision`](super::options::decide) selects, then queue and
+//! index files that list only removed messages. Also removes whole queues for an administrator: a later message gets offset 0, even
+//! if an earlier message with offset 0 was acknowledged.
 //!
-//! Source: `MappedFileQueue.deleteExpiredFileByTime`, `MappedFileQueue.deleteExpiredFileByOffset`, `IndexService.deleteExpiredFile`.
-use super::decision::{self, Situation};
-use super::disk_usage;
-use super::options::RetainOptions;
+//! Source: `MappedFileQueue.deleteExpiredFileByTime`, `MappedFileQueue.deleteExpiredFileByOffset`,
+//! `IndexService.deleteExpiredFile`, `UtilAll.getDiskPartitionSpaceUsedPercent`, `DefaultMessageStore.cleanExpiredConsumerQueue`,
+//! `DefaultMessageStore.cleanUnusedTopic`.
+use super::options::{RetainOptions, Situation, decide};
+use crate::file::disk::{self, sync_directory};
 use crate::file::{Io, Place, Segment, SegmentFile, Segments, place};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::index::{HEADER_SIZE, IndexHeader};
 use crate::store::append::resume;
-use crate::store::consume_queue::{directory_names, list_queues};
+use crate::store::consume_queue::{ConsumeQueue, LMQ, UnitReader, directory_names, list_queues};
+use crate::store::delay::DELAY_TOPIC;
 use crate::{Error, Result};
+use rmqfast_os::disk::space;
+use std::collections::BTreeSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-/// Number of consume-queue entries read at a time.
 const WINDOW: u64 = 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +43,6 @@ pub struct CleanPlan {
 pub struct InUse {
     /// Offset of the next record. The file with the byte before this offset stays, like all later files.
     pub position: u64,
-    /// Name of the index file that is being written.
     pub index_file: Option<String>,
 }
 
@@ -80,8 +84,8 @@ pub fn preview(root: &Path, options: &RetainOptions, now_ms: i64) -> Result<Clea
     place::require_directory(root)?;
     resume::refuse_other_kinds(root)?;
     let clock = super::clock::Clock { wall_ms: now_ms, steady_ms: 0 };
-    let used_percent = disk_usage::used_percent(&[root]);
-    let decision = decision::decide(&options, &Situation { clock, used_percent, manual: true }, 0, true);
+    let used_percent = used_percent(&[root]);
+    let decision = decide(&options, &Situation { clock, used_percent, manual: true }, 0, true);
     let segments = Segments::list(&[root.join("commitlog")])?;
     // The position is a byte behind the file's start, so that the last file with data counts as the file being written.
     let in_use = InUse { position: last_written(&segments)?.map_or(0, |file| file.base + 1), index_file: None };
@@ -182,10 +186,71 @@ impl From<&SegmentFile> for Removable {
     }
 }
 
+/// Returns the usage in percent of the fullest disk of these directories, rounded up; `None` if a usage is unknown.
+pub fn used_percent(directories: &[&Path]) -> Option<u8> {
+    let each: Option<Vec<u8>> = directories.iter().map(|directory| percent_of(directory)).collect();
+    each?.into_iter().max()
+}
+
+fn percent_of(directory: &Path) -> Option<u8> {
+    let space = space(directory).ok()?;
+    // Counts as `df` does.
+    percent(space.total.saturating_sub(space.free), space.usable)
+}
+
+/// Returns the percentage of the usable space, without the space reserved for root.
+fn percent(used: u64, usable: u64) -> Option<u8> {
+    let (used, all) = (u128::from(used), u128::from(used) + u128::from(usable));
+    (all > 0).then(|| (used * 100).div_ceil(all) as u8)
+}
+
+pub type QueueName = (String, i32);
+
+/// The topic of the operations on half messages (`TopicValidator.RMQ_SYS_TRANS_OP_HALF_TOPIC`).
+const OPERATION_TOPIC: &str = "RMQ_SYS_TRANS_OP_HALF_TOPIC";
+
+/// Tells whether all messages of a queue are removed from a log that begins at `min_offset`. A queue without messages is new,
+/// not expired.
+pub fn is_queue_expired(queue: &ConsumeQueue, min_offset: u64) -> Result<bool> {
+    // The file `delayOffset.json` has offsets in these queues, so they must not restart at 0.
+    if queue.topic() == DELAY_TOPIC {
+        return Ok(false);
+    }
+    let last = UnitReader::new(queue).unit(queue.max_offset()? - 1)?.filter(|unit| unit.is_message());
+    Ok(last.is_some_and(|last| last.physical_offset.saturating_add(last.size.into()) < min_offset as i64))
+}
+
+/// Returns whether a topic is neither in `configured` nor used by the broker itself.
+pub fn is_unused(topic: &str, configured: &BTreeSet<String>) -> bool {
+    !configured.contains(topic) && topic != DELAY_TOPIC && topic != OPERATION_TOPIC && !topic.starts_with(LMQ)
+}
+
+/// Removes the files of a queue. The last file is removed last, because it shows the next offset. So after an error
+/// the queue continues.
+pub fn remove_queue_files(queue: &ConsumeQueue) -> Result<()> {
+    queue.segments().files().iter().try_for_each(|file| disk::remove_file(&file.path))
+}
+
+/// Removes the directory of a queue without files. Also removes the directory of its topic if the topic has no other
+/// queue.
+pub fn remove_directory(queue: &ConsumeQueue) -> Result<()> {
+    for directory in queue.directory().ancestors().take(2) {
+        // A directory with a stray file stays.
+        let is_gone = fs::remove_dir(directory).is_ok();
+        let changed = if is_gone { directory.parent() } else { Some(directory) };
+        changed.map_or(Ok(()), sync_directory)?;
+        if !is_gone {
+            break;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::file::name;
+    use crate::format::consume_queue::{UNIT_SIZE, Unit};
     use std::fs;
 
     const UNITS: usize = 4;
@@ -294,5 +359,58 @@ mod tests {
         let now = super::super::clock::Clock::now().wall_ms;
         let count = |hours: i64| preview(dir.path(), &options, now + hours * 3_600_000).expect("planned").log.len();
         assert_eq!([0, 71, 73].map(count), [0, 0, 3]);
+    }
+
+    #[test]
+    fn percents_are_rounded_up() {
+        for (used, usable, expected) in [
+            (0, 100, Some(0)),
+            (1, 999, Some(1)),
+            (750, 250, Some(75)),
+            (751, 249, Some(76)),
+            (5, 0, Some(100)),
+            (0, 0, None),
+        ] {
+            assert_eq!(percent(used, usable), expected, "{used} {usable}");
+        }
+        assert_eq!(percent(u64::MAX, u64::MAX), Some(50));
+    }
+
+    #[test]
+    fn a_directory_has_a_disk_and_one_that_is_not_there_has_none() {
+        let dir = tempfile::tempdir().expect("dir");
+        assert!(used_percent(&[dir.path()]).is_some_and(|percent| percent <= 100));
+        assert_eq!(used_percent(&[dir.path(), &dir.path().join("nowhere")]), None);
+    }
+
+    fn queue(topic: &str, units: &[Unit]) -> (tempfile::TempDir, ConsumeQueue) {
+        let dir = tempfile::tempdir().expect("dir");
+        let mut bytes: Vec<u8> = units.iter().flat_map(Unit::encode).collect();
+        bytes.resize(5 * UNIT_SIZE, 0);
+        fs::write(dir.path().join(crate::file::name::of_offset(0)), bytes).expect("written");
+        let queue = ConsumeQueue::list(topic, 0, dir.path()).expect("listed");
+        (dir, queue)
+    }
+
+    #[test]
+    fn a_queue_is_expired_when_its_last_message_is_gone_and_never_that_of_delays() {
+        let units = [0, 50].map(|physical_offset| Unit { physical_offset, size: 50, tags_code: 0 });
+        for (topic, units, min_offset, expected) in [
+            ("T", &units[..], 100, false),
+            ("T", &units[..], 101, true),
+            ("T", &units[..], 0, false),
+            ("T", &[], 101, false),
+            (DELAY_TOPIC, &units[..], 101, false),
+        ] {
+            let (_dir, queue) = queue(topic, units);
+            assert_eq!(is_queue_expired(&queue, min_offset).expect("read"), expected, "{topic} {min_offset}");
+        }
+    }
+
+    #[test]
+    fn a_topic_is_unused_unless_it_is_configured_or_the_brokers_own() {
+        let configured = BTreeSet::from(["orders".to_owned()]);
+        let topics = ["orders", "clicks", DELAY_TOPIC, OPERATION_TOPIC, "%LMQ%x", "RMQ_SYS_TRANS_HALF_TOPIC"];
+        assert_eq!(topics.map(|topic| is_unused(topic, &configured)), [false, true, false, false, false, true]);
     }
 }

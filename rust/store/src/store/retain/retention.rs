@@ -4,11 +4,9 @@
 //! appended meanwhile are behind the new start of the log.
 //!
 //! Source: `DefaultMessageStore.cleanFilesPeriodically`, `CleanCommitLogService.isSpaceFull`.
-use super::clean_plan::{CleanPlan, InUse, Removable};
+use super::clean_plan::{self, CleanPlan, InUse, Removable};
 use super::clock::{Clock, ClockWatch};
-use super::decision::{self, MAX_FILES, Situation};
-use super::disk_usage;
-use super::options::RetainOptions;
+use super::options::{MAX_FILES, RetainOptions, Situation, decide, is_writable};
 use crate::file::disk::{self, sync_directory};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
@@ -64,8 +62,6 @@ pub trait Owner {
     fn flush(&self) -> Result<()>;
     /// Called before each removal. After this call readers must not find the file any more.
     fn before_removal(&self, _path: &Path) {}
-    /// Called between two removals.
-    fn pause(&self) {}
     fn after_removals(&self) -> Result<()> {
         Ok(())
     }
@@ -139,17 +135,18 @@ impl Retention {
     }
 
     fn used_percent(&self) -> Option<u8> {
-        disk_usage::used_percent(&[&self.root.join("commitlog"), &self.root.join("consumequeue")])
+        clean_plan::used_percent(&[&self.root.join("commitlog"), &self.root.join("consumequeue")])
     }
 
     /// Removes files. After an error the next run continues. Fails with [`Error::Invalid`] if the store was opened
     /// without retention.
     pub fn run(&self, owner: &dyn Owner, situation: Situation) -> Result<CleanReport> {
-        self.run_alone(&mut self.runner(), owner, situation)
+        self.run_alone(&mut self.runner(), owner, situation, &|| {})
     }
 
-    /// Checks the disk if a check or a run is due at `clock`, and then runs if a run is due. Does nothing during a run.
-    pub fn tick(&self, owner: &dyn Owner, clock: Clock) -> Result<()> {
+    /// Checks the disk if a check or a run is due at `clock`, and then runs if a run is due. Does nothing during a run. Calls
+    /// `pause` between two removals.
+    pub fn tick(&self, owner: &dyn Owner, clock: Clock, pause: &dyn Fn()) -> Result<()> {
         let Some(options) = &self.options else { return Ok(()) };
         let Ok(mut runner) = self.runner.try_lock() else { return Ok(()) };
         // Refused senders retry soon, so the disk is checked at each call then.
@@ -165,25 +162,31 @@ impl Retention {
         runner.next_look_ms = clock.steady_ms.saturating_add(LOOK_EVERY_MS);
         if is_run {
             runner.next_run_ms = clock.steady_ms.saturating_add(options.interval_ms);
-            self.run_alone(&mut runner, owner, Situation { clock, used_percent, manual: false })?;
+            self.run_alone(&mut runner, owner, Situation { clock, used_percent, manual: false }, pause)?;
         }
         Ok(())
     }
 
     fn note_room(&self, options: &RetainOptions, used_percent: Option<u8>) -> bool {
-        let is_writable = decision::is_writable(options, used_percent);
+        let is_writable = is_writable(options, used_percent);
         let too_full = if is_writable { 0 } else { used_percent.unwrap_or(0) };
         self.too_full.store(too_full, Ordering::Relaxed);
         is_writable
     }
 
-    fn run_alone(&self, runner: &mut Runner, owner: &dyn Owner, situation: Situation) -> Result<CleanReport> {
+    fn run_alone(
+        &self,
+        runner: &mut Runner,
+        owner: &dyn Owner,
+        situation: Situation,
+        pause: &dyn Fn(),
+    ) -> Result<CleanReport> {
         let options = self.options.as_ref().ok_or_else(|| {
             Error::invalid("retention", "options of retention, given when the store was opened", "none")
         })?;
         let is_writable = self.note_room(options, situation.used_percent);
         let clock_jump_ms = runner.watch.jump(situation.clock, situation.manual);
-        let decision = decision::decide(options, &situation, self.zone_offset_ms, clock_jump_ms == 0);
+        let decision = decide(options, &situation, self.zone_offset_ms, clock_jump_ms == 0);
         let count = |modified: &[i64]| {
             decision.count_expired(modified, situation.clock.wall_ms, options.reserved_ms()).min(MAX_FILES)
         };
@@ -197,7 +200,7 @@ impl Retention {
                 // From here on no reader opens the file.
                 owner.before_removal(&file.path);
                 remove(file)?;
-                owner.pause();
+                pause();
                 Ok(())
             });
             self.runs.fetch_add(1, Ordering::Release);
@@ -254,7 +257,7 @@ mod tests {
         let full = Situation { clock: Clock::now(), used_percent: Some(100), manual: false };
         retention.run(&NothingWritten, full).expect("nothing to do");
         retention.check_writable().expect_err("too full");
-        retention.tick(&NothingWritten, Clock::now()).expect("looked");
+        retention.tick(&NothingWritten, Clock::now(), &|| {}).expect("looked");
         retention.check_writable().expect("room");
     }
 }

@@ -44,7 +44,6 @@ impl fmt::Debug for Arrivals {
 }
 
 impl Arrivals {
-    /// Sets or removes the listener.
     pub fn listen(&self, listener: Option<Arc<dyn ArrivalListener>>) {
         // This flag saves appends without a listener from taking the lock.
         self.is_listening.store(listener.is_some(), Ordering::SeqCst);

@@ -1,20 +1,20 @@
 //! A pull from a consume queue of a store that this process appends to. Consume-queue entries and records are read
 //! through maps, and records go to the caller without a copy in between.
 //!
-//! Source: `DefaultMessageStore.getMessage`.
+//! Source: `DefaultMessageStore.getMessage`, `MessageFilter`, `ExpressionMessageFilter.isMatchedByConsumeQueue`,
+//! `isMatchedByCommitLog`.
 use super::live_log::{LiveLog, PROOF_LEN, record_in};
 use super::live_queue::{LiveQueue, unit_in};
 use super::map_cache::FileMap;
-use super::places::Records;
-use super::pull_filter::PullFilter;
-use super::skipped::{Fault, SkippedRange};
+use super::places::{Fault, Records, SkippedRange};
 use crate::Result;
 use crate::file::mmap::prefetch;
+use crate::filter::TagExpression;
+use crate::filter::sql92::Sql92;
 use crate::format::consume_queue::Unit;
 use crate::format::message::Message;
-use crate::store::get_limits::GetLimits;
 pub use crate::store::pull::PullResult;
-use crate::store::pull::{Pull, PullSource, PullStop, behind_file};
+use crate::store::pull::{GetLimits, Pull, PullSource, PullStop, behind_file};
 use std::sync::Arc;
 
 /// Pulls messages from `queue` and passes their records to `out`.
@@ -61,7 +61,6 @@ struct Source<'a, F: ?Sized, R> {
     out: &'a mut R,
     /// The map of the queue file. A pull reads only one file of a queue.
     units: Option<Arc<FileMap>>,
-    /// The map of the log file that was read last.
     records: Option<Arc<FileMap>>,
     /// Offset before which all bytes of the file in `records` are known to exist. Checked once per page.
     present_to: u64,
@@ -184,5 +183,96 @@ impl<F: ?Sized, R: Records> Source<'_, F, R> {
             prefetch(record, 0);
             prefetch(record, PROOF_LEN - 1);
         }
+    }
+}
+
+pub trait PullFilter {
+    #[inline]
+    fn matches_code(&self, _tags_code: i64) -> bool {
+        true
+    }
+
+    /// Returns whether [`matches_message`](Self::matches_message) must decide, because tag hashes are not enough.
+    #[inline]
+    fn reads_messages(&self) -> bool {
+        false
+    }
+
+    fn matches_message(&self, _message: &Message<'_>) -> bool {
+        true
+    }
+
+    /// Returns the cost of [`matches_message`](Self::matches_message) for a message with `properties` bytes of
+    /// properties. A cost of 1 is the evaluation of one part of an expression on a short message.
+    fn cost(&self, _properties: usize) -> usize {
+        0
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Every;
+
+impl PullFilter for Every {}
+
+/// A filter for messages whose tag has one of these hashes, like the `codeSet` of a subscription.
+#[derive(Clone, Debug, Default)]
+pub struct TagCodes(Box<[i32]>);
+
+impl TagCodes {
+    pub fn new(codes: impl IntoIterator<Item = i32>) -> Self {
+        let mut codes: Vec<i32> = codes.into_iter().collect();
+        codes.sort_unstable();
+        codes.dedup();
+        Self(codes.into())
+    }
+}
+
+impl PullFilter for TagCodes {
+    #[inline]
+    fn matches_code(&self, tags_code: i64) -> bool {
+        match &*self.0 {
+            // A broker compares only the lower half of the code (`tagsCode.intValue()`).
+            [only] => *only == tags_code as i32,
+            codes => codes.binary_search(&(tags_code as i32)).is_ok(),
+        }
+    }
+}
+
+impl PullFilter for TagExpression {
+    #[inline]
+    fn matches_code(&self, tags_code: i64) -> bool {
+        self.codes_match(tags_code)
+    }
+}
+
+/// Bytes of properties that a part of an expression can search at a cost of 1.
+const SHORT: usize = 256;
+
+impl PullFilter for Sql92 {
+    fn reads_messages(&self) -> bool {
+        true
+    }
+
+    fn cost(&self, properties: usize) -> usize {
+        // Each part searches its property from the start, and may parse all of it as a number.
+        self.parts().saturating_mul(1 + properties / SHORT)
+    }
+
+    fn matches_message(&self, message: &Message<'_>) -> bool {
+        self.matches(|name| std::str::from_utf8(message.property(name)?).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_compared_in_32_bits() {
+        let codes = TagCodes::new([7, -3, 7, 2_598_919]);
+        assert!([7, -3, 2_598_919, 7 + (1 << 40)].iter().all(|code| codes.matches_code(*code)));
+        assert!([0, 8, 3].iter().all(|code| !codes.matches_code(*code)));
+        assert!(!TagCodes::default().matches_code(0) && TagCodes::new([5]).matches_code(5));
+        assert!(Every.matches_code(i64::MIN) && !Every.reads_messages());
     }
 }

@@ -6,8 +6,7 @@ use super::live_log::{LiveLog, LiveRecord};
 use crate::Result;
 use crate::file::mmap::ReadMap;
 use crate::file::place;
-use crate::format::index::view::IndexView;
-use crate::format::index::{IndexHeader, index_hash};
+use crate::format::index::{IndexHeader, IndexView, index_hash};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -19,9 +18,7 @@ const ROUNDS: usize = 3;
 #[derive(Debug, Default)]
 pub struct KeyQueryResult {
     pub records: Vec<LiveRecord>,
-    /// Store time of the last entry of the index, in milliseconds.
     pub index_last_update_timestamp: i64,
-    /// Physical offset of the last entry of the index.
     pub index_last_update_phy_offset: i64,
 }
 
@@ -112,7 +109,6 @@ fn overlaps(header: &IndexHeader, begin: i64, end: i64) -> bool {
     begin < header.begin_timestamp && end > header.end_timestamp || within.contains(&begin) || within.contains(&end)
 }
 
-/// Returns the index files, oldest first.
 fn list_files(directory: &Path) -> Result<Vec<PathBuf>> {
     let mut names = place::names(directory)?;
     names.retain(|name| name.bytes().all(|b| b.is_ascii_digit()));

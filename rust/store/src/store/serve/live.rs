@@ -1,19 +1,17 @@
-//! Reads a store while this process appends to it. This is the façade of the module.
+//! The façade for reading a store while this process appends to it, with store times and the offset for a time by the rule of 4.9.4.
 //!
-//! Source: `DefaultMessageStore`, except for its appends.
+//! Source: `DefaultMessageStore`, `ConsumeQueue.getOffsetInQueueByTime`.
 use super::arrival::Arrivals;
-use super::get_message::{PullResult, get_message};
+use super::get_message::{PullFilter, PullResult, get_message};
 use super::key_query::{KeyQueryResult, LiveIndex};
-use super::live_log::{LiveLog, LiveRecord};
-use super::live_queue::LiveQueue;
-use super::live_queues::LiveQueues;
-use super::log_growth::LogGrowth;
+use super::live_log::{LiveLog, LiveRecord, LogGrowth};
+use super::live_queue::{LiveQueue, LiveQueues};
 use super::map_cache::FileMap;
 use super::places::Records;
-use super::pull_filter::PullFilter;
-use super::time;
 use crate::Result;
-use crate::store::get_limits::GetLimits;
+use crate::format::consume_queue::Unit;
+use crate::store::pull::GetLimits;
+use crate::store::time_search::{TimedQueue, file_by_time, nearest};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -96,7 +94,10 @@ impl Live {
 
     /// Returns the store time of a message in milliseconds; -1 if there is no message.
     pub fn store_time(&self, queue: &LiveQueue, offset: i64) -> Result<i64> {
-        time::store_time(&self.parts.log, queue, offset)
+        match queue.unit(offset)?.filter(Unit::is_message) {
+            Some(unit) => self.parts.log.store_time(unit.physical_offset, unit.size),
+            None => Ok(-1),
+        }
     }
 
     /// Returns the store time of the message at the min offset of a queue, in milliseconds; -1 if there is no message.
@@ -113,15 +114,18 @@ impl Live {
         Ok(times.into_iter().filter(|time| *time >= 0).min().unwrap_or(-1))
     }
 
-    /// Returns the offset in a queue for a store time in milliseconds, by the rule of RocketMQ 4.9.4.
+    /// Returns the offset of the message nearest to a store time in milliseconds, in the file chosen by modification time, as
+    /// 4.9.4 does.
     pub fn offset_for_time(&self, queue: &LiveQueue, when: i64) -> Result<i64> {
-        time::offset_for_time(&self.parts.log, queue, when)
+        let log = &self.parts.log;
+        nearest(&mut Search { log, queue, bounds: queue.bounds() }, when, log.min_offset() as i64)
     }
 
     /// Returns the store time of the first message in the log, in milliseconds; -1 without messages. A 4.9.4 broker returns -1
     /// for a log of less than 8 MiB, too; 5.x does not.
     pub fn earliest_store_time(&self) -> Result<i64> {
-        time::earliest_in_log(&self.parts.log)
+        let record = self.record(self.parts.log.min_offset())?;
+        Ok(record.as_ref().and_then(|record| record.message()).map_or(-1, |message| message.store_timestamp()))
     }
 
     /// Returns the newest messages of a topic that the index lists under the hash of a key. Returns at most 64
@@ -139,7 +143,6 @@ impl Live {
         &self.parts.arrivals
     }
 
-    /// Unmaps a file that is about to be removed, once no reader uses it.
     pub(crate) fn release_file(&self, path: &Path) {
         let log = &self.parts.log;
         let name = path.file_name().and_then(|name| name.to_str());
@@ -164,5 +167,32 @@ impl Live {
     pub(crate) fn correct_min_offsets(&self) -> Result<()> {
         let log_start = self.parts.log.min_offset();
         self.parts.queues.all().iter().try_for_each(|queue| queue.begin_at(log_start))
+    }
+}
+
+struct Search<'a> {
+    log: &'a LiveLog,
+    queue: &'a LiveQueue,
+    bounds: (i64, i64),
+}
+
+impl TimedQueue for Search<'_> {
+    fn bounds(&self) -> (i64, i64) {
+        self.bounds
+    }
+
+    fn unit(&mut self, offset: i64) -> Result<Option<Unit>> {
+        self.queue.unit(offset)
+    }
+
+    fn store_time(&mut self, unit: Unit) -> Result<Option<i64>> {
+        let time = self.log.store_time(unit.physical_offset, unit.size)?;
+        Ok(Some(time).filter(|time| *time >= 0))
+    }
+
+    fn file_by_time(&self, when: i64) -> Result<Option<(i64, i64)>> {
+        // The files are listed again, because their present modification times count.
+        let files = self.queue.list_files()?;
+        file_by_time(files.segments().files(), when, |_| None)
     }
 }

@@ -1,15 +1,17 @@
 //! Reads records by physical offset while this process appends to the log. Only records that the appender has
 //! published are visible.
 //!
-//! Source: `CommitLog.getMessage`, `getData`, `getMinOffset`, `getMaxOffset`, `pickupStoreTimestamp`.
+//! Source: `CommitLog.getMessage`, `getData`, `getMinOffset`, `getMaxOffset`, `pickupStoreTimestamp`, `WaitNotifyObject`,
+//! `HAService.getWaitNotifyObject`.
 use super::map_cache::{FileMap, MapCache};
 use crate::Result;
 use crate::format::cursor::{i32_at, i64_at};
 use crate::format::message::{BORN_HOST_V6, MAGIC_V1, MAGIC_V2, MIN_LEN, Message};
 use std::ops::Deref;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Bytes of a record up to the end of its physical offset. Comparing these fields shows whether the record is at this
 /// place.
@@ -25,7 +27,6 @@ pub struct LiveLog {
     checks_bodies: AtomicBool,
 }
 
-/// A record in a map of the log.
 #[derive(Clone, Debug)]
 pub struct LiveRecord {
     file: Arc<FileMap>,
@@ -141,6 +142,45 @@ impl Deref for LiveRecord {
     }
 }
 
+#[derive(Debug, Default)]
+pub struct LogGrowth {
+    waiting: AtomicUsize,
+    lock: Mutex<()>,
+    grown: Condvar,
+}
+
+impl LogGrowth {
+    /// Wakes all waiting threads, which then check the log again.
+    #[inline]
+    pub fn notify(&self) {
+        // Published bytes must be visible before the number of waiters is read.
+        fence(Ordering::SeqCst);
+        if self.waiting.load(Ordering::Relaxed) > 0 {
+            self.wake();
+        }
+    }
+
+    #[cold]
+    fn wake(&self) {
+        // A waiter checks under this lock. So it has either seen the growth, or waits now and is woken.
+        drop(self.lock.lock().unwrap_or_else(PoisonError::into_inner));
+        self.grown.notify_all();
+    }
+
+    /// Waits until `is_enough` returns true, but at most for `timeout`. The condition is checked after each growth.
+    pub fn wait(&self, timeout: Duration, is_enough: impl Fn() -> bool) {
+        if is_enough() {
+            return;
+        }
+        // Counted before the condition is checked again, so that `notify` sees this waiter.
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let guard = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.grown.wait_timeout_while(guard, timeout, |()| !is_enough()));
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +188,7 @@ mod tests {
     use crate::format::host::Host;
     use crate::format::message::NewMessage;
     use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+    use std::sync::atomic::AtomicU64;
 
     fn record(physical_offset: i64, ip: IpAddr, store_timestamp: i64) -> Vec<u8> {
         let born_host = Host { ip, port: 1 };
@@ -232,5 +273,29 @@ mod tests {
         log.begin_at(1_000);
         assert_eq!((log.min_offset(), log.record(1_000).expect("read").is_none()), (2_000, true));
         assert_eq!(held.message().map(|message| message.body().to_vec()), Some(b"body".to_vec()));
+    }
+
+    #[test]
+    fn no_growth_is_missed() {
+        let (growth, end) = (LogGrowth::default(), AtomicU64::new(0));
+        let seen = AtomicU64::new(0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    let position = end.fetch_add(1, Ordering::Release) + 1;
+                    growth.notify();
+                    // The next growth waits until this growth was seen, so a missed notification ends the test.
+                    growth.wait(Duration::from_secs(60), || seen.load(Ordering::Acquire) >= position);
+                    assert!(seen.load(Ordering::Acquire) >= position, "missed {position}");
+                }
+            });
+            let mut position = 0;
+            while position < 20_000 {
+                growth.wait(Duration::from_secs(60), || end.load(Ordering::Acquire) > position);
+                position = end.load(Ordering::Acquire);
+                seen.store(position, Ordering::Release);
+                growth.notify();
+            }
+        });
     }
 }

@@ -1,16 +1,16 @@
 //! The files of a log or a queue. Each file is mapped on first use and released when it is removed.
 //!
 //! Source: `MappedFileQueue.findMappedFileByOffset`.
-use super::checked::CheckedBodies;
 use crate::Result;
 use crate::file::mmap::ReadMap;
 use crate::file::{name, place};
+use crate::format::message::{MIN_LEN, Message};
 use rmqfast_os::pages;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// Maximum number of cached maps of a store. A process may have 65,530 maps (`vm.max_map_count`).
 const MAX_MAPS: usize = 16_384;
@@ -18,7 +18,6 @@ const MAX_MAPS: usize = 16_384;
 #[derive(Debug, Default)]
 pub struct MapCount(AtomicUsize);
 
-/// A cache of maps of contiguous files of one size.
 #[derive(Debug)]
 pub struct MapCache {
     directory: PathBuf,
@@ -29,7 +28,6 @@ pub struct MapCache {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Offset before which all files are removed.
     first: u64,
     maps: BTreeMap<u64, Arc<FileMap>>,
 }
@@ -96,7 +94,6 @@ impl MapCache {
         Ok(Some(map))
     }
 
-    /// Returns the offset before which all files are removed.
     pub fn first(&self) -> u64 {
         self.read().first
     }
@@ -186,6 +183,36 @@ impl Drop for FileMap {
         if let Some(count) = &self.count {
             count.0.fetch_sub(1, Ordering::Relaxed);
         }
+    }
+}
+
+/// Bytes of a slot. No record is shorter, so at most one record begins in a slot.
+const SLOT: u64 = 64;
+const _: () = assert!(MIN_LEN as u64 >= SLOT);
+
+/// One bit for each slot. These are 2 MiB for a file of 1 GiB, allocated on first use.
+#[derive(Debug, Default)]
+pub struct CheckedBodies {
+    bits: OnceLock<Box<[AtomicU64]>>,
+}
+
+impl CheckedBodies {
+    /// Returns whether the body of the record at `position` has the right CRC. A body that was found right before is
+    /// not checked again. `len` is the length of the file.
+    pub fn is_sound(&self, position: u64, len: u64, record: &[u8]) -> bool {
+        let words = len.div_ceil(SLOT * u64::BITS as u64);
+        let bits = self.bits.get_or_init(|| (0..words).map(|_| AtomicU64::new(0)).collect());
+        let (word, bit) = (position / SLOT / u64::BITS as u64, 1 << (position / SLOT % u64::BITS as u64));
+        let Some(word) = bits.get(word as usize) else { return true };
+        if word.load(Ordering::Relaxed) & bit != 0 {
+            return true;
+        }
+        let is_sound = Message::decode(record).is_some_and(|message| message.body_crc_matches());
+        // Only sound bodies are remembered. A damaged body is checked again, because it may be repaired meanwhile.
+        if is_sound {
+            word.fetch_or(bit, Ordering::Relaxed);
+        }
+        is_sound
     }
 }
 

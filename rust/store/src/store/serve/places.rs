@@ -1,7 +1,8 @@
 //! The result of a pull: records copied into a buffer, or the places of records in the log's maps.
 use super::map_cache::FileMap;
-use super::skipped::SkippedRange;
 use crate::file::mmap::prefetch;
+use crate::format::consume_queue::Unit;
+use std::fmt;
 use std::sync::Arc;
 
 /// Number of pieces by which prefetching is ahead. Only the first bytes of a piece are prefetched; the processor
@@ -128,11 +129,50 @@ impl Records for Places {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    NoUnit,
+    /// The queue file is missing, with all its entries.
+    NoQueueFile,
+    /// The entry points behind the end of the log.
+    BehindLog,
+    NoFile,
+    /// The log file was truncated and has lost bytes of the record.
+    CutOff,
+    /// The bytes at the offset are not the record that the entry describes.
+    NoRecord,
+    /// The body does not match the CRC in the record.
+    Body,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoUnit => "the queue has no unit there",
+            Self::NoQueueFile => "the file of the queue is not there, nor the messages behind it that it listed",
+            Self::BehindLog => "its unit leads behind the end of the log",
+            Self::NoFile => "the file of the log is not there",
+            Self::CutOff => "the file of the log was cut off",
+            Self::NoRecord => "the log has no such record there",
+            Self::Body => "its body does not have its CRC",
+        })
+    }
+}
+
+/// A range of messages that were skipped for the same reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SkippedRange {
+    pub queue_offset: i64,
+    pub messages: u64,
+    pub unit: Unit,
+    pub fault: Fault,
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::map_cache::MapCache;
     use super::*;
     use crate::file::name;
+    use crate::store::serve::map_cache::MapCache;
 
     #[test]
     fn places_give_what_a_buffer_was_given_though_their_files_were_removed() {

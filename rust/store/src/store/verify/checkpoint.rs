@@ -7,8 +7,8 @@
 use super::report::VerifyReport;
 use crate::file::place;
 use crate::format::checkpoint::{Checkpoint, FILE_SIZE};
-use crate::store::append::checkpoint::NAME;
-use crate::store::damage::Damage;
+use crate::store::append::flusher::NAME;
+use crate::store::commit_log::Damage;
 use crate::store::index_files::IndexFile;
 use crate::store::message_store::MessageStore;
 use crate::{Error, Result};

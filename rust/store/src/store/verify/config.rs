@@ -6,11 +6,11 @@
 //! Source: `ConfigManager.load`, `ConsumerOffsetManager`, `ScheduleMessageService.correctDelayOffset`.
 use super::report::VerifyReport;
 use crate::file::place;
+use crate::store::commit_log::Damage;
 use crate::store::config_files::{ConfigFile, Fault, MISSING, TOPICS, read};
-use crate::store::damage::Damage;
+use crate::store::delay::DELAY_TOPIC;
 use crate::store::message_store::{MessageStore, QueueKind};
 use crate::store::queue_view::Topics;
-use crate::store::unlisted::DELAY_TOPIC;
 use crate::{Error, Result};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
@@ -19,7 +19,6 @@ const OFFSETS: &str = "consumerOffset.json";
 const DELAYS: &str = "delayOffset.json";
 /// Prefixes of topics that have queues but no configuration.
 const UNCONFIGURED: [&str; 2] = ["%LMQ%", "RMQ_SYS_TRANS_OP_HALF_TOPIC"];
-/// Maximum number of names in a note.
 const LISTED: usize = 10;
 
 pub(super) fn verify(store: &MessageStore, report: &mut VerifyReport) -> Result<()> {

@@ -5,13 +5,11 @@ use crate::file::Place;
 use crate::format::index::{ENTRY_SIZE, IndexEntry, SLOT_SIZE, entry_position, index_hash, slot_of, slot_position};
 use crate::format::message::Message;
 use crate::format::properties;
-use crate::store::commit_log::RecordReader;
-use crate::store::damage::Damage;
+use crate::store::commit_log::{Damage, RecordReader};
 use crate::store::index_files::{IndexFile, IndexReader};
 use crate::store::message_store::MessageStore;
 use crate::{Error, Result};
 
-/// Number of entries or slots read at a time.
 const STEP: u32 = 4096;
 /// Minimum number of entries from which on a valid file fits only one number of slots.
 const TELLING: u32 = 100;

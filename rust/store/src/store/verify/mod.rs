@@ -4,7 +4,6 @@
 //! Source: `CommitLog.checkMessageAndReturnSize`, `ConsumeQueue.recover`, `IndexFile.putKey`, `ConfigManager.load`.
 mod checkpoint;
 mod config;
-mod cursor;
 mod index;
 mod queues;
 mod report;

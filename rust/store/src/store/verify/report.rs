@@ -1,5 +1,5 @@
 //! The report of the check of a store.
-use crate::store::damage::{Damage, DamageLog};
+use crate::store::commit_log::{Damage, DamageLog};
 
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {

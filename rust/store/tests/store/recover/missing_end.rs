@@ -7,7 +7,7 @@ use rmqfast_store::Error;
 use rmqfast_store::file::disk::{self, Call, Watcher};
 use rmqfast_store::format::message::Message;
 use rmqfast_store::store::append::{AppendOptions, Appender, cut, missing_end, repair};
-use rmqfast_store::store::damage::DamageLog;
+use rmqfast_store::store::commit_log::DamageLog;
 use rmqfast_store::store::{LogWalk, MessageStore, OpenOptions};
 use std::collections::BTreeMap;
 use std::fs;

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use rmqfast_store::format::checkpoint::Checkpoint;
 use rmqfast_store::store::append::Appender;
-use rmqfast_store::store::config_save::save;
+use rmqfast_store::store::config_files::save;
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};

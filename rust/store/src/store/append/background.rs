@@ -1,6 +1,8 @@
-//! A background thread that runs a callback at an interval, and at once when another thread calls its signal.
+//! Background threads of an open store, and the work that appends leave to them.
 //!
 //! Source: `CommitLog.FlushRealTimeService`, `DefaultMessageStore.FlushConsumeQueueService`, `AllocateMappedFileService`.
+use crate::file::mmap::Pages;
+use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -81,6 +83,35 @@ impl Drop for Timer {
         self.signal.lock().is_over = true;
         self.signal.changed.notify_one();
         let _ = thread.join();
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct BackgroundWork {
+    pub(super) signal: Arc<Signal>,
+    pages: Mutex<Vec<(Pages, Range<u64>)>>,
+}
+
+impl BackgroundWork {
+    /// Adds pages that the background thread shall fault in.
+    pub fn touch(&self, pages: Pages, range: Range<u64>) {
+        self.pages.lock().unwrap_or_else(PoisonError::into_inner).push((pages, range));
+        self.signal.call();
+    }
+
+    /// Wakes the background thread, which creates the log's next file if one is needed soon.
+    pub fn create(&self) {
+        self.signal.call();
+    }
+
+    /// Wakes the background thread, which checks the files for changes by other processes.
+    pub fn look(&self) {
+        self.signal.call();
+    }
+
+    pub(super) fn next_pages(&self) -> Option<(Pages, Range<u64>)> {
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        (!pages.is_empty()).then(|| pages.remove(0))
     }
 }
 
