@@ -71,11 +71,11 @@ impl NameServers {
     }
 
     fn route<'py>(&self, py: Python<'py>, topic: &str, timeout: f64) -> PyResult<Bound<'py, PyAny>> {
-        topic_route(py, &self.fetch(py, topic, timeout)?.map_err(refused)?)
+        topic_route(py, &self.fetch(py, topic, timeout)?.map_err(refusal_error)?)
     }
 
     fn readable_queues<'py>(&self, py: Python<'py>, topic: &str, timeout: f64) -> PyResult<Bound<'py, PyTuple>> {
-        readable_queues(py, topic, &self.fetch(py, topic, timeout)?.map_err(refused)?)
+        readable_queues(py, topic, &self.fetch(py, topic, timeout)?.map_err(refusal_error)?)
     }
 
     fn ping(&self, py: Python<'_>, timeout: f64) -> PyResult<()> {
@@ -85,7 +85,7 @@ impl NameServers {
 }
 
 impl NameServers {
-    /// Fetches the route of a topic. A malformed route counts as refused.
+    /// Fetches the route of a topic. A malformed route counts as a refusal.
     pub fn fetch(&self, py: Python<'_>, topic: &str, timeout: f64) -> PyResult<Result<RouteData, Refusal>> {
         let fields = PyDict::new(py);
         fields.set_item("topic", topic)?;
@@ -100,7 +100,7 @@ impl NameServers {
     }
 }
 
-pub fn refused((code, remark): Refusal) -> PyErr {
+pub fn refusal_error((code, remark): Refusal) -> PyErr {
     ResponseError::new_err((code, remark))
 }
 

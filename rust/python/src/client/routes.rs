@@ -1,5 +1,5 @@
 //! Exposes the routes that all clients of an instance share.
-use super::name_servers::{NameServers, readable_queues, refused, topic_route, unreachable};
+use super::name_servers::{NameServers, readable_queues, refusal_error, topic_route, unreachable};
 use crate::error::{client, object};
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
@@ -39,7 +39,7 @@ impl RouteTable {
             }),
             Err(refusal) => {
                 self.core.refuse(topic, refusal.clone());
-                Err(refused(refusal))
+                Err(refusal_error(refusal))
             }
         }
     }
