@@ -9,8 +9,6 @@ from rmqfast.remoting import Request, RequestCode, ResponseCode
 from rmqfast.remoting.loopback import is_loopback
 from rmqfast.remoting.processor import Check
 
-__all__ = ["exposure_check"]
-
 _log = logger_of(__name__)
 
 #: Brokers send these requests from other machines, and have no account without access control.

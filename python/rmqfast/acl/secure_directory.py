@@ -16,8 +16,6 @@ from rmqfast._native import make_certificates
 from rmqfast.errors import ArgumentError
 from rmqfast.paths import exists, list_directory
 
-__all__ = ["SecureDirectory"]
-
 _YEARS = timedelta(days=10 * 365)
 _ADMINISTRATOR, _APPLICATION = "administrator", "application"
 _MARK = "conf/plain_acl.yml"

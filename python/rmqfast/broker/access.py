@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rmqfast.acl.resources import RecordTopics
     from rmqfast.remoting.credentials import Credentials
 
-__all__ = ["access_of", "access_processors", "credentials_of", "exposure_of", "find_topics"]
-
 #: Response codes for requests about accounts when access control is off.
 _REFUSALS = {
     RequestCode.UPDATE_AND_CREATE_ACL_CONFIG: ResponseCode.UPDATE_AND_CREATE_ACL_CONFIG_FAILED,

@@ -35,8 +35,6 @@ from rmqfast.store.writer import WritableStore
 from rmqfast.system import milliseconds_since_boot
 from rmqfast.threads import new_event
 
-__all__ = ["Broker"]
-
 _log = logger_of(__name__)
 #: Threads that answer requests from the data plane; none waits for a client, since `Later` has its own thread.
 _WORKERS = 8

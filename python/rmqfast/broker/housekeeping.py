@@ -18,8 +18,6 @@ from rmqfast.threads import is_current, new_event, new_thread
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator
 
-__all__ = ["FIRST_DELIVERY", "Timer", "timers_of"]
-
 _log = logger_of(__name__)
 
 #: Seconds until the first delivery of delayed messages (`ScheduleMessageService.FIRST_DELAY_TIME`).

@@ -8,8 +8,6 @@ from rmqfast._native import DataPlane
 from rmqfast.logs import logger_of
 from rmqfast.remoting.log_limit import limited
 
-__all__ = ["Integrity"]
-
 _log = limited(logger_of("rmqfast.broker"))
 
 

@@ -18,17 +18,6 @@ from rmqfast.remoting.tls_properties import server_tls
 from rmqfast.store import AppendOptions, RetentionOptions
 from rmqfast.system import physical_memory
 
-__all__ = [
-    "DataPlaneOptions",
-    "HaOptions",
-    "append_options",
-    "data_plane_options",
-    "ha_options",
-    "request_ages",
-    "retention_options",
-    "transaction_options",
-]
-
 #: Largest frame for slaves; a RocketMQ slave reads into a buffer of 4 MiB.
 _MAX_FRAME = 1 << 20
 _MIN_FRAME = 1 << 10

@@ -11,8 +11,6 @@ from contextlib import suppress
 from rmqfast.errors import ArgumentError, RemotingError
 from rmqfast.remoting.loopback import with_brackets
 
-__all__ = ["HA_DISTANCE", "VIP_DISTANCE", "ReservedPorts", "check_port_is_free"]
-
 #: Distance of the VIP listener's port below `listenPort`.
 VIP_DISTANCE = 2
 #: Distance of the HA port above `listenPort`, unless `haListenPort` is set.

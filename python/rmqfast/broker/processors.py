@@ -33,8 +33,6 @@ from rmqfast.remoting import Again, Processor, Request, RequestCode, ResponseCod
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator
 
-__all__ = ["processors_of"]
-
 
 def processors_of(
     state: BrokerState, *, on_update: Callable[[Mapping[str, str]], object], access: AccessValidator | None = None

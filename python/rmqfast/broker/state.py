@@ -42,8 +42,6 @@ from rmqfast.store import LiveStore, open_store
 from rmqfast.store.config import TopicConfig
 from rmqfast.store.writer import WritableStore
 
-__all__ = ["BrokerState"]
-
 
 class BrokerState:
     """Store, tables, clients, offsets and services of a broker. The processors of `processors_of` use them.

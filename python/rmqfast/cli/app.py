@@ -27,8 +27,6 @@ from rmqfast.cli.endings import end_on_errors
 from rmqfast.cli.typer_commands import add_examples, typer_command
 from rmqfast.cli.watch import with_seconds
 
-__all__ = ["app"]
-
 
 class Root(TyperGroup):
     """Runs a command. Turns an error into one line and an exit code."""

@@ -13,8 +13,6 @@ from rmqfast.cli.shared_options import Output, pairs
 from rmqfast.cli.watch import watchable
 from rmqfast.errors import RemotingError
 
-__all__ = ["app"]
-
 COLUMNS = ("cluster", "broker_name", "broker_id", "address", "version", "in_tps", "out_tps")
 
 app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The brokers of a cluster.")

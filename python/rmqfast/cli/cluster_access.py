@@ -20,17 +20,6 @@ from rmqfast.errors import ArgumentError, RmqError
 from rmqfast.remoting import TlsOptions
 from rmqfast.store import built_in_groups
 
-__all__ = [
-    "CONNECTION_COLUMNS",
-    "Access",
-    "Cluster",
-    "Yes",
-    "administration",
-    "group_names",
-    "reaches_cluster",
-    "write_values",
-]
-
 #: Columns of a client, as a broker knows it.
 CONNECTION_COLUMNS = ("client_id", "client_addr", "language", "version")
 Cluster = Annotated[str | None, typer.Option("-c", "--cluster", help="The cluster. Default: all.")]

@@ -15,8 +15,6 @@ import typer
 if TYPE_CHECKING:
     from rmqfast.admin import Admin
 
-__all__ = ["complete_group", "complete_topic", "join_split_words"]
-
 #: Seconds to wait for a connection and for an answer; short, since a person waits at the prompt.
 PATIENCE = 1.0
 #: Characters at which bash splits words besides blanks, and the separator in its variable of words.

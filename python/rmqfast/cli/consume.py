@@ -20,8 +20,6 @@ from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
 from rmqfast.errors import ClientError, ResponseError
 from rmqfast.remoting import ResponseCode
 
-__all__ = ["consume"]
-
 # Short, since the end of `idle` is only checked between two polls.
 POLL_SECONDS = 0.5
 BATCH = 32

@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from rmqfast.cells import escape
 from rmqfast.store.json_lines import base64_text, json_text
 
-__all__ = ["csv_cell", "screen_cell"]
-
 # A spreadsheet takes a cell with such a beginning for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 

@@ -14,8 +14,6 @@ from rmqfast.errors import DamageWarning
 from rmqfast.message import Damage
 from rmqfast.store import VerifyReport
 
-__all__ = ["damage_reported", "end_with_damage", "write_report"]
-
 # A damaged disk may give thousands of places.
 MOST_SHOWN = 5
 

@@ -14,8 +14,6 @@ from rmqfast.cli.shared_options import EndTime, Group, Output, StartTime
 from rmqfast.errors import ArgumentError, UnknownMessageError
 from rmqfast.store import milliseconds
 
-__all__ = ["dead_letters", "resend"]
-
 LETTER_COLUMNS = (
     "origin_topic",
     "msg_id",

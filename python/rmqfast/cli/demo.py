@@ -22,8 +22,6 @@ from rmqfast.errors import ArgumentError, StoreIOError
 from rmqfast.paths import exists
 from rmqfast.store import AppendOptions, open_store
 
-__all__ = ["demo"]
-
 SparkSession = Any  # only rmqfast.spark imports pyspark
 BROKERS_STORE = "offsets-4.9.4"
 MARK = ".rmqfast-demo"  # marks a directory that the demo created and may remove

@@ -15,8 +15,6 @@ from rmqfast.store import milliseconds
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["BODY_BYTES", "tables"]
-
 # Topic, share of the messages, tags with their shares.
 TOPICS = (
     ("clicks", 60, {"view": 70, "search": 20, "cart": 10}),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-__all__ = ["EXAMPLES", "example_text"]
-
 #: Examples by the words of the command, for a store in ~/store and a running `rmqfast server`.
 EXAMPLES: Mapping[str, Sequence[str]] = {
     "store info": ("rmqfast store info ~/store", "rmqfast store info ~/store -o json"),

@@ -17,8 +17,6 @@ from rmqfast.cli.streams import data_output
 from rmqfast.errors import ArgumentError
 from rmqfast.store import ExportReport, open_store
 
-__all__ = ["export"]
-
 STANDARD_OUTPUT = Path("-")
 
 

@@ -25,8 +25,6 @@ from rmqfast.errors import ClientError, RemotingError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import ResponseCode
 
-__all__ = ["app"]
-
 LIST_COLUMNS = ("group", "members", "consume_type", "message_model", "consume_tps", "diff_total")
 SHOW_COLUMNS = (
     "topic",

@@ -32,8 +32,6 @@ from rmqfast.store.report import Ingested
 if TYPE_CHECKING:
     from rmqfast.spark.reader import Engine as SparkEngine
 
-__all__ = ["facts", "ingest"]
-
 ModeName = Literal["error", "append", "overwrite"]
 ENGINES = (
     "local writes in this process; columnar, arrow and pandas say how rows come into Spark; "

@@ -9,8 +9,6 @@ from rmqfast.cli.output import Form, write, write_facts
 from rmqfast.message import MessageExt
 from rmqfast.store import COLUMNS
 
-__all__ = ["write_messages"]
-
 # Bytes per line of hexadecimal digits.
 LINE_BYTES = 32
 

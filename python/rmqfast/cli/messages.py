@@ -19,8 +19,6 @@ from rmqfast.client.trace import TRACE_TOPIC
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
 
-__all__ = ["app", "explain"]
-
 Id = Annotated[str | None, typer.Option("--id", help="The broker's id, or with --topic the producer's.")]
 Topic = Annotated[str | None, typer.Option(help="The topic.", autocompletion=complete_topic)]
 Broker = Annotated[str | None, typer.Option(help="Name of the broker, if the topic has several.")]

@@ -22,8 +22,6 @@ from rmqfast.store.retention import RetentionOptions
 if TYPE_CHECKING:
     from rmqfast.mirror import Mirror
 
-__all__ = ["mirror"]
-
 Copies = Annotated[
     Path, typer.Argument(metavar="DIR", help="Parent directory of the copies, one per broker.", parser=PATH)
 ]

@@ -10,8 +10,6 @@ from rmqfast.client.instance import ClientConfig, ClientErrorCode
 from rmqfast.errors import ClientError, ResponseError, RmqError
 from rmqfast.remoting import ResponseCode
 
-__all__ = ["near_names", "suggestion", "unknown_topic"]
-
 _UNKNOWN = frozenset({ResponseCode.TOPIC_NOT_EXIST, ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION})
 _RETRY, _DEAD = "%RETRY%", "%DLQ%"
 _MOST = 3

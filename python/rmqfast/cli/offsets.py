@@ -16,8 +16,6 @@ from rmqfast.cli.shared_options import Group, Output, Topic
 from rmqfast.message import MessageQueue
 from rmqfast.store import milliseconds
 
-__all__ = ["clone", "reset", "skip"]
-
 
 @reaches_cluster
 def reset(

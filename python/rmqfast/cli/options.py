@@ -8,8 +8,6 @@ from pathlib import Path
 from rmqfast.errors import ArgumentError
 from rmqfast.paths import exists, is_directory, is_file, local_path
 
-__all__ = ["Option"]
-
 #: Name of a path in errors; the parser adds the option's name.
 NAME = "path"
 

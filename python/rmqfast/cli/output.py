@@ -17,19 +17,6 @@ from rmqfast.cli.streams import data_output
 from rmqfast.store import COLUMNS, Scan
 from rmqfast.store.json_lines import json_lines, json_text, plain_rows
 
-__all__ = [
-    "TABLE_COLUMNS",
-    "Form",
-    "Row",
-    "chosen_columns",
-    "print_json",
-    "say",
-    "say_directory",
-    "scan_rows",
-    "write",
-    "write_facts",
-]
-
 Row = Sequence[object]
 Chunks = Iterable[Sequence[Row]]
 

@@ -17,8 +17,6 @@ from rmqfast.cli.examples import example_text
 from rmqfast.cli.options import Option
 from rmqfast.errors import RmqError
 
-__all__ = ["COMMANDS", "run"]
-
 # argparse does not wrap raw descriptions. They are wrapped here, for terminals of 80 columns.
 WIDTH = 78
 #: The same functions as with the extra; only the parser differs.

@@ -20,8 +20,6 @@ from rmqfast.errors import ArgumentError, ResponseError, RmqError
 from rmqfast.message import Message, MessageQueue
 from rmqfast.remoting import ResponseCode
 
-__all__ = ["produce"]
-
 COLUMNS = ("topic", "broker_name", "queue_id", "queue_offset", "msg_id", "offset_msg_id", "status")
 
 

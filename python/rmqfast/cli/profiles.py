@@ -22,8 +22,6 @@ from rmqfast.errors import ArgumentError
 from rmqfast.paths import local_path
 from rmqfast.system import home_directory
 
-__all__ = ["DEFAULT", "Profile", "load_profile", "profile_file"]
-
 DEFAULT = "default"
 SECRETS = ("secret_key", "security_token")
 TEXTS = ("name_server", "access_key", *SECRETS)

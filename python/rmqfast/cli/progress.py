@@ -6,8 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["bar"]
-
 
 @contextmanager
 def bar(title: str) -> Iterator[Callable[[int, int], None] | None]:

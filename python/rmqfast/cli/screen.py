@@ -14,8 +14,6 @@ from rich.text import Text
 
 from rmqfast.cells import table_cell
 
-__all__ = ["console", "print_facts", "print_table"]
-
 Row = Sequence[object]
 
 #: Minimum widths of columns, since later rows may be longer than those that set the widths.

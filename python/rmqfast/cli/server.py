@@ -17,8 +17,6 @@ from rmqfast.errors import ArgumentError
 if TYPE_CHECKING:
     from rmqfast.broker import BrokerConfig, ConfigFile
 
-__all__ = ["broker", "namesrv", "server"]
-
 ConfigPath = Annotated[
     Path | None, Option(names=("--config", "-c"), is_file=True, help="A properties file, as of RocketMQ.")
 ]

@@ -15,23 +15,6 @@ from rmqfast.cli.output import Form
 from rmqfast.cli.typer_commands import path_parser
 from rmqfast.errors import ArgumentError
 
-__all__ = [
-    "PATH",
-    "Directory",
-    "EndTime",
-    "Group",
-    "LogDirectories",
-    "OnDamage",
-    "OnDamageOption",
-    "Output",
-    "StartTime",
-    "Tags",
-    "Topic",
-    "TopicOption",
-    "TopicsOption",
-    "pairs",
-]
-
 
 class OnDamage(StrEnum):
     """Action if bytes cannot be read."""

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, Self
 
-__all__ = ["StopSignals", "end_on_signals"]
-
 #: Seconds between checks; Python handles a signal that another thread received only between two waits.
 _INTERVAL = 1.0
 

@@ -31,8 +31,6 @@ from rmqfast.store import (
 )
 from rmqfast.store import repair as repair_store
 
-__all__ = ["app", "clean"]
-
 app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a store directory.")
 app.command()(export.export)
 app.command()(tail)

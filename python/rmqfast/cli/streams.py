@@ -12,8 +12,6 @@ from typing import TextIO
 
 from rmqfast.errors import RmqError
 
-__all__ = ["data_output", "discard_output", "standard_streams"]
-
 _CANNOT_WRITE = 3
 # Errors of writing; any other error must not be reported as one of standard output.
 _OF_OUTPUT = frozenset({errno.EPIPE, errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})

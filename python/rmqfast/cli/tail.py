@@ -24,8 +24,6 @@ from rmqfast.errors import ArgumentError, DamageWarning
 from rmqfast.store import Tail, open_store
 from rmqfast.store.json_lines import batch_rows
 
-__all__ = ["tail"]
-
 
 def tail(
     directory: Directory,

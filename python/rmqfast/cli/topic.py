@@ -19,8 +19,6 @@ from rmqfast.cli.output import Form, say, write
 from rmqfast.cli.shared_options import Output, Topic
 from rmqfast.cli.watch import watchable
 
-__all__ = ["app"]
-
 OFFSET_COLUMNS = ("topic", "broker_name", "queue_id", "min_offset", "max_offset", "last_update_timestamp")
 
 app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Topics of a cluster.")

@@ -8,8 +8,6 @@ from dataclasses import asdict
 from rmqfast.cli.output import Row
 from rmqfast.store import MessageStore
 
-__all__ = ["TOPIC_COLUMNS", "store_facts", "topic_rows"]
-
 TOPIC_COLUMNS = (
     "topic",
     "queues",

@@ -14,8 +14,6 @@ from rmqfast.cli.examples import example_text
 from rmqfast.cli.options import NAME, Option
 from rmqfast.errors import RmqError
 
-__all__ = ["add_examples", "path_parser", "typer_command"]
-
 
 def typer_command(command: Callable[..., None]) -> Callable[..., None]:
     """Returns the command with the options of Typer instead of `Option`."""

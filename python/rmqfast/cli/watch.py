@@ -18,8 +18,6 @@ from rmqfast.cli.output import Form, say
 from rmqfast.cli.signals import end_on_signals
 from rmqfast.errors import ArgumentError, RmqError
 
-__all__ = ["watchable", "with_seconds"]
-
 OPTION = "--watch"
 #: Seconds between two outputs: default, minimum and maximum.
 SECONDS, SHORTEST, LONGEST = 2.0, 0.1, 86_400.0

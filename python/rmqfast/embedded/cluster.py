@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rmqfast.acl import Administrator
     from rmqfast.slave import Slave
 
-__all__ = ["EmbeddedCluster"]
-
 #: A temporary store needs no files of a gigabyte, and accepts messages until the disk is full.
 _SMALL = {
     "mappedFileSizeCommitLog": str(64 << 20),

@@ -22,8 +22,6 @@ from rmqfast.store.replica import Replica
 from rmqfast.system import monotonic
 from rmqfast.threads import new_event, new_thread
 
-__all__ = ["BrokerMirror"]
-
 _log = logger_of(__name__)
 #: Seconds between requests for the end of the master's log.
 POLL = 1.0

@@ -17,8 +17,6 @@ from rmqfast.remoting.fastjson import decode
 from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, SubscriptionGroupTable, TopicConfigTable
 from rmqfast.store.config.file import ConfigFile
 
-__all__ = ["ConfigCopy"]
-
 _log = logger_of(__name__)
 #: Each answer's body is the content of the file.
 REQUESTS: tuple[tuple[int, type[ConfigFile]], ...] = (

@@ -25,8 +25,6 @@ from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.replica import Replica, TopicReplica, newest_copy
 
-__all__ = ["NAME", "CopyDirectory", "CopyUser", "copy_options"]
-
 _log = logger_of(__name__)
 #: File that names the copied broker and the topics.
 NAME = "mirror.json"

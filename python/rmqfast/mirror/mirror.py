@@ -25,8 +25,6 @@ from rmqfast.paths import exists, local_path
 from rmqfast.pickling import not_picklable
 from rmqfast.store.replica import newest_copy
 
-__all__ = ["Mirror"]
-
 
 @suggests_names
 @not_picklable("make one in each process")

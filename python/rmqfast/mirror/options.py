@@ -12,8 +12,6 @@ from rmqfast.errors import ArgumentError
 from rmqfast.store.config.file import checked_name
 from rmqfast.store.retention import RetentionOptions
 
-__all__ = ["IfBroken", "MirrorOptions"]
-
 IfBroken = Literal["stop", "withdraw", "anew"]
 Start = Literal["earliest", "latest"] | int | datetime
 

@@ -24,8 +24,6 @@ from rmqfast.store.config import TopicConfigTable
 from rmqfast.store.replica import CopiedQueue, Replica
 from rmqfast.system import monotonic
 
-__all__ = ["Pruning"]
-
 _log = logger_of(__name__)
 #: Seconds between noting a copy's queues and asking the master, so that topics deleted together cost one check.
 PRUNE_AFTER = 10.0

@@ -14,8 +14,6 @@ from collections import deque
 
 from rmqfast.mirror.source import LogBounds
 
-__all__ = ["SettledEnds"]
-
 #: Seconds until an end is safe: over three times the usual wait of a send.
 AGE = 10.0
 KEPT = 32

@@ -18,8 +18,6 @@ from rmqfast.replication import ServedLog
 from rmqfast.system import monotonic
 from rmqfast.threads import sleep
 
-__all__ = ["LogBounds", "Source", "find_source", "log_bounds"]
-
 #: Attempts, 0.2 seconds apart, since a broker of 4.9.4 cannot report its log just after its start.
 ASKED_AGAIN = 50
 

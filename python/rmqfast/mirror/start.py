@@ -10,8 +10,6 @@ from rmqfast.errors import ArgumentError
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.source import LogBounds, Source
 
-__all__ = ["first_offset"]
-
 
 def first_offset(client: AdminClient, source: Source, bounds: LogBounds, options: MirrorOptions) -> int:
     """Returns the offset at which a new mirror starts. Raises `ArgumentError` if the log does not have it."""

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-__all__ = ["MirrorState", "MirrorStatus"]
-
 
 class MirrorState(StrEnum):
     """State of a broker's mirror."""

@@ -8,8 +8,6 @@ from rmqfast.broker.topics.topic_names import SCHEDULE_TOPIC
 from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, TopicConfigTable
 from rmqfast.store.config.file import ConfigFile
 
-__all__ = ["of_topics"]
-
 
 def of_topics(table: ConfigFile, topics: AbstractSet[str]) -> ConfigFile | None:
     """Returns the part of a table about these topics. `None` for a table that a mirror of some topics does not have."""

@@ -11,8 +11,6 @@ from rmqfast.remoting.token_bucket import TokenBucket
 from rmqfast.system import monotonic
 from rmqfast.threads import new_lock, run_later
 
-__all__ = ["LogLimit", "limited"]
-
 #: Lines of one message text that pass at once, and seconds until another one passes.
 _BURST, _INTERVAL = 20, 1.0
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["is_loopback", "with_brackets"]
-
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach an address."""

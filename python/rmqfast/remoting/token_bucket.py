@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["TokenBucket"]
-
 
 class TokenBucket:
     """A budget of `burst` tokens, which refills at a rate per second. Not thread-safe."""

@@ -12,8 +12,6 @@ from rmqfast._native import Follower
 from rmqfast.remoting.tls_options import TlsOptions
 from rmqfast.store.replica import Replica
 
-__all__ = ["EndKind", "FollowEnd", "FollowProgress", "Following"]
-
 #: Reasons why following ended: `stop` was called; no server listens; the connection ended; no data came; this side
 #: could not write in time; malformed frame; log and copy differ; no sound record in the log; disk full; copy failed.
 EndKind = Literal["stopped", "connect", "closed", "silent", "stalled", "frame", "diverged", "broken", "full", "store"]

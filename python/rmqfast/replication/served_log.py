@@ -7,8 +7,6 @@ from typing import Literal, NamedTuple, Self
 
 from rmqfast._native import log_source
 
-__all__ = ["ServedLog"]
-
 
 class ServedLog(NamedTuple):
     """The HA port of a broker, as its configuration describes it.

@@ -31,8 +31,6 @@ from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, Subscrip
 from rmqfast.store.config.file import ConfigFile as ConfigTable
 from rmqfast.store.replica import Replica
 
-__all__ = ["ServedCopy", "Slave"]
-
 
 @suggests_names
 @not_picklable("make one in each process")

@@ -20,9 +20,6 @@ from rmqfast.spark.partitions import StoreRead, plan_partitions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-
-__all__ = ["columnar_frame", "frame_or_none", "jar_path", "load_frame", "option_text", "plain_error"]
-
 _LOG = logging.getLogger("rmqfast.spark")
 _JAR = Path(__file__).with_name("jars") / "rmqfast-columnar.jar"
 #: Ends before Java's stack frames or a blank line. Spark Connect puts the class in brackets.

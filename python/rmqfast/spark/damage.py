@@ -11,8 +11,6 @@ from rmqfast.message import Damage
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["damage_accumulator"]
-
 _MOST_KEPT = 10_000  # as of one scan
 
 

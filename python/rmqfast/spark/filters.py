@@ -24,8 +24,6 @@ from pyspark.sql.datasource import (
 from rmqfast._native import Selection
 from rmqfast.spark.partitions import StoreRead
 
-__all__ = ["NarrowedStore", "narrowed_store", "rest_of"]
-
 _KINDS: dict[type[Filter], str] = {
     EqualTo: "=",
     GreaterThan: ">",

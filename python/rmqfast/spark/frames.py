@@ -13,8 +13,6 @@ import pandas as pd
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["arrow_frame"]
-
 
 class _ArrowColumn(pd.arrays.ArrowExtensionArray):
     def map(self, mapper: Callable[..., Any], na_action: Any = None) -> _ArrowColumn:  # type: ignore[override]  # noqa: ARG002

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Progress", "ingest", "read_all"]
-
 Progress = Callable[[int, int], None]
 """Called now and then with the tasks that are done, and all tasks that are known."""
 

@@ -15,8 +15,6 @@ from rmqfast.errors import MissingExtraError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_pyspark", "session"]
-
 Settings = dict[str, bool | float | int | str | None]
 QUIET = Path(__file__).with_name("log4j2-quiet.properties")
 # Loopback only, since the session of a command must not be open to the network.

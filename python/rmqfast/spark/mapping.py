@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-__all__ = ["map_store"]
-
 
 def map_store(
     spark: SparkSession,

@@ -17,8 +17,6 @@ from rmqfast._native import SparkOptions
 from rmqfast.spark.partitions import StoreRead
 from rmqfast.store import ScanRequest
 
-__all__ = ["SourceOptions", "gets_filters", "names_a_cluster"]
-
 _LOG = logging.getLogger("rmqfast.spark")
 _PUSHDOWN_WORKER = "pyspark.sql.worker.data_source_pushdown_filters"
 

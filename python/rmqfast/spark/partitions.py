@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rmqfast.message import Damage
 
-__all__ = ["PARTITION_BYTES", "Partition", "StoreRead", "StoreReadArguments", "check_not_empty", "plan_partitions"]
-
 PARTITION_BYTES = 256 << 20
 _MOST_PARTITIONS = 1_000_000
 #: Arguments of a read that are no arguments of its scan.

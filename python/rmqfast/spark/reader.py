@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = [
-    "Engine",
-    "EngineArguments",
-    "check_engine",
-    "cores",
-    "read_store",
-    "store_read",
-    "task_frame",
-    "task_numbers",
-]
-
 Engine = Literal["auto", "columnar", "arrow", "pandas"]
 _ENGINES = ("auto", "columnar", "arrow", "pandas")
 

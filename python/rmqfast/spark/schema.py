@@ -10,8 +10,6 @@ from rmqfast._native import check_agreed, columns_of_schema, spark_row
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["agree_on_columns", "columns_of", "row_schema"]
-
 
 def row_schema(columns: Sequence[str] | None = None) -> StructType:
     """Returns the Spark schema of the row, or of the given columns in their order."""

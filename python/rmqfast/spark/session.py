@@ -11,8 +11,6 @@ from rmqfast.spark.columnar import jar_path
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["configure"]
-
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _PACKAGE = "org.apache.spark.sql.execution.streaming"
 _EXTENSIONS = "spark.sql.extensions"

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-__all__ = ["RocketMQDataSource"]
-
 
 class RocketMQDataSource(DataSource):
     """Messages of a store directory, by `spark.read.format("rocketmq").option("storePath", ...).load()`.

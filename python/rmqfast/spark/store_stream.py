@@ -16,8 +16,6 @@ from rmqfast.spark.task import read_partition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["store_stream_reader"]
-
 
 def store_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StreamReader:
     """Returns the stream reader. Its offsets `{"log": 123456}` are log positions, as in `MessageStore.tail`."""

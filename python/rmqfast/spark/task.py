@@ -16,8 +16,6 @@ from rmqfast.store import MessageStore, ScanRequest
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["freeze_imports_once", "read_numbered", "read_partition"]
-
 _LOG = logging.getLogger("rmqfast.spark")
 _MOST_LISTED = 20
 

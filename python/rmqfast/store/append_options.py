@@ -11,8 +11,6 @@ from typing import Literal
 
 from rmqfast.arguments import check_fields, suggests_names
 
-__all__ = ["SHIPPED_DELAY_LEVELS", "AppendOptions", "zone_offset_ms"]
-
 #: RocketMQ's default delays in seconds, from level 1.
 SHIPPED_DELAY_LEVELS = (1, 5, 10, 30, 60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800, 3600, 7200)
 

@@ -12,8 +12,6 @@ from rmqfast.arguments import Number, integer
 from rmqfast.errors import DamageWarning
 from rmqfast.message import Damage, MessageExt
 
-__all__ = ["CallerLine", "check_count", "describe", "messages_of"]
-
 #: Libraries that read on behalf of user code: a warning at one of their lines would not help the user.
 _READERS = frozenset({"rmqfast", "contextlib", "pyarrow", "pandas", "polars", "duckdb", "deltalake", "narwhals"})
 

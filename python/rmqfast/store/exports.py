@@ -20,8 +20,6 @@ from rmqfast.store.request import COLUMNS, ScanRequest
 from rmqfast.store.scan import Scan
 from rmqfast.system import lock_file, sync_file
 
-__all__ = ["ExportFormat", "Progress", "export"]
-
 ExportFormat = Literal["store", "jsonl"]
 Progress = Callable[[int, int], object]
 

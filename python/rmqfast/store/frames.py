@@ -9,8 +9,6 @@ from typing import Any, Protocol, cast
 from rmqfast.errors import ArgumentTypeError, UnknownColumnError
 from rmqfast.message import Message
 
-__all__ = ["ArrowBatch", "ArrowStream", "Frame", "arrow_rows", "index_explained", "messages_of"]
-
 
 class ArrowStream(Protocol):
     """An object with `__arrow_c_stream__`, such as a table, a reader, a data frame or a scan."""

@@ -11,8 +11,6 @@ from rmqfast.arguments import check_fields, suggests_names
 from rmqfast.errors import ArgumentError
 from rmqfast.system import physical_memory
 
-__all__ = ["GetLimits"]
-
 
 @suggests_names
 @dataclass(frozen=True, kw_only=True)

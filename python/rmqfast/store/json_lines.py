@@ -14,8 +14,6 @@ from rmqfast.errors import DamageWarning
 from rmqfast.extras import import_extra
 from rmqfast.store.scan import Scan
 
-__all__ = ["base64_text", "batch_rows", "json_lines", "json_text", "plain_rows"]
-
 # These are legal in JSON, but terminals obey C1 and bidirectional control codes, many line readers break at Unicode's
 # line separators, and a lone surrogate is not UTF-8. Escaped, they decode to the same string.
 HIDDEN = re.compile(

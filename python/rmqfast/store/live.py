@@ -8,8 +8,6 @@ from __future__ import annotations
 from rmqfast._native import Appender
 from rmqfast.pickling import not_picklable
 
-__all__ = ["LiveStore"]
-
 
 @not_picklable("open the store where it is used")
 class LiveStore:

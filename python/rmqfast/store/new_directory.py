@@ -13,8 +13,6 @@ from rmqfast.errors import ArgumentError, StoreBusyError, StoreError, StoreIOErr
 from rmqfast.paths import exists, is_directory
 from rmqfast.system import owned_directory, sync_directory
 
-__all__ = ["Mode", "new_directory"]
-
 Mode = Literal["error", "append", "overwrite"]
 NEW, OLD = "new", "old"
 

@@ -10,8 +10,6 @@ from rmqfast.html import MOST_ROWS, facts, table
 from rmqfast.paths import list_directory
 from rmqfast.store.report import StoreInfo
 
-__all__ = ["store_html"]
-
 COLUMNS = ("topic", "queues", "messages", "min_offset", "max_offset")
 
 

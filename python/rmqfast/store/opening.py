@@ -18,8 +18,6 @@ from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import RetentionOptions
 from rmqfast.store.writer import AppendOptions, RecoveryReport, WritableStore
 
-__all__ = ["MissingEnd", "find_missing_end", "open_store", "repair"]
-
 StorePath = str | os.PathLike[str]
 
 

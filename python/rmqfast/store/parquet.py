@@ -30,8 +30,6 @@ from rmqfast.store.request import ScanArguments, ScanRequest, Time
 from rmqfast.store.scan import Scan
 from rmqfast.system import usable_cores
 
-__all__ = ["write_parquet"]
-
 #: Bytes of the log that a thread reads before it writes them; it needs a few times as much memory.
 PIECE_BYTES = 16 << 20
 PIECE_ROWS = 1 << 20

@@ -16,8 +16,6 @@ from rmqfast.system import sync_file
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["PartitionFiles"]
-
 #: Bytes after which a new file starts, because the metadata of all row groups stays in memory until the end.
 FILE_BYTES = 1 << 30
 #: Characters that Spark and Hive escape in directory names.

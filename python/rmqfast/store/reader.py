@@ -41,8 +41,6 @@ from rmqfast.store.request import (
 from rmqfast.store.scan import Scan
 from rmqfast.store.tail import Tail, start_of
 
-__all__ = ["MessageStore"]
-
 Way = Literal["log", "queue"]
 OnDamage = Literal["warn", "fail"]
 

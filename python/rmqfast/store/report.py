@@ -12,8 +12,6 @@ from typing import Literal, NamedTuple
 from rmqfast.html import facts, table
 from rmqfast.message import Damage
 
-__all__ = ["ExportReport", "IndexFile", "Ingested", "StoreInfo", "VerifyReport"]
-
 
 class IndexFile(NamedTuple):
     """An index file.

@@ -14,8 +14,6 @@ from rmqfast import _native
 from rmqfast.arguments import check_fields, suggests_names
 from rmqfast.paths import local_path
 
-__all__ = ["CleanReport", "CleanedFile", "RetentionOptions", "plan_clean"]
-
 
 @suggests_names
 @dataclass(frozen=True, kw_only=True)

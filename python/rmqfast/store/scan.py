@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-__all__ = ["Scan"]
-
 
 @not_picklable("open the store where it is used, and scan there, or take to_arrow()")
 class Scan:

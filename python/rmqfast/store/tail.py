@@ -19,8 +19,6 @@ from rmqfast.store.request import milliseconds
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Retained", "Tail", "start_of"]
-
 
 class Retained(NamedTuple):
     """A range of the log that retention removed before the tail read it. Messages are missing, but nothing is damaged.

@@ -8,8 +8,6 @@ import pytest
 
 from rmqfast.embedded import EmbeddedCluster
 
-__all__ = ["rmqfast_broker_config", "rmqfast_cluster"]
-
 
 @pytest.fixture
 def rmqfast_broker_config() -> Mapping[str, str]:

@@ -10,8 +10,6 @@ from rmqfast.remoting.token_bucket import TokenBucket
 from rmqfast.system import monotonic
 from rmqfast.threads import new_lock
 
-__all__ = ["NameQuota"]
-
 #: Budget of a host, as a multiple of a connection's budget.
 _HOST = 10
 #: Limit of stored budgets; beyond it, full budgets are dropped.

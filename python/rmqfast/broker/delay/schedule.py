@@ -22,8 +22,6 @@ from rmqfast.store import LiveStore
 from rmqfast.store.config import DelayOffsetTable
 from rmqfast.system import milliseconds_since_boot
 
-__all__ = ["DEFAULT_DELAY_LEVELS", "DelayLevels", "DelayOffsetProcessor", "Jump", "ScheduleMessageService", "TimeOfDay"]
-
 _log = logger_of(__name__)
 #: Tolerated difference between the clocks in milliseconds, from slow adjustments and late readings.
 _SLACK = 1_000

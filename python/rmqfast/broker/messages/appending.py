@@ -14,8 +14,6 @@ from rmqfast.message import Message
 from rmqfast.store.writer import AppendResult, WritableStore
 from rmqfast.system import monotonic
 
-__all__ = ["Append", "InternalAppends", "MessageOrigin", "status_of"]
-
 
 class MessageOrigin(TypedDict, total=False):
     """Values of a stored message that do not come from its content; see `WritableStore.append`."""

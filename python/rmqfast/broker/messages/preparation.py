@@ -15,9 +15,6 @@ from rmqfast.errors import ResponseError
 from rmqfast.remoting import Again, Header, Processor, Request, RequestCode, ResponseCode
 from rmqfast.store.config import TopicConfig
 
-__all__ = ["Preparation"]
-
-
 #: Only come here if access control checks every request first.
 _NEEDS_NOTHING = (
     RequestCode.QUERY_CONSUMER_OFFSET,

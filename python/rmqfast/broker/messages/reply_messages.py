@@ -19,8 +19,6 @@ from rmqfast.remoting import Channel, Later, Processor, Request, RequestCode, Re
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store.config import TopicConfig
 
-__all__ = ["ReplyMessageProcessor", "ReplyOptions"]
-
 _log = limited(logger_of(__name__))
 
 _SECONDS_FOR_THE_REQUESTER = 10.0

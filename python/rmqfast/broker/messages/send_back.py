@@ -19,8 +19,6 @@ from rmqfast.remoting.log_limit import limited
 from rmqfast.store import LiveStore
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 
-__all__ = ["FindGroup", "MakeTopic", "RetryTarget", "SendBackProcessor", "retry_target", "target_of_send"]
-
 _log = limited(logger_of(__name__))
 DLQ_QUEUES = 1
 #: Ordinal of 3.4.9, from which on a client's own limit of attempts counts.

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from rmqfast.remoting import Header
 
-__all__ = ["SendHeader"]
-
 _NAMES = (
     "producerGroup",
     "topic",

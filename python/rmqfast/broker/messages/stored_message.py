@@ -24,16 +24,6 @@ from rmqfast.remoting.hash_map import hash_order
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store import LiveStore
 
-__all__ = [
-    "QueueRead",
-    "StoredMessage",
-    "in_map_order",
-    "message_at",
-    "parse_properties",
-    "read_queue",
-    "write_properties",
-]
-
 _log = limited(logger_of(__name__))
 _NAME_END = "\x01"
 _PROPERTY_END = "\x02"

@@ -42,8 +42,6 @@ from rmqfast.store.metadata.integrity import (
 )
 from rmqfast.system import set_mode
 
-__all__ = ["Change", "Database"]
-
 _log = logger_of(__name__)
 _T = TypeVar("_T")
 

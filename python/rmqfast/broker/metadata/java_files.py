@@ -17,8 +17,6 @@ from rmqfast.store.metadata.file_digest import digest_of
 from rmqfast.system import monotonic
 from rmqfast.threads import new_condition, new_thread
 
-__all__ = ["JavaFiles"]
-
 _log = logger_of(__name__)
 #: Largest share of the time for writing files; larger files are written less often.
 _SHARE = 0.1

@@ -27,8 +27,6 @@ from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.config.versioned_table import VersionedTable
 from rmqfast.store.metadata.file_digest import digest_of
 
-__all__ = ["Metadata", "changes_told"]
-
 _log = logger_of(__name__)
 _Table = TypeVar("_Table", bound=ConfigFile)
 _Versioned = TypeVar("_Versioned", bound=VersionedTable[Any])

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 
 from rmqfast.store.metadata.integrity import OLD_SCHEMA
 
-__all__ = ["drop", "rows"]
-
 _ROWS = """
 SELECT kind, file, name, value, json_valid(value) FROM rows
 UNION ALL SELECT 'digest', file, printf('%020d', number), digest, length(digest) = 64 FROM digests

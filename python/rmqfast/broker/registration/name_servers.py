@@ -21,8 +21,6 @@ from rmqfast.threads import new_thread
 if TYPE_CHECKING:
     from rmqfast.remoting.credentials import Signer
 
-__all__ = ["NameServers"]
-
 _log = logger_of(__name__)
 #: Namespace of the ordered topics in name servers (`NamesrvUtil.NAMESPACE_ORDER_TOPIC_CONFIG`).
 _ORDERED_TOPICS = "ORDER_TOPIC_CONFIG"

@@ -16,8 +16,6 @@ from rmqfast.store.config import TopicConfig
 from rmqfast.system import monotonic
 from rmqfast.threads import new_condition, new_thread
 
-__all__ = ["Registrar"]
-
 _log = logger_of(__name__)
 #: Seconds until a name server that did not answer is asked again.
 _RETRY_INTERVAL = 2.0

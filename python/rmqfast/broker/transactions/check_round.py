@@ -19,8 +19,6 @@ from rmqfast.broker.transactions.half_messages import (
 )
 from rmqfast.logs import logger_of
 
-__all__ = ["CheckRound", "Step", "TransactionCheckOptions", "next_step"]
-
 _log = logger_of(__name__)
 
 _IMMUNITY = "CHECK_IMMUNITY_TIME_IN_SECONDS"

@@ -15,8 +15,6 @@ from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, 
 from rmqfast.remoting.log_limit import limited
 from rmqfast.store import LiveStore
 
-__all__ = ["EndTransactionProcessor"]
-
 _log = limited(logger_of(__name__))
 
 _PUT_BACK_FAILED = "Put message back to RMQ_SYS_TRANS_HALF_TOPIC failed."

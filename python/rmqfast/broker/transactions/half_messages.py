@@ -26,8 +26,6 @@ from rmqfast.remoting.log_limit import limited
 from rmqfast.store import LiveStore
 from rmqfast.store.writer import AppendResult
 
-__all__ = ["HalfMessages"]
-
 _log = limited(logger_of(__name__))
 
 #: Tag of an operation message, whose body is the queue offset of the ended half message.

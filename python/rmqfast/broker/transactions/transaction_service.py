@@ -28,8 +28,6 @@ from rmqfast.remoting.log_limit import limited
 from rmqfast.store.writer import AppendResult
 from rmqfast.system import monotonic
 
-__all__ = ["TransactionService"]
-
 _log = limited(logger_of(__name__))
 
 #: RocketMQ's own group, so that a Java broker can continue from here and vice versa.

@@ -9,8 +9,6 @@ import gc
 import sys
 from types import FrameType
 
-__all__ = ["thread_frames"]
-
 
 def thread_frames() -> dict[int, FrameType]:
     """Returns the current frame of each thread, by thread id."""

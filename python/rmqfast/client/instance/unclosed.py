@@ -6,8 +6,6 @@ import os
 import sys
 import warnings
 
-__all__ = ["leave_warning_to_owner", "warn_unclosed"]
-
 _OWNED = "_is_owned"
 
 

@@ -13,8 +13,6 @@ from rmqfast.client.pulling.pulled_queues import PulledQueue
 from rmqfast.errors import RmqError
 from rmqfast.logs import logger_of
 
-__all__ = ["offset_to_go_on_at"]
-
 _log = logger_of(__name__)
 
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from rmqfast.store import ScanArguments
 
-__all__ = ["TopicOffsets", "Via", "read_topic"]
-
 #: Default consumer group for requests to brokers.
 _GROUP = "rmqfast_spark"
 #: Default limit of rows in a partition.

@@ -23,8 +23,6 @@ else:
     except ImportError:  # before 4.2, Spark takes all messages in one batch
         AvailableNow = object
 
-__all__ = ["StreamReader", "StreamSource", "bytes_limit", "offsets_limit"]
-
 _LOG = logging.getLogger("rmqfast.spark")
 
 

@@ -17,8 +17,6 @@ from rmqfast.spark.task import freeze_imports_once
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["read_topic_piece"]
-
 _LOG = logging.getLogger("rmqfast.spark")
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
-__all__ = ["TopicReader", "checked_schema", "topic_reader"]
-
 
 def checked_schema(options: Mapping[str, str]) -> StructType:
     """Returns the schema of a read. Checks all options now, so that `load()` raises instead of the first action."""

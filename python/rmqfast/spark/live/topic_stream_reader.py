@@ -16,8 +16,6 @@ from rmqfast.spark.live.task import read_topic_piece
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["topic_stream_reader"]
-
 
 def topic_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StreamReader:
     """Returns the stream reader of a topic.

@@ -10,8 +10,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Row
 
-__all__ = ["row_batches"]
-
 _ROWS = 4096
 
 

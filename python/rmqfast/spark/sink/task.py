@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
-__all__ = ["check_topic", "send_partition", "sink_of"]
-
 _LOG = logging.getLogger("rmqfast.spark")
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Row
     from pyspark.sql.types import StructType
 
-__all__ = ["WrittenPartition", "stream_writer", "topic_writer"]
-
 _LOG = logging.getLogger("rmqfast.spark")
 
 

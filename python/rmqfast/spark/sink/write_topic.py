@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["write_topic"]
-
 _LOG = logging.getLogger("rmqfast.spark")
 _COUNTS = ("rows", "bytes", "batches", "retries", "less_safe")
 

@@ -12,8 +12,6 @@ from typing import Any, ClassVar, Self
 from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.config.value import ConfigValue, with_names
 
-__all__ = ["BloomFilterData", "ConsumerFilterData", "ConsumerFilterTable"]
-
 DAY_MS = 24 * 3600 * 1000
 # RocketMQ's: after a restart, subscriptions with consumers count as dead for half a minute
 ASSUMED_DEAD_MS = 30 * 1000

@@ -12,8 +12,6 @@ from typing import Any, ClassVar
 from rmqfast.errors import ArgumentError
 from rmqfast.store.config.file import ConfigFile, by_number
 
-__all__ = ["ConsumerOffsetTable"]
-
 SEPARATOR = "@"
 PARTS = 2
 

@@ -10,8 +10,6 @@ from typing import Self
 
 from rmqfast.store.config.value import ConfigValue
 
-__all__ = ["DataVersion"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class DataVersion(ConfigValue):

@@ -10,8 +10,6 @@ from typing import Any, ClassVar
 
 from rmqfast.store.config.file import ConfigFile, by_number
 
-__all__ = ["DelayOffsetTable"]
-
 
 class DelayOffsetTable(ConfigFile, Mapping[int, int]):
     """For each delay level, the offset of the next message to deliver. Level n is queue n - 1 of the schedule topic."""

@@ -16,8 +16,6 @@ from rmqfast._native import config_text, load_config, save_config
 from rmqfast.errors import ArgumentError
 from rmqfast.paths import local_path
 
-__all__ = ["ConfigFile"]
-
 _LOG = logging.getLogger("rmqfast.store")
 StorePath = str | os.PathLike[str]
 

@@ -12,8 +12,6 @@ from typing import Any, ClassVar
 from rmqfast.store.config.value import ConfigValue
 from rmqfast.store.config.versioned_table import VersionedTable
 
-__all__ = ["SubscriptionGroupConfig", "SubscriptionGroupTable", "built_in_groups"]
-
 BUILT_IN = (
     "TOOLS_CONSUMER",
     "FILTERSRV_CONSUMER",

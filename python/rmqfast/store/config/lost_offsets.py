@@ -12,8 +12,6 @@ from rmqfast.paths import exists, list_directory, local_path
 from rmqfast.store.config.consumer_offsets import ConsumerOffsetTable
 from rmqfast.store.config.groups import SubscriptionGroupTable, built_in_groups
 
-__all__ = ["warning_of_lost_offsets"]
-
 RETRY_PREFIX = "%RETRY%"
 SYSTEM_PREFIX = "CID_RMQ_SYS_"
 MOST_NAMED = 10

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
-__all__ = ["ConfigValue", "with_names"]
-
 _NAMES: dict[type, dict[str, str]] = {}
 
 

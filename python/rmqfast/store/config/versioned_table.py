@@ -13,8 +13,6 @@ from rmqfast.store.config.data_version import DataVersion
 from rmqfast.store.config.file import ConfigFile, StorePath, checked_name
 from rmqfast.store.config.value import ConfigValue, java_name, with_names
 
-__all__ = ["VersionedTable"]
-
 Entry = TypeVar("Entry", bound=ConfigValue)
 
 

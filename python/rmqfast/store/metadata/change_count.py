@@ -12,8 +12,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-__all__ = ["ChangeCount"]
-
 _DIGITS = 20
 
 

@@ -25,8 +25,6 @@ from rmqfast.store.metadata.integrity import (
     verify_structure,
 )
 
-__all__ = ["check_metadata"]
-
 #: Descriptions of damage, and notes for the user.
 Findings = tuple[list[Damage], list[str]]
 _NAME = "metadata.db"

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from rmqfast.errors import StoreIOError
 
-__all__ = ["digest_of"]
-
 
 def digest_of(path: Path) -> str | None:
     """Returns the digest of a file. None if the file does not exist."""

@@ -17,24 +17,6 @@ from typing import Final
 from rmqfast.paths import exists
 from rmqfast.store.metadata.change_count import ChangeCount
 
-__all__ = [
-    "COUNT",
-    "OLD_SCHEMA",
-    "SCHEMA",
-    "LostChangesError",
-    "changes_of",
-    "check_row",
-    "checksum",
-    "is_damage",
-    "schemas_of",
-    "to_signed",
-    "verify_count",
-    "verify_log",
-    "verify_rows",
-    "verify_size",
-    "verify_structure",
-]
-
 #: Names of tables and their SQL, as stored in `sqlite_master`.
 SCHEMA = {
     "entries": "CREATE TABLE entries (kind TEXT, file TEXT, name TEXT, value TEXT, checksum INTEGER, "
