@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rmqfast.remoting.log_limit import LogLimit
+from rmqfast.remoting.rate_limit import LogLimit
 
 from . import golden_stores
 from .golden_stores import PathOf

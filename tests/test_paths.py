@@ -14,10 +14,10 @@ from rmqfast.broker import BrokerConfig
 from rmqfast.errors import ArgumentError
 from rmqfast.mirror import Mirror
 from rmqfast.paths import local_path
-from rmqfast.remoting.tls_options import TlsOptions
+from rmqfast.remoting.tls import TlsOptions
 from rmqfast.store import plan_clean, repair
 from rmqfast.store.config import TopicConfigTable
-from rmqfast.store.config.lost_offsets import warning_of_lost_offsets
+from rmqfast.store.config.offsets import warning_of_lost_offsets
 from rmqfast.store.parquet import write_parquet
 
 SMALL = AppendOptions(file_size=65536, queue_file_size=2000, index_slots=100, index_entries=400)

@@ -24,10 +24,9 @@ from rmqfast.admin import (
     QueueFacts,
     SqlAnswer,
 )
-from rmqfast.admin.delivery import passes_broker, passes_member
+from rmqfast.admin.explain import group_sentences, queue_sentences
 from rmqfast.admin.facts import names_in
-from rmqfast.admin.outcome import verdict_of
-from rmqfast.admin.standing import group_sentences, queue_sentences
+from rmqfast.admin.outcome import passes_broker, passes_member, verdict_of
 from rmqfast.client.trace import TraceType, TraceView
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData

@@ -11,8 +11,8 @@ import yaml
 from rmqfast.acl import AccessValidator
 from rmqfast.acl.account import AccountConfig
 from rmqfast.acl.address import address_of, parse_pattern
-from rmqfast.acl.changes import Change, RemoveAccount, SetAccount, SetWhiteAddresses
 from rmqfast.acl.permission import check_resources, parse_permission
+from rmqfast.acl.rules import Change, RemoveAccount, SetAccount, SetWhiteAddresses
 from rmqfast.errors import ArgumentError
 
 from . import acl_questions, acl_requests

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rmqfast import Message
-from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC
+from rmqfast.broker.topics.topic_manager import HALF_TOPIC, OP_TOPIC
 from rmqfast.broker.transactions.end_transaction import EndTransactionProcessor
 from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.errors import FlushTimeoutError, RmqError, StoreIOError

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rmqfast import EmbeddedCluster
-from rmqfast.acl.exposure import exposure_check
+from rmqfast.acl.access_validator import exposure_check
 from rmqfast.acl.rights import RIGHTS
 from rmqfast.broker import Broker, BrokerConfig
 from rmqfast.errors import ArgumentError, ResponseError

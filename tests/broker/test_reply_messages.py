@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rmqfast.broker.messages.preparation import SendHeader
 from rmqfast.broker.messages.reply_messages import ReplyMessageProcessor, ReplyOptions
-from rmqfast.broker.messages.send_header import SendHeader
 from rmqfast.errors import ChannelClosedError, RemotingTimeoutError, ResponseError, RmqError
 from rmqfast.remoting import Later, Request, Response, process
 from rmqfast.store.config import TopicConfig

@@ -9,7 +9,7 @@ import pytest
 from rmqfast import Message
 from rmqfast.broker.delay.schedule import DelayLevels, ScheduleMessageService, TimeOfDay
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.topics.topic_names import SCHEDULE_TOPIC
+from rmqfast.broker.topics.topic_manager import SCHEDULE_TOPIC
 from rmqfast.errors import CorruptError, FlushTimeoutError, RmqError
 from rmqfast.store.config import DelayOffsetTable
 from tests.broker.memory_store import MemoryStore

@@ -8,7 +8,7 @@ import pytest
 
 from rmqfast import Message, WritableStore
 from rmqfast.broker.messages.stored_message import StoredMessage
-from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from rmqfast.broker.topics.topic_manager import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from rmqfast.broker.transactions.check_round import TransactionCheckOptions
 from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.broker.transactions.transaction_service import CHECK_GROUP, TransactionService

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rmqfast.cells import one_line, size_text, table_cell, time_text
-from rmqfast.cli.csv_cells import csv_cell, screen_cell
+from rmqfast.cli.output import csv_cell, screen_cell
 from rmqfast.store.json_lines import json_text
 
 HOSTILE = [

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from rmqfast.cli import demo
-from rmqfast.cli.demo_messages import tables
+from rmqfast.cli.demo import tables
 from rmqfast.errors import ArgumentError, StoreIOError
 from rmqfast.store import open_store
 from tests import golden_stores

@@ -94,8 +94,8 @@ def test_a_terminal_gets_a_bar(golden_store: PathOf, tmp_path: Path) -> None:
 KILLED = """
 import os, signal
 from contextlib import nullcontext
-from rmqfast.cli import export, main
-export.bar = lambda title: nullcontext(lambda done, total: os.kill(os.getpid(), signal.SIGKILL))
+from rmqfast.cli import main, store
+store.bar = lambda title: nullcontext(lambda done, total: os.kill(os.getpid(), signal.SIGKILL))
 main()
 """
 

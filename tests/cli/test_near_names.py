@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from rmqfast import Admin, EmbeddedCluster, Message, Producer
-from rmqfast.cli.near_names import near_names
+from rmqfast.cli.cluster_access import near_names
 
 from .command_line import run
 

@@ -9,8 +9,8 @@ from tests.waiting import PATIENCE
 
 WAITS = """
 import itertools, signal, sys
-from rmqfast.cli import signals
-signals._INTERVAL = 0.001  # so that a wait is soon over, and its last lines come
+from rmqfast.cli import endings
+endings._INTERVAL = 0.001  # so that a wait is soon over, and its last lines come
 
 def waited(at_line):
     '''Waits, and gets the signal at one of the lines that its thread comes to, the library's among them.'''
@@ -19,7 +19,7 @@ def waited(at_line):
         if event == "line" and next(lines) == at_line:
             signal.raise_signal(signal.SIGTERM)
         return trace
-    with signals.StopSignals() as stop:
+    with endings.StopSignals() as stop:
         assert not stop.is_noted
         sys.settrace(trace)
         while not stop.wait():

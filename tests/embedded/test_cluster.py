@@ -14,7 +14,7 @@ import pytest
 from rmqfast import EmbeddedCluster, Message, open_store
 from rmqfast.broker import Broker
 from rmqfast.broker.registration import registrar
-from rmqfast.broker.registration.name_servers import NameServers
+from rmqfast.broker.registration.registrar import NameServers
 from rmqfast.errors import ArgumentError, ForkError, RemotingError, StoreBusyError
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import RemotingClient, Request, RequestCode

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rmqfast.broker.configuration.config_keys import CONFIG_KEYS
-from rmqfast.remoting.tls_properties import TLS_KEYS
+from rmqfast.remoting.tls import TLS_KEYS
 
 from .config_table import DOC, with_tables
 

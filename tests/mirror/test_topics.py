@@ -10,7 +10,7 @@ import pytest
 from rmqfast import Admin, EmbeddedCluster, Message, Mirror, MirrorOptions, Producer, open_store
 from rmqfast._native import TopicRead, load_mark
 from rmqfast.errors import ArgumentError, MirrorError
-from rmqfast.mirror.topic_config import of_topics
+from rmqfast.mirror.copy_directory import of_topics
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, SubscriptionGroupTable, TopicConfigTable
 from tests.cli.command_line import run

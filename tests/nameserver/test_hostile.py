@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from rmqfast.nameserver import NameServer, broker_table, register_body, topic_queues
+from rmqfast.nameserver import NameServer, broker_table, register_body, route_info
 from rmqfast.remoting import Response
 from tests.nameserver.registration import ask, body, brokers, identity, register, topic, topics
 
@@ -148,7 +148,7 @@ def test_there_is_room_for_so_many_addresses(server: NameServer, monkeypatch: py
 
 
 def test_there_is_room_for_so_many_topics(server: NameServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_queues, "MAX_QUEUE_DATA", 100)
+    monkeypatch.setattr(route_info, "MAX_QUEUE_DATA", 100)
     for round_ in range(10):
         register(server, *[topic(f"t{round_}-{n}") for n in range(30)], counter=round_)
     assert len(topics(server)) == 100

@@ -10,7 +10,7 @@ from contextlib import suppress
 import pytest
 
 from rmqfast.remoting import RemotingServer
-from rmqfast.remoting.log_limit import LogLimit
+from rmqfast.remoting.rate_limit import LogLimit
 from tests.waiting import PATIENCE, until
 
 

@@ -11,7 +11,7 @@ from rmqfast.broker import BrokerConfig
 from rmqfast.errors import ArgumentError
 from rmqfast.nameserver import NamesrvConfig
 from rmqfast.remoting import ClientAuth, TlsMode, TlsOptions
-from rmqfast.remoting.tls_properties import client_tls, server_tls
+from rmqfast.remoting.tls import client_tls, server_tls
 
 PAIR = {"tls.server.certPath": "a.pem", "tls.server.keyPath": "a.key"}
 

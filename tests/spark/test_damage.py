@@ -13,7 +13,7 @@ import pytest
 from rmqfast import ScanRequest, open_store
 from rmqfast.errors import CorruptError
 from rmqfast.spark import read_store
-from rmqfast.spark.damage import damage_accumulator
+from rmqfast.spark.ingest import damage_accumulator
 from rmqfast.spark.partitions import StoreRead, plan_partitions
 from rmqfast.spark.task import read_partition
 from tests import golden_stores

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(autouse=True)
 def _session(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The command line takes this session for its own."""
-    monkeypatch.setattr("rmqfast.spark.local.session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr("rmqfast.spark.session.session", lambda *_, **__: nullcontext(spark))
 
 
 def test_append_adds_messages_of_some_topics_and_tags(golden_store: PathOf, tmp_path: Path) -> None:

@@ -17,14 +17,13 @@ from rmqfast.message import Message, MessageExt, MessageQueue
 from rmqfast.remoting.connections import Sign
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.remoting.protocol.topic_route_data import TopicRouteData
-from rmqfast.remoting.response import Response
-from rmqfast.remoting.server_options import ServerOptions
-from rmqfast.remoting.tls_options import TlsOptions
+from rmqfast.remoting.request import Response
+from rmqfast.remoting.server import ServerOptions
+from rmqfast.remoting.tls import TlsOptions
+from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
-from rmqfast.store.get_limits import GetLimits
-from rmqfast.store.request import ScanRequest
+from rmqfast.store.request import GetLimits, ScanRequest
 from rmqfast.store.retention import RetentionOptions
-from rmqfast.store.writer import AppendOptions
 
 __all__ = [
     "COLUMNS",

@@ -3,11 +3,10 @@
 `AccessValidator.check` runs before every processor; `AclProcessor` shows and changes its rules.
 """
 
-from rmqfast.acl.access_validator import AccessValidator, Mode, validator_of
+from rmqfast.acl.access_validator import AccessValidator, Administrator, Mode, validator_of
 from rmqfast.acl.account import AccountConfig
 from rmqfast.acl.acl_files import AclFiles
 from rmqfast.acl.acl_processor import AclProcessor
-from rmqfast.acl.administrator import Administrator
 from rmqfast.acl.rights import RIGHTS, Requirement, Right
 from rmqfast.acl.secure_directory import SecureDirectory
 

@@ -1,6 +1,6 @@
-"""Checks each request against accounts and white lists before a server answers it.
+"""Checks each request against accounts and white lists; without them, refuses or restricts open servers.
 
-Source: `PlainAccessValidator`, `PlainPermissionManager`, `AclFileWatchService`.
+Source: RocketMQ's `PlainAccessValidator`, `PlainPermissionManager`, `AclFileWatchService`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from rmqfast.acl import yaml_text
 from rmqfast.acl.account import Account
 from rmqfast.acl.acl_files import AclFiles
 from rmqfast.acl.address import address_of
-from rmqfast.acl.changes import Change, next_version
 from rmqfast.acl.permission import PUB, RETRY_PREFIX
 from rmqfast.acl.resources import TRACE_TOPIC, Permissions, TopicsAt
 from rmqfast.acl.rights import RIGHTS, UNKNOWN, Requirement
-from rmqfast.acl.rules import Rules, rules_of
+from rmqfast.acl.rules import Change, Rules, next_version, rules_of
 from rmqfast.errors import ArgumentError, RemotingProtocolError, ResponseError
 from rmqfast.logs import QuietLock, logger_of
-from rmqfast.remoting import Request, ResponseCode
-from rmqfast.remoting.credentials import ACCESS_KEY, SIGNATURE, UNIQUE_KEY_QUERY, signature_of
+from rmqfast.remoting import Request, RequestCode, ResponseCode
+from rmqfast.remoting.credentials import ACCESS_KEY, SIGNATURE, UNIQUE_KEY_QUERY, Credentials, signature_of
 from rmqfast.remoting.hash_map import hash_order
+from rmqfast.remoting.loopback import is_loopback
+from rmqfast.remoting.processor import Check
 
 _log = logger_of(__name__)
 
@@ -211,3 +212,69 @@ def validator_of(home: str, now: Callable[[], int], *, mode: Mode = "strict") ->
     if not files.paths():
         raise ArgumentError(f"aclEnable=true: expected accounts in {files.default_path}, got no such file")
     return AccessValidator(files, now, mode=mode)
+
+
+class Administrator:
+    """Signs requests with the first account of an administrator in the ACL files, which are read for each request."""
+
+    def __init__(self, validator: AccessValidator) -> None:
+        self._validator = validator
+        # Fails early if the files have no administrator.
+        self._account()
+
+    def signed_fields(self, ext_fields: Mapping[str, str], body: bytes = b"") -> dict[str, str]:
+        """Returns the request's fields with account and signature. Raises `ArgumentError` without an administrator."""
+        # Looked up each time, since the files may have changed.
+        return self.credentials().signed_fields(ext_fields, body)
+
+    def credentials(self) -> Credentials:
+        """Returns the account that signs. Raises `ArgumentError` if no administrator exists any more."""
+        account = self._account()
+        return Credentials(account.access_key, account.secret_key.decode())
+
+    def _account(self) -> Account:
+        for account in self._validator.rules.accounts.values():
+            if account.is_admin:
+                return account
+        expected = "expected an account with admin: true, with which brokers sign what they ask name servers"
+        raise ArgumentError(f"{self._validator.default_path}: {expected}, or nameServerAclFile, got none")
+
+
+#: Brokers send these requests from other machines, and have no account without access control.
+_OF_BROKERS = {RequestCode.REGISTER_BROKER, RequestCode.UNREGISTER_BROKER}
+_REMARK = (
+    "only administrators may ask for this, and only from the machine itself, as there is no access control: "
+    "set aclEnable=true, or ask from there"
+)
+
+
+def exposure_check(host: str, *, is_checked: bool, is_allowed: bool) -> Check | None:
+    """Returns the check of requests for a server that listens at `host` (`bindAddress`).
+
+    The check is `None` at loopback or if accounts or a program check requests (`is_checked`). Otherwise it accepts
+    administrators' requests only from this machine, and `ArgumentError` refuses the server unless `insecureBind` allows
+    it (`is_allowed`).
+    """
+    if is_checked or is_loopback(host):
+        return None
+    if not is_allowed:
+        raise ArgumentError(
+            f"bindAddress={host}: everybody who reaches the port could read, send and delete; expected loopback, or "
+            "aclEnable=true (rmqfast server --secure DIR makes accounts and certificates), or --insecure-bind "
+            "(insecureBind=true) where the network itself keeps strangers out, got none of them"
+        )
+    _log.warning(
+        "bindAddress=%s without access control (insecureBind): everybody who reaches the port may send to and read all "
+        "topics; what is for administrators is answered to this machine only",
+        host,
+    )
+    return _check
+
+
+def _check(request: Request) -> None:
+    right = RIGHTS.get(request.code)  # codes without a row are those of 5.x clients, such as 351 and 352
+    if right is None or not right.strict.admin or request.code in _OF_BROKERS:
+        return
+    peer = request.channel.remote_address.rpartition(":")[0]
+    if not is_loopback(peer):
+        raise ResponseError(ResponseCode.NO_PERMISSION, _REMARK)

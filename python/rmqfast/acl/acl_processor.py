@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from rmqfast.acl.access_validator import AccessValidator
 from rmqfast.acl.account import AccountConfig
-from rmqfast.acl.changes import Change, RemoveAccount, SetAccount, SetWhiteAddresses
+from rmqfast.acl.rules import Change, RemoveAccount, SetAccount, SetWhiteAddresses
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.fastjson import java_text

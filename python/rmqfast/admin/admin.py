@@ -21,7 +21,7 @@ from rmqfast.admin.topics import Topics
 from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.instance.config import DEFAULT_INSTANCE_NAME
-from rmqfast.client.instance.unclosed import warn_unclosed
+from rmqfast.client.instance.exits import warn_unclosed
 from rmqfast.pickling import not_picklable
 
 

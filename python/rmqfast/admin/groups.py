@@ -15,10 +15,10 @@ from rmqfast.client.consumer.subscription import SubscriptionConflict
 from rmqfast.client.instance.validators import check_group
 from rmqfast.errors import ArgumentError, ClientError, ResponseError
 from rmqfast.remoting import RequestCode, fastjson
+from rmqfast.remoting.codes import ResponseCode
 from rmqfast.remoting.protocol.consumer_connection import Connection, ConsumerConnection, connections_of
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from rmqfast.remoting.protocol.json_object import JsonObject
-from rmqfast.remoting.response_code import ResponseCode
 from rmqfast.store.config import SubscriptionGroupConfig
 
 _NOBODY = "see that it runs and uses this cluster: brokers know it from its first heartbeat on"

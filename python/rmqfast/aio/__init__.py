@@ -7,10 +7,9 @@ the loop.
 from rmqfast.aio.admin import Admin
 from rmqfast.aio.lite_pull_consumer import LitePullConsumer
 from rmqfast.aio.offset_store import OffsetStore
-from rmqfast.aio.producer import Producer
+from rmqfast.aio.producer import Producer, TransactionListener, TransactionProducer
 from rmqfast.aio.pull_consumer import PullConsumer
 from rmqfast.aio.push_consumer import PushConsumer
-from rmqfast.aio.transaction_producer import TransactionListener, TransactionProducer
 
 __all__ = [
     "Admin",

@@ -17,8 +17,8 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
+from rmqfast.client.instance.exits import leave_warning_to_owner, warn_unclosed
 from rmqfast.client.instance.scheduler import Scheduler
-from rmqfast.client.instance.unclosed import leave_warning_to_owner, warn_unclosed
 from rmqfast.errors import ClientError, ForkError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.system import after_fork

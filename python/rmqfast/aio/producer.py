@@ -1,23 +1,34 @@
-"""The producer for asyncio.
+"""The producers for asyncio.
 
-Source: `DefaultMQProducer`.
+Source: RocketMQ's `DefaultMQProducer`, `TransactionMQProducer`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
 
 from rmqfast.aio import calls
 from rmqfast.aio.calls import Calls, OnEnd
-from rmqfast.aio.turns import Turns
+from rmqfast.aio.on_loop import OnLoop
 from rmqfast.aio.twin import ForwardedProperty, awaitable, documented_like, with_signature_of
 from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client import producer as blocking
 from rmqfast.client.consumer import MessageView
-from rmqfast.client.instance import ServiceState
-from rmqfast.client.producer import OnReply, ProducerOptions, QueueSelector, SendCallback, SendResult, select_by_hash
+from rmqfast.client.instance import ServiceState, TracedClientArguments
+from rmqfast.client.producer import (
+    LocalTransactionState,
+    OnReply,
+    ProducerOptions,
+    QueueSelector,
+    SendCallback,
+    SendResult,
+    TransactionSendResult,
+    select_by_hash,
+)
 from rmqfast.client.producer.member import LoopSend
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.client.producer.requests import not_replied
@@ -29,6 +40,43 @@ from rmqfast.system import monotonic
 
 if TYPE_CHECKING:
     import asyncio
+
+
+class Turns:
+    """Lets up to `most` tasks continue per iteration of the loop. Others wait for later iterations, in order."""
+
+    def __init__(self, most: int) -> None:
+        self._most = self._left = most
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._is_next_due = False
+
+    async def take(self) -> None:
+        """Waits until an iteration of the loop has room."""
+        loop = asyncio.get_running_loop()
+        if not self._is_next_due:
+            self._is_next_due = True
+            # runs in the next iteration of the loop
+            loop.call_soon(self._next)
+        if self._left > 0:
+            self._left -= 1
+            return
+        waiting: asyncio.Future[None] = loop.create_future()
+        self._waiting.append(waiting)
+        await waiting
+
+    def _next(self) -> None:
+        self._left = self._most
+        while self._waiting and self._left > 0:
+            waiting = self._waiting.popleft()
+            # a cancelled waiter is done
+            if not waiting.done():
+                waiting.set_result(None)
+                self._left -= 1
+        # stops when nothing started in this iteration
+        self._is_next_due = self._left < self._most
+        if self._is_next_due:
+            asyncio.get_running_loop().call_soon(self._next)
+
 
 #: Maximum sends that concurrently wait for a route, a connection or capacity; further sends wait for a thread.
 _SENDERS = 4
@@ -220,3 +268,102 @@ class Producer:
                 end = error
             if not send.record(end):
                 return send.result()
+
+
+#: Maximum concurrent transactions of one producer; further transactions wait for a thread.
+TRANSACTIONS_AT_A_TIME = 16
+
+
+class TransactionListener(Protocol):
+    """Executes local transactions and returns their states. Like `rmqfast.TransactionListener`.
+
+    `async def` methods run on the loop, plain functions on a thread.
+    """
+
+    def execute_local_transaction(
+        self, message: Message, argument: Any
+    ) -> Awaitable[LocalTransactionState | None] | LocalTransactionState | None:
+        """Executes the transaction. The message is stored, but consumers do not see it yet."""
+
+    def check_local_transaction(
+        self, message: Any
+    ) -> Awaitable[LocalTransactionState | None] | LocalTransactionState | None:
+        """Returns the state of a transaction. Another producer of the group may have begun it."""
+
+
+@suggests_names
+@not_picklable("make one in each process")
+class TransactionProducer(Producer):
+    """Sends messages that consumers only see after a transaction was committed.
+
+    Its arguments are those of `rmqfast.TransactionProducer`; the listener's methods may be `async def`.
+
+    Example:
+        >>> import asyncio, rmqfast
+        >>> class Bank:
+        ...     async def execute_local_transaction(self, message, argument):
+        ...         await asyncio.sleep(0.01)
+        ...         return LocalTransactionState.COMMIT_MESSAGE
+        ...
+        ...     async def check_local_transaction(self, message):
+        ...         return LocalTransactionState.ROLLBACK_MESSAGE
+        >>> async def main(name_server):
+        ...     async with TransactionProducer("bank", Bank(), name_server=name_server) as producer:
+        ...         return await producer.send_in_transaction(Message("money", b"1 to B"))
+        >>> with rmqfast.EmbeddedCluster() as cluster:
+        ...     asyncio.run(main(cluster.name_server)).local_state.value
+        'COMMIT_MESSAGE'
+    """
+
+    def __init__(
+        self,
+        group: str,
+        listener: TransactionListener,
+        *,
+        options: ProducerOptions | None = None,
+        **arguments: Unpack[TracedClientArguments],
+    ) -> None:
+        self._listener = _ListenerOfTwin(listener)
+        self._transactional = blocking.TransactionProducer(group, self._listener, options=options, **arguments)
+        self._use(self._transactional)
+        self._listener.calls = self._calls
+        self._transactions = self._calls.pool(TRANSACTIONS_AT_A_TIME)
+
+    @property
+    def listener(self) -> TransactionListener:
+        """The listener that executes and checks transactions."""
+        return self._listener.listener
+
+    @listener.setter
+    def listener(self, listener: TransactionListener) -> None:
+        self._listener.listener = listener
+
+    register_end_transaction_hook: Final = awaitable(blocking.TransactionProducer.register_end_transaction_hook)
+
+    @documented_like(blocking.TransactionProducer.send_in_transaction)
+    async def send_in_transaction(
+        self, message: Message, argument: Any = None, timeout: Duration = SEND_TIMEOUT
+    ) -> TransactionSendResult:
+        """Stores a message, executes the transaction and sends its state. Continues even if the task is cancelled."""
+        send = self._transactional.send_in_transaction
+        return await self._calls.ask_on(self._transactions, send, message, argument, timeout)
+
+
+class _ListenerOfTwin:
+    """Calls a listener on the threads of the blocking client. Has no reference to the asyncio client."""
+
+    calls: Calls
+
+    def __init__(self, listener: TransactionListener) -> None:
+        self.listener: TransactionListener = listener
+
+    def execute_local_transaction(self, message: Message, argument: Any) -> Any:
+        return self._call(self.listener.execute_local_transaction, message, argument)
+
+    def check_local_transaction(self, message: Any) -> Any:
+        return self._call(self.listener.check_local_transaction, message)
+
+    def _call(self, method: Callable[..., Any], *args: Any) -> Any:
+        if self.calls.loop is None:
+            raise RuntimeError("it was not started")
+        return OnLoop(method, self.calls.loop)(*args)

@@ -68,7 +68,7 @@ def exposure_of(config: BrokerConfig, *, is_checked: bool) -> Check | None:
     host = config.text("bindAddress")
     if is_checked or is_loopback(host):
         return None
-    from rmqfast.acl.exposure import exposure_check  # imported only if needed, for a faster start
+    from rmqfast.acl.access_validator import exposure_check  # imported only if needed, for a faster start
 
     return exposure_check(host, is_checked=is_checked, is_allowed=config.flag("insecureBind"))
 

@@ -19,8 +19,7 @@ from rmqfast.broker.housekeeping import Timer, timers_of
 from rmqfast.broker.options_of_config import ha_options, request_ages
 from rmqfast.broker.ports import VIP_DISTANCE, ReservedPorts, check_port_is_free
 from rmqfast.broker.processors import processors_of
-from rmqfast.broker.registration.name_servers import NameServers
-from rmqfast.broker.registration.registrar import Registrar
+from rmqfast.broker.registration.registrar import NameServers, Registrar
 from rmqfast.broker.state import BrokerState
 from rmqfast.errors import ArgumentError, ForkError, RemotingError
 from rmqfast.logs import logger_of
@@ -29,7 +28,7 @@ from rmqfast.remoting import Channel, Processor, RemotingServer, ServerOptions
 from rmqfast.remoting.credentials import Signer
 from rmqfast.remoting.loopback import with_brackets
 from rmqfast.remoting.processor import Check, all_of
-from rmqfast.remoting.tls_properties import server_tls
+from rmqfast.remoting.tls import server_tls
 from rmqfast.store.config import TopicConfig
 from rmqfast.store.writer import WritableStore
 from rmqfast.system import milliseconds_since_boot

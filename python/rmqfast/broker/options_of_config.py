@@ -13,8 +13,7 @@ from rmqfast.broker.delay.schedule import DelayLevels
 from rmqfast.broker.transactions.check_round import TransactionCheckOptions
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting import RequestCode
-from rmqfast.remoting.tls_options import TlsMode, TlsOptions
-from rmqfast.remoting.tls_properties import server_tls
+from rmqfast.remoting.tls import TlsMode, TlsOptions, server_tls
 from rmqfast.store import AppendOptions, RetentionOptions
 from rmqfast.system import physical_memory
 

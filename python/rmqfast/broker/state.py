@@ -5,7 +5,7 @@ Source: RocketMQ's `BrokerController`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -19,7 +19,6 @@ from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_locks import QueueLockManager
 from rmqfast.broker.configuration.config import BrokerConfig, Configuration
 from rmqfast.broker.delay.schedule import DelayLevels, ScheduleMessageService, TimeOfDay
-from rmqfast.broker.integrity import Integrity
 from rmqfast.broker.messages.appending import InternalAppends
 from rmqfast.broker.messages.preparation import Preparation
 from rmqfast.broker.metadata import Metadata
@@ -38,9 +37,42 @@ from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.broker.transactions.transaction_service import TransactionService
 from rmqfast.errors import ArgumentError
+from rmqfast.logs import logger_of
+from rmqfast.remoting.rate_limit import limited
 from rmqfast.store import LiveStore, open_store
 from rmqfast.store.config import TopicConfig
 from rmqfast.store.writer import WritableStore
+
+_log = limited(logger_of("rmqfast.broker"))
+
+
+class Integrity:
+    """Logs and counts the damage that the data plane has found."""
+
+    def __init__(self, data_plane: DataPlane) -> None:
+        self._data_plane = data_plane
+
+    def run_once(self) -> None:
+        """Logs as errors the files and messages that were found since the last call."""
+        for line in self._data_plane.take_harm_lines():
+            _log.error("%s", line)
+        for topic, queue_id, queue_offset, physical_offset, size, reason in self._data_plane.take_skipped_messages():
+            _log.error(
+                "message %d of queue %d of topic %s cannot be given to consumers, who go on behind it: %s "
+                "(physical offset %d, %d bytes)",
+                queue_offset,
+                queue_id,
+                topic,
+                reason,
+                physical_offset,
+                size,
+            )
+
+    def figures(self) -> Mapping[str, str]:
+        """Returns `storeHarm` and `messagesPassedOver` for the runtime statistics. Empty without damage."""
+        harm, skipped = self._data_plane.harm, self._data_plane.skipped_messages
+        figures = {"storeHarm": harm} if harm else {}
+        return figures | ({"messagesPassedOver": str(skipped)} if skipped else {})
 
 
 class BrokerState:

@@ -11,20 +11,18 @@ import rmqfast
 from rmqfast.cli import (
     cluster,
     consume,
-    dead_letters,
     demo,
     group,
     ingest,
     messages,
     mirror,
-    offsets,
     produce,
     server,
     store,
     topic,
 )
 from rmqfast.cli.endings import end_on_errors
-from rmqfast.cli.typer_commands import add_examples, typer_command
+from rmqfast.cli.shared_options import add_examples, typer_command
 from rmqfast.cli.watch import with_seconds
 
 
@@ -54,12 +52,6 @@ app: typer.Typer = typer.Typer(
 )
 app.add_typer(store.app, name="store")
 app.add_typer(topic.app, name="topic")
-# Commands of other modules that belong to `rmqfast group`.
-group.app.command("reset")(offsets.reset)
-group.app.command("skip")(offsets.skip)
-group.app.command("clone")(offsets.clone)
-group.app.command("dead-letters")(dead_letters.dead_letters)
-group.app.command("resend")(dead_letters.resend)
 app.add_typer(group.app, name="group")
 app.add_typer(messages.app, name="message")
 app.add_typer(cluster.app, name="cluster")

@@ -1,24 +1,159 @@
-"""Determines how a command reaches its cluster, from options, environment variables and a profile."""
+"""Reaches a cluster: profiles, common options, confirmation, and suggestions for unknown names."""
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
+import os
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from rmqfast.admin import Admin
-from rmqfast.cli.near_names import suggestion
-from rmqfast.cli.output import Form, write
-from rmqfast.cli.profiles import load_profile, profile_file
-from rmqfast.client.instance import ClientConfig
-from rmqfast.errors import ArgumentError, RmqError
-from rmqfast.remoting import TlsOptions
+from rmqfast.cli.output import Form, say, write
+from rmqfast.client.instance import ClientConfig, ClientErrorCode
+from rmqfast.errors import ArgumentError, ClientError, ResponseError, RmqError
+from rmqfast.paths import local_path
+from rmqfast.remoting import ResponseCode, TlsOptions
 from rmqfast.store import built_in_groups
+from rmqfast.system import home_directory
+
+DEFAULT = "default"
+SECRETS = ("secret_key", "security_token")
+TEXTS = ("name_server", "access_key", *SECRETS)
+PATHS = ("tls_trust", "tls_certificate", "tls_key")
+FLAGS = ("tls", "tls_verify", "tls_check_host")
+KEYS = (*TEXTS, FLAGS[0], *PATHS, *FLAGS[1:])
+# The read permissions of the file's group and of all other users.
+READ_BY_OTHERS = 0o044
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Settings of a cluster in the file of profiles."""
+
+    name: str
+    file: Path
+    values: Mapping[str, str | bool] = field(default_factory=dict, repr=False)
+
+
+def load_profile(name: str | None = None) -> Profile:
+    """Returns the profile with a name. Without a name, returns `default`, which may be missing.
+
+    Raises:
+        ArgumentError: The profile does not exist, or the file is invalid.
+    """
+    file = profile_file()
+    profiles = _read(file)
+    if name is None and DEFAULT not in profiles:
+        return Profile(DEFAULT, file)
+    name = DEFAULT if name is None else name
+    if name not in profiles:
+        content = f"has {', '.join(sorted(profiles))}" if profiles else "has none" if file.exists() else "is not there"
+        raise ArgumentError(f"--profile: expected a profile of {file}, got {name!r}; the file {content}")
+    return Profile(name, file, _values(profiles[name], f"{file}: profile {name}", file.parent))
+
+
+def profile_file() -> Path:
+    """Returns the path of the profiles, below `XDG_CONFIG_HOME` or `~/.config`."""
+    # The XDG specification ignores relative paths.
+    home = os.environ.get("XDG_CONFIG_HOME") or ""
+    folder = Path(home) if home.startswith("/") else (home_directory() or Path("~")) / ".config"
+    return folder / "rmqfast.toml"
+
+
+def _read(file: Path) -> Mapping[str, object]:
+    """Returns the profiles of the file as TOML values. Empty if the file does not exist."""
+    if not file.is_absolute():
+        return {}  # an account without a home directory
+    try:
+        with file.open("rb") as stream:
+            # The mode of the opened file, since its name may refer to another file by now.
+            mode = os.fstat(stream.fileno()).st_mode
+            content = tomllib.load(stream)
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        raise ArgumentError(f"{file}: expected a file that can be read, got {error.strerror}") from error
+    except ValueError as error:
+        raise ArgumentError(f"{file}: expected TOML, got what is none: {error}") from error
+    unknown, profiles = sorted(set(content) - {"profiles"}), content.get("profiles", {})
+    if unknown:
+        raise ArgumentError(f"{file}: expected tables [profiles.NAME], got the key {unknown[0]!r}")
+    if not isinstance(profiles, dict):
+        raise ArgumentError(f"{file}: expected tables [profiles.NAME], got profiles = {profiles!r}")
+    if mode & READ_BY_OTHERS and any(isinstance(each, dict) and set(each) & set(SECRETS) for each in profiles.values()):
+        say(f"warning: {file} holds a secret, and others on this machine can read it: chmod 600 {file}")
+    return profiles
+
+
+def _values(profile: object, place: str, folder: Path) -> dict[str, str | bool]:
+    if not isinstance(profile, dict):
+        raise ArgumentError(f"{place}: expected a table, got {type(profile).__name__}")
+    for key, value in profile.items():
+        if key not in KEYS:
+            raise ArgumentError(f"{place}: expected one of {', '.join(KEYS)}, got the key {key!r}")
+        kind, expected = (bool, "true or false") if key in FLAGS else (str, "a text in quotes")
+        if not isinstance(value, kind):  # do not print the value, which may be a secret
+            raise ArgumentError(f"{place}: {key}: expected {expected}, got a value of the type {type(value).__name__}")
+    try:
+        return {
+            # Relative paths start at the folder of the file.
+            key: str(folder / local_path(value, key).expanduser()) if key in PATHS else value
+            for key, value in profile.items()
+        }
+    except RuntimeError as error:
+        raise ArgumentError(f"{place}: expected a path, got one below a home that is not there") from error
+
+
+_UNKNOWN = frozenset({ResponseCode.TOPIC_NOT_EXIST, ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION})
+_RETRY, _DEAD = "%RETRY%", "%DLQ%"
+_MOST = 3
+
+
+def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientConfig) -> str | None:
+    """Returns a suggestion if an error says that a topic does not exist. `None` for other errors.
+
+    `arguments` are those of the failed command, with its `topic` and `group`.
+    """
+    code = error.code if isinstance(error, ResponseError) else getattr(error, "response_code", None)
+    if code not in _UNKNOWN or not isinstance(error, ResponseError | ClientError):
+        return None
+    # An unknown group appears as its missing retry topic.
+    is_group = _RETRY in str(error) or _DEAD in str(error)
+    wanted = arguments.get("group" if is_group else "topic")
+    if not isinstance(wanted, str):
+        return None
+    try:
+        # Topics are only listed after an error, so that a correct name costs nothing.
+        with Admin(config=config) as admin:
+            topics = admin.topics.all()
+    except RmqError:
+        return None  # an account may use a topic without the right to list topics
+    names = (topic.removeprefix(_RETRY) for topic in topics if topic.startswith("%") == is_group)
+    near = near_names(wanted, names)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    return None if is_group else "`rmqfast topic list` lists the topics"
+
+
+def unknown_topic(topic: str, step: str) -> ClientError:
+    """Returns the error for a topic that does not exist."""
+    code = ClientErrorCode.NOT_FOUND_TOPIC_EXCEPTION
+    return ClientError(f"no broker of this cluster has the topic {topic}", response_code=code, next_step=step)
+
+
+def near_names(wanted: str, names: Iterable[str]) -> list[str]:
+    """Returns the most similar names, at most three."""
+    by_folded = {name.casefold(): name for name in names}
+    return [by_folded[each] for each in difflib.get_close_matches(wanted.casefold(), by_folded, _MOST)]
+
 
 #: Columns of a client, as a broker knows it.
 CONNECTION_COLUMNS = ("client_id", "client_addr", "language", "version")

@@ -9,12 +9,11 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.cli.cluster_access import Access, reaches_cluster
+from rmqfast.cli.cluster_access import Access, reaches_cluster, unknown_topic
 from rmqfast.cli.completion import complete_group
-from rmqfast.cli.near_names import unknown_topic
+from rmqfast.cli.endings import end_on_signals
 from rmqfast.cli.output import Form, Row, chosen_columns, write
 from rmqfast.cli.shared_options import Output, Tags, Topic
-from rmqfast.cli.signals import end_on_signals
 from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
 from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
 from rmqfast.errors import ClientError, ResponseError

@@ -2,25 +2,98 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 import time
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import accumulate
+from math import pi, sin
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rmqfast.cells import size_text
-from rmqfast.cli.demo_messages import BODY_BYTES, tables
 from rmqfast.cli.ingest import facts
-from rmqfast.cli.output import Form, say, write, write_facts
-from rmqfast.cli.progress import bar
+from rmqfast.cli.output import Form, bar, say, write, write_facts
 from rmqfast.cli.shared_options import PATH
 from rmqfast.errors import ArgumentError, StoreIOError
 from rmqfast.paths import exists
-from rmqfast.store import AppendOptions, open_store
+from rmqfast.store import AppendOptions, milliseconds, open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+# Topic, share of the messages, tags with their shares.
+TOPICS = (
+    ("clicks", 60, {"view": 70, "search": 20, "cart": 10}),
+    ("orders", 25, {"paid": 70, "shipped": 25, "cancelled": 5}),
+    ("payments", 15, {"card": 80, "invoice": 15, "refund": 5}),
+)
+REGIONS = ("eu", "us", "ap")
+QUEUES = 4
+BODY_BYTES = 1000
+ROWS = 20_000
+MINUTES = 24 * 60
+SEED = 20_211_221  # the same demo data each time
+
+
+def tables(rows: int, *, ends_at: datetime) -> Iterator[pa.Table]:
+    """Yields tables of messages, oldest first. The last message is born at `ends_at`, the first one day earlier."""
+    chance = random.Random(SEED)  # noqa: S311  (made-up data)
+    minutes = _minutes()
+    first = milliseconds(ends_at.astimezone(UTC)) - MINUTES * 60_000
+    padding = "".join(chance.choices("abcdefghijklmnopqrstuvwxyz ", k=64 * BODY_BYTES))
+    for start in range(0, rows, ROWS):
+        numbers = range(start, min(start + ROWS, rows))
+        born = [first + round(_minute(minutes, n / rows) * 60_000) for n in numbers]
+        yield _table(chance, numbers, born, padding)
+
+
+def _table(chance: random.Random, numbers: range, born: list[int], padding: str) -> pa.Table:
+    import pyarrow as pa  # imported here, since other commands start faster without it
+
+    picked = chance.choices(TOPICS, weights=[share for _, share, _ in TOPICS], k=len(numbers))
+    tags = [chance.choices(list(shares), weights=list(shares.values()))[0] for _, _, shares in picked]
+    topics = [topic for topic, _, _ in picked]
+    sales = [(chance.choice(REGIONS), chance.randrange(10_000)) for _ in numbers]
+    properties = pa.map_(pa.string(), pa.string())
+    columns = {
+        "topic": pa.array(topics, pa.string()),
+        "queue_id": pa.array([n % QUEUES for n in numbers], pa.int32()),
+        "tags": pa.array(tags, pa.string()),
+        "keys": pa.array([f"{topic}-{n}" for topic, n in zip(topics, numbers, strict=True)], pa.string()),
+        "body": pa.array(
+            [_body(n, *sale, chance, padding) for n, sale in zip(numbers, sales, strict=True)], pa.binary()
+        ),
+        "properties": pa.array([[("region", region), ("amount", str(amount))] for region, amount in sales], properties),
+        "born_timestamp": pa.array(born, pa.timestamp("ms", tz="UTC")),
+    }
+    return pa.table(columns)
+
+
+def _body(number: int, region: str, amount: int, chance: random.Random, padding: str) -> bytes:
+    start = chance.randrange(len(padding) - BODY_BYTES)
+    head = f'{{"number": {number}, "region": "{region}", "amount": {amount}, "note": "'
+    return f'{head}{padding[start : start + BODY_BYTES - len(head) - 2]}"}}'.encode()
+
+
+def _minutes() -> list[float]:
+    """Returns which part of the day's traffic has come by the end of each minute. Traffic rises and falls once."""
+    traffic = list(accumulate(1.2 - sin((minute / MINUTES) * 2 * pi + pi / 6) for minute in range(MINUTES)))
+    return [passed / traffic[-1] for passed in traffic]
+
+
+def _minute(minutes: list[float], passed: float) -> float:
+    """Returns the minute of the day by which a given part of the traffic has come."""
+    minute = bisect_left(minutes, passed)
+    before = minutes[minute - 1] if minute else 0.0
+    return minute + (passed - before) / (minutes[minute] - before)
+
 
 SparkSession = Any  # only rmqfast.spark imports pyspark
 BROKERS_STORE = "offsets-4.9.4"
@@ -53,7 +126,7 @@ def demo(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the directory.")] = False,
 ) -> None:
     """Shows what rmqfast does: writes a store, reads it and a real broker's with Spark, writes Parquet."""
-    from rmqfast.spark.local import check_pyspark
+    from rmqfast.spark.session import check_pyspark
 
     check_pyspark()
     check_space(directory, size_mib)
@@ -120,7 +193,7 @@ def make_store(path: Path, size_mib: int) -> None:
 
 
 def show(directory: Path) -> None:
-    from rmqfast.spark.local import session
+    from rmqfast.spark.session import session
 
     say("starting Spark")
     with session("rmqfast demo") as spark:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from rmqfast.cli.damage import end_with_damage
-from rmqfast.cli.output import Form, write_facts
-from rmqfast.cli.progress import bar
+from rmqfast.cli.output import Form, bar, write_facts
 from rmqfast.cli.shared_options import (
     Directory,
     EndTime,
@@ -119,7 +118,7 @@ def run_with_spark(
     mode: ModeName,
     **options: Any,
 ) -> Ingested:
-    from rmqfast.spark.local import check_pyspark, session
+    from rmqfast.spark.session import check_pyspark, session
 
     check_pyspark()
     check_store(directory, topics, options["tags"])

@@ -12,8 +12,7 @@ from rmqfast.admin import Admin, Explanation, Outcome
 from rmqfast.cells import one_line
 from rmqfast.cli.cluster_access import Access, administration, reaches_cluster, write_values
 from rmqfast.cli.completion import complete_group, complete_topic
-from rmqfast.cli.message import write_messages
-from rmqfast.cli.output import Form, Row, print_json, say, write
+from rmqfast.cli.output import Form, Row, print_json, say, write, write_messages
 from rmqfast.cli.shared_options import Output
 from rmqfast.client.trace import TRACE_TOPIC
 from rmqfast.errors import ArgumentError

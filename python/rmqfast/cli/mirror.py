@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from rmqfast.cli.cluster_access import Access, reaches_cluster
+from rmqfast.cli.endings import end_on_signals
 from rmqfast.cli.output import Form, Row, say_directory, write
 from rmqfast.cli.shared_options import PATH, Output
-from rmqfast.cli.signals import end_on_signals
 from rmqfast.errors import ArgumentError
 from rmqfast.store.retention import RetentionOptions
 

@@ -6,16 +6,36 @@ import csv
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
-from rmqfast.cells import one_line
-from rmqfast.cli.csv_cells import csv_cell, screen_cell
+from rmqfast.cells import escape, one_line, size_text, table_cell
 from rmqfast.cli.streams import data_output
+from rmqfast.message import MessageExt
 from rmqfast.store import COLUMNS, Scan
-from rmqfast.store.json_lines import json_lines, json_text, plain_rows
+from rmqfast.store.json_lines import base64_text, json_lines, json_text, plain_rows
+
+# A spreadsheet takes a cell with such a beginning for a formula.
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def csv_cell(value: object) -> object:
+    """Returns a value for CSV. An apostrophe protects text that a spreadsheet would run; null becomes empty."""
+    if isinstance(value, bytes | Mapping):
+        value = base64_text(value) if isinstance(value, bytes) else json_text(value)
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return f"'{value}"
+    return value
+
+
+def screen_cell(value: object) -> object:
+    """Returns a value for a terminal: `csv_cell`, with control and format characters escaped."""
+    cell = csv_cell(value)
+    return escape(cell) if isinstance(cell, str) else cell
+
 
 Row = Sequence[object]
 Chunks = Iterable[Sequence[Row]]
@@ -113,3 +133,65 @@ def scan_rows(scan: Scan, limit: int | None) -> Iterator[Sequence[Row]]:
         yield rows if remaining is None else rows[:remaining]
         if remaining is not None and (remaining := max(0, remaining - len(rows))) == 0:
             return
+
+
+@contextmanager
+def bar(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Yields a function that moves a progress bar; its arguments are done and total. `None` without a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    from rmqfast.cli.screen import console
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console(sys.stderr), transient=True) as progress:
+        task = progress.add_task(title, total=None)
+
+        def advance(completed: int, total: int) -> None:
+            progress.update(task, completed=completed, total=total or None)
+
+        yield advance
+
+
+# Bytes per line of hexadecimal digits.
+LINE_BYTES = 32
+
+
+def write_messages(form: Form, messages: Sequence[MessageExt]) -> None:
+    """Writes messages in full. As a table, each column is on its own line, otherwise each message is a row."""
+    if form is not Form.TABLE:
+        write(form, COLUMNS, [[_row(message) for message in messages]])
+        return
+    for number, message in enumerate(messages):
+        if number:
+            print()
+        _write_in_full(message)
+
+
+def _row(message: MessageExt) -> list[object]:
+    values = [getattr(message, column) for column in COLUMNS]
+    return [dict(value) if isinstance(value, Mapping) else value for value in values]
+
+
+def _write_in_full(message: MessageExt) -> None:
+    plain = [column for column in COLUMNS if column not in {"body", "properties"}]
+    write_facts(Form.TABLE, {column: getattr(message, column) for column in plain})
+    print("properties")
+    for name, value in message.properties.items():
+        print(f"  {table_cell('name', name)} = {table_cell('value', value)}")
+    if message.body is None:
+        print("body cannot be decompressed")
+        return
+    print(f"body, {size_text(len(message.body))}")
+    for line in _lines(message.body):
+        print(f"  {line}")
+
+
+def _lines(body: bytes) -> list[str]:
+    try:
+        return [one_line(line) for line in body.decode("utf-8").splitlines()]
+    except UnicodeDecodeError:
+        # A binary body is shown as hexadecimal digits.
+        return [body[start : start + LINE_BYTES].hex(" ", 4) for start in range(0, len(body), LINE_BYTES)]

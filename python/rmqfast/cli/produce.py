@@ -10,8 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.cli.cluster_access import Access, administration, reaches_cluster
-from rmqfast.cli.near_names import unknown_topic
+from rmqfast.cli.cluster_access import Access, administration, reaches_cluster, unknown_topic
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.cli.shared_options import Output, Topic, pairs
 from rmqfast.client.instance.namespaces import wrap

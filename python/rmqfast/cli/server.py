@@ -9,9 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from rmqfast.cli.endings import StopSignals
 from rmqfast.cli.options import Option
 from rmqfast.cli.output import say, say_directory
-from rmqfast.cli.signals import StopSignals
 from rmqfast.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -2,37 +2,243 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from rmqfast.cli import export
+from rmqfast.cells import size_text
 from rmqfast.cli.completion import complete_topic
 from rmqfast.cli.damage import damage_reported, end_with_damage, write_report
-from rmqfast.cli.message import write_messages
-from rmqfast.cli.output import Form, chosen_columns, print_json, say, say_directory, scan_rows, write, write_facts
-from rmqfast.cli.progress import bar
-from rmqfast.cli.shared_options import Directory, EndTime, LogDirectories, Output, StartTime, Tags, TopicOption
-from rmqfast.cli.tail import tail
-from rmqfast.cli.topics import TOPIC_COLUMNS, store_facts, topic_rows
+from rmqfast.cli.output import (
+    Form,
+    Row,
+    bar,
+    chosen_columns,
+    print_json,
+    say,
+    say_directory,
+    scan_rows,
+    write,
+    write_facts,
+    write_messages,
+)
+from rmqfast.cli.shared_options import (
+    PATH,
+    Directory,
+    EndTime,
+    LogDirectories,
+    OnDamage,
+    OnDamageOption,
+    Output,
+    StartTime,
+    Tags,
+    TopicOption,
+    TopicsOption,
+)
+from rmqfast.cli.streams import data_output
 from rmqfast.cli.watch import watchable
 from rmqfast.errors import ArgumentError, DamageWarning
 from rmqfast.message import MessageExt
 from rmqfast.store import (
     CleanedFile,
     CleanReport,
+    ExportReport,
     MessageStore,
     RetentionOptions,
+    Tail,
     WritableStore,
     find_missing_end,
     open_store,
     plan_clean,
 )
 from rmqfast.store import repair as repair_store
+from rmqfast.store.json_lines import batch_rows
+
+TOPIC_COLUMNS = (
+    "topic",
+    "queues",
+    "messages",
+    "min_offset",
+    "max_offset",
+    "first_store_timestamp",
+    "last_store_timestamp",
+)
+
+Queues = dict[int, tuple[int, int]]
+
+
+def store_facts(store: MessageStore) -> dict[str, object]:
+    """Returns `MessageStore.info` as one record: the number of index files, and the checkpoint as three times."""
+    facts = asdict(store.info())
+    log, queues, index = facts.pop("checkpoint") or (None, None, None)
+    facts["known_topics"] = facts.pop("topics")
+    facts["index_files"] = len(facts["index_files"])
+    flushed = {"log_flushed_timestamp": log, "queues_flushed_timestamp": queues, "index_flushed_timestamp": index}
+    notes = facts.pop("notes")
+    return facts | flushed | {"notes": notes}
+
+
+def topic_rows(store: MessageStore) -> list[Row]:
+    """Returns one row per topic, with the lowest and the highest offset of its queues."""
+    return [_topic_row(store, topic, queues) for topic, queues in sorted(store.topics().items())]
+
+
+def _topic_row(store: MessageStore, topic: str, queues: Queues) -> Row:
+    filled = {queue_id: (low, high) for queue_id, (low, high) in queues.items() if high > low}
+    firsts = _times(store, topic, ((queue_id, low) for queue_id, (low, _) in filled.items()))
+    lasts = _times(store, topic, ((queue_id, high - 1) for queue_id, (_, high) in filled.items()))
+    return (
+        topic,
+        len(queues),
+        sum(high - low for low, high in queues.values()),
+        min((low for low, _ in queues.values()), default=0),
+        max((high for _, high in queues.values()), default=0),
+        min(firsts, default=None),
+        max(lasts, default=None),
+    )
+
+
+def _times(store: MessageStore, topic: str, places: Iterable[tuple[int, int]]) -> list[int]:
+    """Returns the store times of the messages at these queue offsets. Skips messages that cannot be read."""
+    answers = (store.get(topic, queue_id, offset, max_messages=1).messages for queue_id, offset in places)
+    return [message.store_timestamp for messages in answers for message in messages]
+
+
+def tail(
+    directory: Directory,
+    *,
+    topic: TopicOption = None,
+    tags: Tags = "*",
+    sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
+    keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,
+    queue: Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")] = None,
+    columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
+    lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="Number of last messages to print first.")] = 10,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow new messages until Ctrl-C.")] = False,
+    on_damage: OnDamageOption = OnDamage.WARN,
+    commit_log_dir: LogDirectories = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints the last messages in log order. -f follows a running broker until Ctrl-C, exit code 0.
+
+    Exit code 1: damage was found; standard error says where. With -f, only --on-damage fail ends for it.
+    """
+    if follow and output is Form.JSON:
+        raise ArgumentError("output: expected table, jsonl or csv with --follow, got json, an array that never ends")
+    names = chosen_columns(columns, output)
+    with (
+        open_store(directory, commit_log_dirs=commit_log_dir or ()) as store,
+        store.tail(
+            topic,
+            tags=tags,
+            sql=sql,
+            keys=keys,
+            queue_ids=queue,
+            columns=names,
+            last=lines,
+            stop=None if follow else "end",
+            on_damage=on_damage.value,
+        ) as messages,
+    ):
+        if not follow:
+            write(output, names, tail_rows(messages), whole=columns is not None)
+            end_with_damage(messages.damage)
+            return
+        try:
+            write(output, names, tail_rows(messages), whole=columns is not None)
+        except KeyboardInterrupt:
+            # Ctrl-C is the normal end of following a store.
+            raise typer.Exit(0) from None
+
+
+def tail_rows(messages: Tail) -> Iterator[Sequence[Row]]:
+    """Yields the rows of a tail. Reports bytes that cannot be read on standard error."""
+    damage_count, retained_count = 0, 0
+    with warnings.catch_warnings():
+        # Each place is reported below.
+        warnings.simplefilter("ignore", DamageWarning)
+        for batch in messages:
+            damage, retained = messages.damage, messages.retained
+            for place in damage[damage_count:]:
+                say(f"damage: {place.file} offset {place.offset}, {place.length} bytes: {place.reason}")
+            for stretch in retained[retained_count:]:
+                say(f"retention removed {stretch.length} bytes from offset {stretch.offset} on before they were read")
+            damage_count, retained_count = len(damage), len(retained)
+            yield batch_rows(batch)
+            # Show each batch at once, even in a pipe.
+            sys.stdout.flush()
+
+
+STANDARD_OUTPUT = Path("-")
+
+
+class Target(StrEnum):
+    """The values of `--to`."""
+
+    STORE = "store"
+    JSONL = "jsonl"
+
+
+def export(
+    directory: Directory,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="A new path; - is standard output.", parser=PATH)],
+    *,
+    to: Annotated[Target | None, typer.Option(help="Default by name: jsonl for *.jsonl, *.ndjson and -.")] = None,
+    topic: TopicsOption = None,
+    tags: Tags = "*",
+    sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
+    keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,
+    queue: Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")] = None,
+    start_offset: Annotated[int | None, typer.Option(help="First queue offset.")] = None,
+    end_offset: Annotated[int | None, typer.Option(help="Queue offset behind the last one.")] = None,
+    start_time: StartTime = None,
+    end_time: EndTime = None,
+    commit_log_dir: LogDirectories = None,
+) -> None:
+    """Writes messages to a new store for RocketMQ, with their queue offsets, or to JSON lines.
+
+    OUT appears only once it is complete. Exit code 1: damage was skipped; standard error says where.
+    """
+    is_printed = out == STANDARD_OUTPUT
+    if is_printed and to is Target.STORE:
+        raise ArgumentError("export: expected a path for a store, got -")
+    topics = None if topic is None else topic[0] if len(topic) == 1 else topic
+    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store, bar("exporting") as progress:
+        report = store.export(
+            data_output() if is_printed else out,
+            topics,
+            queue_ids=queue,
+            tags=tags,
+            sql=sql,
+            keys=keys,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            start_time=start_time,
+            end_time=end_time,
+            format=None if to is None else to.value,
+            progress=progress,
+        )
+    say(summary(report))
+    end_with_damage(report.damage)
+
+
+def summary(report: ExportReport) -> str:
+    """Formats the result as one line."""
+    files = "1 file" if report.files == 1 else f"{report.files:,} files"
+    text = f"{report.rows:,} messages, {size_text(report.bytes)}, {files}"
+    if report.unlisted:
+        text += f"; {report.unlisted:,} of them in no queue, as in the store that they are from"
+    return f"{text}: {report.path or 'standard output'}"
+
 
 app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look into a store directory.")
-app.command()(export.export)
+app.command()(export)
 app.command()(tail)
 
 

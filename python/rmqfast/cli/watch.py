@@ -13,9 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
-from rmqfast.cli.endings import describe
+from rmqfast.cli.endings import describe, end_on_signals
 from rmqfast.cli.output import Form, say
-from rmqfast.cli.signals import end_on_signals
 from rmqfast.errors import ArgumentError, RmqError
 
 OPTION = "--watch"

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final, Self
 
 from rmqfast.arguments import suggests_names
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
-from rmqfast.client.instance.unclosed import warn_unclosed
+from rmqfast.client.instance.exits import warn_unclosed
 from rmqfast.errors import ArgumentError, ForkError
 from rmqfast.html import facts
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.paths import local_path
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Request
-from rmqfast.remoting.tls_properties import TLS_KEYS
+from rmqfast.remoting.tls import TLS_KEYS
 
 if TYPE_CHECKING:
     from rmqfast.acl import Administrator

@@ -16,7 +16,7 @@ from rmqfast.mirror.pruning import Pruning
 from rmqfast.mirror.settled import SettledEnds
 from rmqfast.mirror.source import LogBounds, Source, find_source, log_bounds
 from rmqfast.mirror.status import MirrorState, MirrorStatus
-from rmqfast.remoting.tls_options import TlsOptions
+from rmqfast.remoting.tls import TlsOptions
 from rmqfast.replication import FollowEnd, Following
 from rmqfast.store.replica import Replica
 from rmqfast.system import monotonic

@@ -6,24 +6,77 @@ import errno
 import json
 import os
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.options_of_config import append_options
-from rmqfast.errors import MirrorError, RmqError, StoreError
+from rmqfast.broker.topics.topic_manager import SCHEDULE_TOPIC
+from rmqfast.client.instance.broker_requests import decode_viewed
+from rmqfast.errors import ArgumentError, MirrorError, RmqError, StoreError
 from rmqfast.logs import logger_of
 from rmqfast.mirror.options import MirrorOptions
 from rmqfast.mirror.source import LogBounds, Source
-from rmqfast.mirror.start import first_offset
-from rmqfast.mirror.topic_config import of_topics
 from rmqfast.paths import exists, list_directory
 from rmqfast.store.append_options import AppendOptions
+from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, TopicConfigTable
 from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.replica import Replica, TopicReplica, newest_copy
+
+
+def first_offset(client: AdminClient, source: Source, bounds: LogBounds, options: MirrorOptions) -> int:
+    """Returns the offset at which a new mirror starts. Raises `ArgumentError` if the log does not have it."""
+    size, start = source.log.file_size, options.start
+    last = max(bounds.end - 1, bounds.begin) // size * size
+    if isinstance(start, datetime):
+        return _before(client, source, range(bounds.begin, last + 1, size), start)
+    if isinstance(start, str):
+        return bounds.begin if start == "earliest" else last
+    if not bounds.begin <= start <= bounds.end:
+        raise ArgumentError(f"start: expected an offset of the log, {bounds.begin} to {bounds.end}, got {start}")
+    return min(start // size * size, last)
+
+
+def _before(client: AdminClient, source: Source, files: range, when: datetime) -> int:
+    """Returns the last log file whose first message was stored before `when`, or else the first log file."""
+    aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
+    wanted = round(aware.timestamp() * 1000)
+    low, high = 0, len(files) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        record = client.api.view_message(source.address, files[middle], timeout=client.timeout)
+        if decode_viewed(record, files[middle], source.broker_name).store_timestamp < wanted:
+            low = middle
+        else:
+            high = middle - 1
+    return files[low]
+
+
+def of_topics(table: ConfigFile, topics: AbstractSet[str]) -> ConfigFile | None:
+    """Returns the part of a table about these topics. `None` for a table that a mirror of some topics does not have."""
+    match table:
+        case TopicConfigTable():
+            entries = (entry for name, entry in table.items() if name in topics)
+            kept: ConfigFile = TopicConfigTable(entries, table.data_version)
+        case ConsumerOffsetTable():
+            kept = offsets = ConsumerOffsetTable()
+            for (topic, group), queues in table.items():
+                for queue_id, offset in queues.items() if topic in topics else ():
+                    offsets.commit(topic, group, queue_id, offset)
+        # Without these offsets, a broker would deliver all delayed messages again.
+        case DelayOffsetTable() if SCHEDULE_TOPIC in topics:
+            return table
+        # Groups do not belong to a topic.
+        case _:
+            return None
+    kept.other = table.other
+    return kept
+
 
 _log = logger_of(__name__)
 #: File that names the copied broker and the topics.

@@ -14,7 +14,7 @@ from typing import Any, Self
 from rmqfast.admin.admin_client import TIMEOUT, AdminClient
 from rmqfast.admin.topics import Topics
 from rmqfast.arguments import suggests_names
-from rmqfast.broker.topics.topic_names import WAITING_TOPICS
+from rmqfast.broker.topics.topic_manager import WAITING_TOPICS
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import MirrorError
 from rmqfast.mirror.broker_mirror import BrokerMirror

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.admin.topics import topic_offsets_of_body
-from rmqfast.broker.topics.topic_names import WAITING_TOPICS
+from rmqfast.broker.topics.topic_manager import WAITING_TOPICS
 from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.mirror.source import log_bounds

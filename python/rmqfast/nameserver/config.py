@@ -17,7 +17,7 @@ from rmqfast.logs import QuietLock, logger_of
 from rmqfast.paths import local_path
 from rmqfast.remoting import Processor, Request, RequestCode, Response, ResponseCode, properties
 from rmqfast.remoting.text_file import read_text, write_text
-from rmqfast.remoting.tls_properties import TLS_KEYS
+from rmqfast.remoting.tls import TLS_KEYS
 from rmqfast.system import home_directory
 
 _LOG = logger_of("rmqfast.nameserver")

@@ -13,15 +13,14 @@ from rmqfast.errors import ArgumentError
 from rmqfast.logs import logger_of
 from rmqfast.nameserver.config import ConfigProcessor, NamesrvConfig
 from rmqfast.nameserver.kv_config import KVConfigManager, KVConfigProcessor
-from rmqfast.nameserver.registration_processor import RegistrationProcessor
+from rmqfast.nameserver.processors import RegistrationProcessor, RouteProcessor
 from rmqfast.nameserver.route_info import RouteInfoManager
-from rmqfast.nameserver.route_processor import RouteProcessor
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Channel, Processor, RemotingServer, Request, RequestCode, Response, ServerOptions, process
 from rmqfast.remoting.loopback import is_loopback, with_brackets
 from rmqfast.remoting.processor import Check, all_of
 from rmqfast.remoting.protocol.json_object import MAX_BODY_BYTES
-from rmqfast.remoting.tls_properties import server_tls
+from rmqfast.remoting.tls import server_tls
 from rmqfast.threads import new_event, new_thread
 
 if TYPE_CHECKING:
@@ -198,7 +197,7 @@ class NameServer:
 def _exposure_of(config: NamesrvConfig) -> Check | None:
     if is_loopback(config.bind_address):
         return None
-    from rmqfast.acl.exposure import exposure_check  # imported only if needed, for a faster start
+    from rmqfast.acl.access_validator import exposure_check  # imported only if needed, for a faster start
 
     return exposure_check(config.bind_address, is_checked=False, is_allowed=config.insecure_bind)
 

@@ -18,10 +18,7 @@ from rmqfast.client.consumer.active_consumer import ActiveConsumer
 from rmqfast.client.producer import Producer, TransactionProducer
 from rmqfast.client.push import PushConsumer
 from rmqfast.errors import ArgumentError
-from rmqfast.otel.consume_spans import ConsumeSpans, Operation
-from rmqfast.otel.end_transaction_spans import EndTransactionSpans
-from rmqfast.otel.publish_spans import PublishSpans
-from rmqfast.otel.traced_client import Client, TracedClient
+from rmqfast.otel.spans import Client, ConsumeSpans, EndTransactionSpans, Operation, PublishSpans, TracedClient
 from rmqfast.threads import new_lock
 
 if TYPE_CHECKING:

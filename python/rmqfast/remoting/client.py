@@ -10,10 +10,9 @@ from typing import Self
 
 from rmqfast._native import RemotingClient as NativeClient
 from rmqfast.errors import ResponseError
-from rmqfast.remoting.channel import response_of
-from rmqfast.remoting.response import Response
-from rmqfast.remoting.response_code import ResponseCode
-from rmqfast.remoting.tls_options import TlsOptions
+from rmqfast.remoting.codes import ResponseCode
+from rmqfast.remoting.request import Response, response_of
+from rmqfast.remoting.tls import TlsOptions
 
 
 class RemotingClient:

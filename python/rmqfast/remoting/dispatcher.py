@@ -11,12 +11,10 @@ from rmqfast._native import Call, Mailbox
 from rmqfast._native import Channel as NativeChannel
 from rmqfast.errors import ResponseError
 from rmqfast.logs import logger_of
-from rmqfast.remoting.channel import Channel
-from rmqfast.remoting.log_limit import limited
+from rmqfast.remoting.codes import ResponseCode
 from rmqfast.remoting.processor import Again, Later, Processor, error_response, process
-from rmqfast.remoting.request import Request
-from rmqfast.remoting.response import Response
-from rmqfast.remoting.response_code import ResponseCode
+from rmqfast.remoting.rate_limit import limited
+from rmqfast.remoting.request import Channel, Request, Response
 from rmqfast.system import monotonic
 from rmqfast.threads import is_current, new_semaphore, new_thread
 

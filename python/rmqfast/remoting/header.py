@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rmqfast.errors import ResponseError
-from rmqfast.remoting.response_code import ResponseCode
+from rmqfast.remoting.codes import ResponseCode
 
 _INT = 1 << 31
 

@@ -11,10 +11,9 @@ from typing import TypeAlias
 
 from rmqfast.errors import ResponseError
 from rmqfast.logs import logger_of
-from rmqfast.remoting.log_limit import limited
-from rmqfast.remoting.request import Request
-from rmqfast.remoting.response import Response
-from rmqfast.remoting.response_code import ResponseCode
+from rmqfast.remoting.codes import ResponseCode
+from rmqfast.remoting.rate_limit import limited
+from rmqfast.remoting.request import Request, Response
 
 _log = limited(logger_of(__name__))
 

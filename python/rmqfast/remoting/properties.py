@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from rmqfast.errors import ArgumentError, ResponseError
-from rmqfast.remoting.response_code import ResponseCode
+from rmqfast.remoting.codes import ResponseCode
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BLANKS = " \t\f"

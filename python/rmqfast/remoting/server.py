@@ -1,22 +1,58 @@
 """A server. Rust handles its sockets, and Python's processors answer.
 
-Source: `NettyRemotingServer`, `NettyRemotingAbstract.processRequestCommand`.
+Source: RocketMQ's `NettyServerConfig`, `NettySystemConfig`, `NettyRemotingServer`,
+`NettyRemotingAbstract.processRequestCommand`.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Final, Self
 
 from rmqfast._native import Call, Mailbox
 from rmqfast._native import RemotingServer as Listener
 from rmqfast.errors import ForkError
-from rmqfast.remoting.channel import Channel
 from rmqfast.remoting.dispatcher import Dispatcher
 from rmqfast.remoting.processor import Processor
-from rmqfast.remoting.request import Request
-from rmqfast.remoting.server_options import ServerOptions
+from rmqfast.remoting.request import Channel, Request
+from rmqfast.remoting.tls import TlsOptions
+
+
+@dataclass(frozen=True, slots=True)
+class ServerOptions:
+    """Limits of a server. Times are in seconds, sizes in bytes.
+
+    Attributes:
+        max_frame_size: Limit of a frame including its length (`com.rocketmq.remoting.frameMaxLength`).
+        max_connections: Limit of connections; further connections are closed at once.
+        max_outgoing: Limit of queued output per connection; a peer that does not read is then disconnected.
+        max_idle: Time without traffic after which a connection is closed (`serverChannelMaxIdleTimeSeconds`).
+        max_frame_time: Time in which a frame must arrive.
+        max_write_time: Time in which a write must end.
+        max_handshake_time: Time in which a TLS handshake must end.
+        tls: TLS options; `None` for plain connections.
+
+    Example:
+        >>> from rmqfast.remoting import RemotingClient, RemotingServer, Response, ServerOptions
+        >>> few = ServerOptions(max_connections=100, max_idle=30.0)
+        >>> with RemotingServer({7: lambda request: Response(body=b"here")}, options=few) as server:
+        ...     with RemotingClient(server.listen("127.0.0.1:0")) as client:
+        ...         client.request(7).body
+        b'here'
+    """
+
+    max_frame_size: int = 16 << 20
+    max_connections: int = 65_536
+    # Beyond this, a peer that does not read is disconnected before it fills the memory.
+    max_outgoing: int = 64 << 20
+    max_idle: float = 120.0
+    max_frame_time: float = 30.0
+    max_write_time: float = 60.0
+    max_handshake_time: float = 10.0
+    tls: TlsOptions | None = None
+
 
 #: Seconds that `close` waits for all processors together.
 _PATIENCE = 3.0

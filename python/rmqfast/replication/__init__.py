@@ -3,7 +3,6 @@
 Source: `HAService`, `HAClient`.
 """
 
-from rmqfast.replication.following import EndKind, FollowEnd, Following, FollowProgress
-from rmqfast.replication.served_log import ServedLog
+from rmqfast.replication.following import EndKind, FollowEnd, Following, FollowProgress, ServedLog
 
 __all__ = ["EndKind", "FollowEnd", "FollowProgress", "Following", "ServedLog"]

@@ -25,7 +25,7 @@ from rmqfast.mirror.status import MirrorStatus
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting import Request
 from rmqfast.remoting.credentials import Credentials, Signer
-from rmqfast.remoting.tls_properties import client_tls
+from rmqfast.remoting.tls import client_tls
 from rmqfast.store import AppendOptions
 from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, SubscriptionGroupTable, TopicConfigTable
 from rmqfast.store.config.file import ConfigFile as ConfigTable

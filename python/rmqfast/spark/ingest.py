@@ -1,6 +1,6 @@
 """Writes messages of a store as Parquet files, partitioned by day and topic.
 
-Source: `Observation`, `StatusTracker` and the `noop` format of Spark.
+Source: RocketMQ's `Observation`, `StatusTracker` and the `noop` format of Spark.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Unpack
 
+from pyspark.accumulators import Accumulator, AccumulatorParam
+
 from rmqfast.arguments import suggests_names
 from rmqfast.errors import ArgumentError, CorruptError, StoreError
 from rmqfast.message import Damage
@@ -25,6 +27,43 @@ from rmqfast.store.report import Ingested
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame, SparkSession
+
+
+_MOST_KEPT = 10_000  # as of one scan
+
+
+class _Places(AccumulatorParam[frozenset[Damage]]):
+    """A set of damaged places. A set, because two tasks may report the same place."""
+
+    def zero(self, _: frozenset[Damage]) -> frozenset[Damage]:
+        return frozenset()
+
+    def addInPlace(self, value1: frozenset[Damage], value2: frozenset[Damage]) -> frozenset[Damage]:  # noqa: N802
+        # The driver holds all places in memory, and a store may be damaged everywhere.
+        return value1 if len(value1) >= _MOST_KEPT else value1 | value2
+
+
+def damage_accumulator(spark: SparkSession) -> Accumulator[frozenset[Damage]]:
+    """Creates an accumulator for the argument `damage` of `read_store`.
+
+    Args:
+        spark: The session; Spark Connect has no accumulators.
+
+    Returns:
+        An accumulator of the damaged places, complete after an action that read to the end; at most about 10,000.
+
+    Example:
+        >>> from rmqfast.spark import read_store
+        >>> spark = getfixture("spark")
+        >>> damage = damage_accumulator(spark)
+        >>> path = getfixture("golden_store")("damaged-4.9.4")
+        >>> read_store(spark, path, None, columns=["tags"], on_damage="warn", damage=damage).count()
+        1645
+        >>> [(place.offset, place.length) for place in damage.value]
+        [(1508364, 24117)]
+    """
+    return spark.sparkContext.accumulator(frozenset(), _Places())
+
 
 Progress = Callable[[int, int], None]
 """Called now and then with the tasks that are done, and all tasks that are known."""
@@ -106,7 +145,7 @@ def _tasks(spark: SparkSession, path: str | os.PathLike[str], commit_log_dirs: S
 
 def _damage(spark: SparkSession, on_damage: str) -> Accumulator[frozenset[Damage]] | None:
     """Returns an accumulator for damage. None if damage ends the job."""
-    from rmqfast.spark.damage import damage_accumulator
+    from rmqfast.spark.ingest import damage_accumulator
 
     # With "fail", the error that ends the job lists the places itself.
     return damage_accumulator(spark) if on_damage == "warn" else None

@@ -45,7 +45,7 @@ class StoreReadArguments(StoreArguments, total=False):
         partition_bytes: Approximate bytes of the log per partition. None is 256 MiB, or up to 1 GiB if Python workers
             would otherwise get more than four tasks per core.
         on_damage: "fail" ends the job if bytes of the log cannot be used, "warn" logs them to `rmqfast.spark`.
-        damage: An accumulator of `rmqfast.spark.damage` that collects the damaged places instead of the log.
+        damage: An accumulator of `rmqfast.spark.ingest` that collects the damaged places instead of the log.
         broker_name: Value of the column `broker_name`.
         commit_log_dirs: As in `open_store`, like `io`.
     """

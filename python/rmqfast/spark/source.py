@@ -21,8 +21,8 @@ from rmqfast.errors import ArgumentError
 from rmqfast.spark.options import SourceOptions, gets_filters, names_a_cluster
 from rmqfast.spark.partitions import StoreRead, plan_partitions
 from rmqfast.spark.schema import agree_on_columns, columns_of, row_schema
-from rmqfast.spark.sink.topic_writer import stream_writer, topic_writer
 from rmqfast.spark.task import read_partition
+from rmqfast.spark.topic_writer import stream_writer, topic_writer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,10 +90,10 @@ class RocketMQDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """Returns the stream reader of the schema's columns."""
         if names_a_cluster(self.options):
-            from rmqfast.spark.live.topic_stream_reader import topic_stream_reader
+            from rmqfast.spark.live.stream_reader import topic_stream_reader
 
             return topic_stream_reader(self.options, columns_of(schema))
-        from rmqfast.spark.store_stream import store_stream_reader
+        from rmqfast.spark.live.stream_reader import store_stream_reader
 
         return store_stream_reader(self.options, columns_of(schema))
 

@@ -1,5 +1,7 @@
 """Opens, scans and queries store directories, and appends to them. The Rust crate `store` does the work."""
 
+from rmqfast._native import COLUMNS
+from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config import (
     BloomFilterData,
     ConsumerFilterData,
@@ -14,13 +16,11 @@ from rmqfast.store.config import (
     built_in_groups,
     built_in_topics,
 )
-from rmqfast.store.get_limits import GetLimits
-from rmqfast.store.live import LiveStore
 from rmqfast.store.opening import MissingEnd, find_missing_end, open_store, repair
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import (
-    COLUMNS,
+    GetLimits,
     MessageArguments,
     ReadArguments,
     ScanArguments,
@@ -32,7 +32,7 @@ from rmqfast.store.request import (
 from rmqfast.store.retention import CleanedFile, CleanReport, RetentionOptions, plan_clean
 from rmqfast.store.scan import Scan
 from rmqfast.store.tail import Retained, Tail
-from rmqfast.store.writer import AppendOptions, AppendResult, RecoveryReport, WritableStore
+from rmqfast.store.writer import AppendResult, LiveStore, RecoveryReport, WritableStore
 
 __all__ = [
     "COLUMNS",

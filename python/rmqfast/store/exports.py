@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TextIO, get_args
 
-from rmqfast._native import Store
+from rmqfast._native import COLUMNS, Store
 from rmqfast.errors import ArgumentError, StoreBusyError, StoreError, StoreIOError, StoreNotFoundError
 from rmqfast.message import Damage
 from rmqfast.paths import exists, local_path
 from rmqfast.store.append_options import AppendOptions, zone_offset_ms
 from rmqfast.store.json_lines import json_lines, plain_rows
 from rmqfast.store.report import ExportReport
-from rmqfast.store.request import COLUMNS, ScanRequest
+from rmqfast.store.request import ScanRequest
 from rmqfast.store.scan import Scan
 from rmqfast.system import lock_file, sync_file
 

@@ -14,9 +14,10 @@ from rmqfast import _native
 from rmqfast.arguments import suggests_names
 from rmqfast.errors import ArgumentError
 from rmqfast.paths import local_path
+from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import RetentionOptions
-from rmqfast.store.writer import AppendOptions, RecoveryReport, WritableStore
+from rmqfast.store.writer import RecoveryReport, WritableStore
 
 StorePath = str | os.PathLike[str]
 

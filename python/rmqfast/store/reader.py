@@ -20,16 +20,16 @@ from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, MessageE
 from rmqfast.pickling import not_picklable
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config import ConsumerOffsetTable, TopicConfig, TopicConfigTable
-from rmqfast.store.config.lost_offsets import warning_of_lost_offsets
+from rmqfast.store.config.offsets import warning_of_lost_offsets
 from rmqfast.store.damage_warning import check_count, messages_of
 from rmqfast.store.exports import ExportFormat, Progress, export
-from rmqfast.store.get_limits import GetLimits
 from rmqfast.store.notebook import store_html
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import (
     BATCH_BYTES,
     BATCH_ROWS,
     MAX_BODY_BYTES,
+    GetLimits,
     MessageArguments,
     ScanArguments,
     ScanRequest,

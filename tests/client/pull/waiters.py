@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqfast.client.instance.thread_frames import thread_frames
+from rmqfast.client.instance.broker_requests import thread_frames
 from tests.waiting import PATIENCE, until
 
 

@@ -11,8 +11,7 @@ from rmqfast import MessageQueue
 from rmqfast._native import Puller
 from rmqfast.client.consumer import build_subscription_data
 from rmqfast.client.instance import FoundBroker
-from rmqfast.client.pulling.broker_choice import BrokerChoice
-from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
+from rmqfast.client.pulling.pulled_queues import BrokerChoice, PulledQueue, PulledQueues
 from rmqfast.errors import ClientError
 from rmqfast.remoting import RemotingServer, Request, Response
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData

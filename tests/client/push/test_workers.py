@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from rmqfast.client.push.workers import Workers
+from rmqfast.client.push.consume_service import Workers
 from tests.waiting import PATIENCE, until
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rmqfast.errors import ArgumentError
-from rmqfast.spark.live.topic_stream_reader import topic_stream_reader
-from rmqfast.spark.store_stream import store_stream_reader
+from rmqfast.spark.live.stream_reader import store_stream_reader, topic_stream_reader
 from rmqfast.store import COLUMNS
 from tests.spark.engines import JVM, said
 from tests.spark.live.conftest import LiveCluster

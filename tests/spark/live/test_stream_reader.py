@@ -9,9 +9,7 @@ from typing import Any
 
 import pytest
 
-from rmqfast.spark.live.stream_reader import StreamReader
-from rmqfast.spark.live.topic_stream_reader import topic_stream_reader
-from rmqfast.spark.store_stream import store_stream_reader
+from rmqfast.spark.live.stream_reader import StreamReader, store_stream_reader, topic_stream_reader
 from tests.client.ranges.clusters import RestartableCluster
 from tests.golden_stores import PathOf
 from tests.spark.in_process import column, rows_in

@@ -90,7 +90,7 @@ def test_a_row_that_cannot_be_sent_ends_the_job(spark: SparkSession, scene: Scen
 
 COMMIT = """
 from pyspark.sql.types import StructType, StringType
-from rmqfast.spark.sink.topic_writer import WrittenPartition, stream_writer
+from rmqfast.spark.topic_writer import WrittenPartition, stream_writer
 from rmqfast._native import Written
 options = {"nameServer": "127.0.0.1:1", "topic": "orders"}
 writer = stream_writer(options, StructType().add("body", StringType()), overwrite=False)

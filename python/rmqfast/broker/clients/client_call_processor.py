@@ -16,7 +16,7 @@ from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Later, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import decode, encode
-from rmqfast.remoting.log_limit import limited
+from rmqfast.remoting.rate_limit import limited
 from rmqfast.store import LiveStore
 
 #: Seconds in which a client must answer a forwarded call, or the request for its offsets.

@@ -12,8 +12,8 @@ from rmqfast.broker.metadata import Metadata
 from rmqfast.errors import ResponseError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import ResponseCode
-from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.remoting.rate_limit import limited
 from rmqfast.store.config import ConsumerFilterData, ConsumerFilterTable
 
 _log = limited(logger_of("rmqfast.broker"))

@@ -13,9 +13,9 @@ from rmqfast.broker.clients.client_channel import ClientChannel, GroupChange, ch
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Channel
-from rmqfast.remoting.log_limit import limited
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.remoting.rate_limit import limited
 
 _log = limited(logger_of("rmqfast.broker"))
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import Channel, ResponseCode
-from rmqfast.remoting.token_bucket import TokenBucket
+from rmqfast.remoting.rate_limit import TokenBucket
 from rmqfast.system import monotonic
 from rmqfast.threads import new_lock
 

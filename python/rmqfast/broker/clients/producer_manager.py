@@ -13,7 +13,7 @@ from typing import Any
 from rmqfast.broker.clients.client_channel import ClientChannel, check_room
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Channel
-from rmqfast.remoting.log_limit import limited
+from rmqfast.remoting.rate_limit import limited
 
 #: Clients to try until one can be asked (`GET_AVAILABLE_CHANNEL_RETRY_COUNT`).
 TRIES = 3

@@ -16,7 +16,7 @@ from rmqfast.errors import ArgumentError, RmqError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import properties
 from rmqfast.remoting.text_file import read_text, write_text
-from rmqfast.remoting.tls_properties import TLS_KEYS
+from rmqfast.remoting.tls import TLS_KEYS
 from rmqfast.store.config import DataVersion
 
 _log = logger_of(__name__)

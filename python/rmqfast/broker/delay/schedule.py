@@ -13,7 +13,7 @@ from typing import Final
 from rmqfast.broker.messages.appending import Append, status_of
 from rmqfast.broker.messages.stored_message import StoredMessage, in_map_order, message_at
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.topics.topic_names import HALF_TOPIC, SCHEDULE_TOPIC
+from rmqfast.broker.topics.topic_manager import HALF_TOPIC, SCHEDULE_TOPIC
 from rmqfast.errors import ArgumentError, FlushTimeoutError, RmqError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Processor, Request, RequestCode, Response

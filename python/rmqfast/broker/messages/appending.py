@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol, TypedDict, Unpack
 
 from rmqfast._native import DataPlane
-from rmqfast.broker.topics.topic_names import SCHEDULE_TOPIC
+from rmqfast.broker.topics.topic_manager import SCHEDULE_TOPIC
 from rmqfast.errors import RmqError
 from rmqfast.message import Message
 from rmqfast.store.writer import AppendResult, WritableStore

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from rmqfast.broker.messages.appending import Append, status_of
-from rmqfast.broker.messages.send_header import SendHeader
+from rmqfast.broker.messages.preparation import SendHeader
 from rmqfast.broker.messages.stored_message import parse_properties, write_properties
 from rmqfast.errors import RemotingError, RmqError
 from rmqfast.logs import logger_of
 from rmqfast.message import Message
 from rmqfast.remoting import Channel, Later, Processor, Request, RequestCode, Response, ResponseCode
-from rmqfast.remoting.log_limit import limited
+from rmqfast.remoting.rate_limit import limited
 from rmqfast.store.config import TopicConfig
 
 _log = limited(logger_of(__name__))

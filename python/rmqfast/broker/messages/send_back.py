@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from rmqfast.broker.messages.appending import Append, status_of
 from rmqfast.broker.messages.stored_message import StoredMessage, in_map_order, message_at
-from rmqfast.broker.topics.topic_names import DLQ_PREFIX, FAQ, RETRY_PREFIX
+from rmqfast.broker.topics.topic_manager import DLQ_PREFIX, FAQ, RETRY_PREFIX
 from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
 from rmqfast.logs import logger_of
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
-from rmqfast.remoting.log_limit import limited
+from rmqfast.remoting.rate_limit import limited
 from rmqfast.store import LiveStore
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 

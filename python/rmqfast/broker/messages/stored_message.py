@@ -21,7 +21,7 @@ from rmqfast.errors import CorruptError
 from rmqfast.logs import logger_of
 from rmqfast.message import Message
 from rmqfast.remoting.hash_map import hash_order
-from rmqfast.remoting.log_limit import limited
+from rmqfast.remoting.rate_limit import limited
 from rmqfast.store import LiveStore
 
 _log = limited(logger_of(__name__))

@@ -14,19 +14,19 @@ import json
 import os
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from rmqfast.broker.metadata import old_database
 from rmqfast.errors import CorruptError, StoreIOError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.paths import exists
-from rmqfast.store.metadata.change_count import ChangeCount
 from rmqfast.store.metadata.integrity import (
     COUNT,
+    OLD_SCHEMA,
     SCHEMA,
+    ChangeCount,
     LostChangesError,
     changes_of,
     check_row,
@@ -48,6 +48,10 @@ _T = TypeVar("_T")
 #: Kind, file, name and JSON of a row; None as JSON removes the row.
 Change = tuple[str, str, str, str | None]
 
+_OLD_ROWS = """
+SELECT kind, file, name, value, json_valid(value) FROM rows
+UNION ALL SELECT 'digest', file, printf('%020d', number), digest, length(digest) = 64 FROM digests
+"""
 _PIECE = """
 SELECT name, value, checksum FROM entries WHERE file = ?1 AND kind = ?2 AND (?3 IS NULL OR name > ?3)
 ORDER BY name LIMIT 1000
@@ -279,11 +283,24 @@ def _prepare(db: sqlite3.Connection, tables: Mapping[str, str]) -> None:
         for statement in SCHEMA.values():
             db.execute(statement)
     if is_old:
-        rows = list(old_database.rows(db))
+        rows = list(_old_rows(db))
         for file in {file for _, file, _, _ in rows}:  # an older broker wrote these files last
             _clear(db, file)
         _change(db, rows)
-        old_database.drop(db)
+        _drop_old(db)
+
+
+def _old_rows(db: sqlite3.Connection) -> Iterator[tuple[str, str, str, str]]:
+    """Yields kind, file, name and value of each row of a database of version 0.1.0, whose rows have no checksums."""
+    for kind, file, name, value, is_valid in db.execute(_OLD_ROWS):
+        if not is_valid:
+            raise sqlite3.DatabaseError(f"row {name!r} of {file!r} is no JSON")
+        yield kind, file, name, value
+
+
+def _drop_old(db: sqlite3.Connection) -> None:
+    for name in OLD_SCHEMA:
+        db.execute(f"DROP TABLE {name}")
 
 
 def _change(db: sqlite3.Connection, rows: Iterable[Change]) -> None:

@@ -13,7 +13,7 @@ from rmqfast.broker.metadata import Metadata
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.store import LiveStore
 from rmqfast.store.config import ConsumerOffsetTable
-from rmqfast.store.config.lost_offsets import warning_of_lost_offsets
+from rmqfast.store.config.offsets import warning_of_lost_offsets
 
 LONG_MAX = (1 << 63) - 1
 #: Keys (group and topic) per transaction, and transactions per save.

@@ -10,8 +10,7 @@ from collections.abc import Callable
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.statistics.broker_stats import BrokerStats
-from rmqfast.broker.topics.topic_manager import TopicManager
-from rmqfast.broker.topics.topic_names import refuse_system_topic, validate_topic
+from rmqfast.broker.topics.topic_manager import TopicManager, refuse_system_topic, validate_topic
 from rmqfast.errors import ResponseError
 from rmqfast.logs import logger_of
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode

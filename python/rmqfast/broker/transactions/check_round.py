@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from rmqfast.broker.messages.stored_message import QueueRead, StoredMessage
-from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC
+from rmqfast.broker.topics.topic_manager import HALF_TOPIC, OP_TOPIC
 from rmqfast.broker.transactions.half_messages import (
     CHECK_TIMES,
     PREPARED_QUEUE_OFFSET,

@@ -12,7 +12,7 @@ from rmqfast.broker.transactions.half_messages import HalfMessages, has_target
 from rmqfast.errors import FlushTimeoutError, ResponseError, RmqError
 from rmqfast.logs import logger_of
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
-from rmqfast.remoting.log_limit import limited
+from rmqfast.remoting.rate_limit import limited
 from rmqfast.store import LiveStore
 
 _log = limited(logger_of(__name__))

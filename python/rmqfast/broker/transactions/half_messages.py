@@ -18,11 +18,11 @@ from rmqfast.broker.messages.stored_message import (
     message_at,
     read_queue,
 )
-from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from rmqfast.broker.topics.topic_manager import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.logs import logger_of
 from rmqfast.message import Message
-from rmqfast.remoting.log_limit import limited
+from rmqfast.remoting.rate_limit import limited
 from rmqfast.store import LiveStore
 from rmqfast.store.writer import AppendResult
 

@@ -11,7 +11,7 @@ from rmqfast._native import DataPlane
 from rmqfast.broker.messages.appending import status_of
 from rmqfast.broker.messages.send_back import MakeTopic
 from rmqfast.broker.messages.stored_message import StoredMessage
-from rmqfast.broker.topics.topic_names import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
+from rmqfast.broker.topics.topic_manager import HALF_TOPIC, OP_TOPIC, TRANS_CHECK_MAX_TIME_TOPIC
 from rmqfast.broker.transactions.check_round import (
     CheckRound,
     Step,
@@ -24,7 +24,7 @@ from rmqfast.broker.transactions.half_messages import PREPARED_QUEUE_OFFSET, Hal
 from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.logs import logger_of
 from rmqfast.remoting import Channel, RequestCode
-from rmqfast.remoting.log_limit import limited
+from rmqfast.remoting.rate_limit import limited
 from rmqfast.store.writer import AppendResult
 from rmqfast.system import monotonic
 

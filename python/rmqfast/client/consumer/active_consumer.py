@@ -12,7 +12,7 @@ from rmqfast.arguments import Time, milliseconds_of
 from rmqfast.client.consumer.active_member import ActiveMember
 from rmqfast.client.consumer.hooks import ConsumeHook, ConsumeHooks
 from rmqfast.client.consumer.offset_store import OffsetStore
-from rmqfast.client.instance.unclosed import warn_unclosed
+from rmqfast.client.instance.exits import warn_unclosed
 from rmqfast.message import MessageQueue
 
 M = TypeVar("M", bound=ActiveMember)

@@ -1,8 +1,7 @@
 """Parts that clients share, like Java's `MQClientInstance`: configuration, connections, routes, heartbeats, timers."""
 
 from rmqfast.client.instance.api import ClientApi
-from rmqfast.client.instance.arguments import ClientArguments, TracedClientArguments
-from rmqfast.client.instance.config import ClientConfig
+from rmqfast.client.instance.config import ClientArguments, ClientConfig, TracedClientArguments
 from rmqfast.client.instance.exits import ServiceState
 from rmqfast.client.instance.instance import ClientInstance
 from rmqfast.client.instance.members import ConsumerInner, ConsumeType, MessageModel, ProducerInner

@@ -1,23 +1,40 @@
 """Answers the requests that brokers send to a client.
 
-Source: `ClientRemotingProcessor`, `MQClientInstance`, `UtilAll`, `MessageDecoder`, `MQClientAPIImpl`.
+Source: RocketMQ's `UtilAll`, `ClientRemotingProcessor`, `MQClientInstance`, `MessageDecoder`, `MQClientAPIImpl`.
 """
 
 from __future__ import annotations
 
+import gc
+import sys
 import threading
 import traceback
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 from rmqfast._native import MessageView, decode_pull
 from rmqfast.client.instance.members import ConsumerInner, Members
-from rmqfast.client.instance.thread_frames import thread_frames
 from rmqfast.errors import RemotingProtocolError, ResponseError
 from rmqfast.logs import logger_of
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode, fastjson
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.threads import new_lock, new_thread
+
+
+def thread_frames() -> dict[int, FrameType]:
+    """Returns the current frame of each thread, by thread id."""
+    was_enabled = gc.isenabled()
+    # The call allocates objects while it holds the lock of all thread states. Before Python 3.11.9 this may start a
+    # garbage collection, which may switch to a thread that waits for the same lock: a deadlock of the whole process.
+    # https://github.com/python/cpython/issues/106883
+    gc.disable()
+    try:
+        return sys._current_frames()  # noqa: SLF001 - there is no other way
+    finally:
+        if was_enabled:
+            gc.enable()
+
 
 _log = logger_of(__name__)
 

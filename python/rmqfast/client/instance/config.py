@@ -1,6 +1,6 @@
 """The configuration of a client.
 
-Source: `ClientConfig`, `LocalFileOffsetStore`, `AclClientRPCHook`, `StreamTypeRPCHook`.
+Source: RocketMQ's `ClientConfig`, `LocalFileOffsetStore`, `AclClientRPCHook`, `StreamTypeRPCHook`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from rmqfast._native import namespace_of_endpoint, parse_name_servers
 from rmqfast.arguments import check_fields, suggests_names
@@ -195,3 +195,39 @@ _INTERVALS = (
 )
 #: One year in seconds: the sum of larger times could overflow.
 _LONGEST = 366 * 86_400.0
+
+
+class ClientArguments(TypedDict, total=False):
+    """Keyword arguments of all clients.
+
+    Attributes:
+        name_server: `host:port`; several as a sequence or separated by `;`. Default: that of `config`, else the
+            environment variable `NAMESRV_ADDR`.
+        instance_name: Distinguishes clients of one process.
+        namespace: Prefix of topics and groups.
+        config: All other settings: TLS, accounts, intervals.
+
+    Example:
+        >>> from rmqfast import PullConsumer
+        >>> from rmqfast.client.instance import ClientArguments
+        >>> cluster: ClientArguments = {"name_server": "127.0.0.1:9876", "namespace": "test"}
+        >>> PullConsumer("books", **cluster).group
+        'test%books'
+    """
+
+    name_server: str | Sequence[str] | None
+    instance_name: str
+    namespace: str
+    config: ClientConfig | None
+
+
+class TracedClientArguments(ClientArguments, total=False):
+    """Keyword arguments of clients that can send traces.
+
+    Attributes:
+        enable_msg_trace: Whether to send message traces, which `Admin.messages.trace` reads.
+        customized_trace_topic: The topic of traces. Default: `RMQ_SYS_TRACE_TOPIC`.
+    """
+
+    enable_msg_trace: bool
+    customized_trace_topic: str | None

@@ -9,7 +9,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from rmqfast._native import MAX_TOPIC, name_problem
 from rmqfast.errors import ClientError
-from rmqfast.remoting.response_code import ResponseCode
+from rmqfast.remoting.codes import ResponseCode
 
 __all__ = [
     "MAX_TOPIC",

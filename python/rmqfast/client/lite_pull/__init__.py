@@ -1,7 +1,7 @@
 """Pulling in the background: `LitePullConsumer`; Java's `DefaultLitePullConsumer`."""
 
 from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
-from rmqfast.client.consumer.active_options import MessageQueueListener
+from rmqfast.client.consumer.active_member import MessageQueueListener
 from rmqfast.client.lite_pull.lite_pull_consumer import LitePullConsumer
 from rmqfast.client.lite_pull.lite_pull_member import TopicMessageQueueChangeListener
 from rmqfast.client.lite_pull.options import LitePullOptions

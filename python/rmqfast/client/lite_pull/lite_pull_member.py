@@ -19,8 +19,7 @@ from rmqfast.client.consumer import (
     build_subscription_data,
     compute_pull_from_where,
 )
-from rmqfast.client.consumer.active_member import ActiveMember, ActiveRebalance
-from rmqfast.client.consumer.active_options import MessageQueueListener
+from rmqfast.client.consumer.active_member import ActiveMember, ActiveRebalance, MessageQueueListener
 from rmqfast.client.consumer.queue_admin import QueueAdmin
 from rmqfast.client.consumer.rebalance import OwnedQueue
 from rmqfast.client.consumer.subscription_watcher import SubscriptionWatcher
@@ -30,8 +29,7 @@ from rmqfast.client.instance.namespaces import wrap
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.client.lite_pull.options import LitePullOptions
 from rmqfast.client.producer import Producer
-from rmqfast.client.pulling.broker_choice import BrokerChoice
-from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
+from rmqfast.client.pulling.pulled_queues import BrokerChoice, PulledQueue, PulledQueues
 from rmqfast.client.trace import AsyncTraceDispatcher
 from rmqfast.errors import ClientError, RmqError
 from rmqfast.logs import logger_of

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rmqfast.arguments import suggests_names
 from rmqfast.client.consumer import ConsumeFromWhere, half_an_hour_ago, parse_consume_timestamp
-from rmqfast.client.consumer.active_options import ActiveOptions, check_range
+from rmqfast.client.consumer.active_member import ActiveOptions, check_range
 from rmqfast.errors import ClientError
 
 _ACCEPTED = (

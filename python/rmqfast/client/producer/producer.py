@@ -15,8 +15,8 @@ from typing import Any, Final, Self, Unpack, overload
 from rmqfast._native import MessageView
 from rmqfast.arguments import Duration, integer, seconds, suggests_names
 from rmqfast.client.instance import ClientInstance, ServiceState, TracedClientArguments
+from rmqfast.client.instance.exits import warn_unclosed
 from rmqfast.client.instance.request_futures import OnReply
-from rmqfast.client.instance.unclosed import warn_unclosed
 from rmqfast.client.producer.hooks import SendHook
 from rmqfast.client.producer.member import ProducerMember
 from rmqfast.client.producer.message_batch import BATCH_SIZE

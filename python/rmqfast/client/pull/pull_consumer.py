@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final, TypeAlias, Unpack
 
@@ -15,19 +15,47 @@ from rmqfast._native import MessageView
 from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client.consumer import MessageSelector, OffsetStore, ReadOffsetType, build_subscription_data
 from rmqfast.client.consumer.active_consumer import ActiveConsumer
-from rmqfast.client.consumer.active_member import ActiveMember, ActiveRebalance
+from rmqfast.client.consumer.active_member import ActiveMember, ActiveOptions, ActiveRebalance, check_range
 from rmqfast.client.consumer.hooks import FilterHook, FilterHooks
 from rmqfast.client.consumer.send_back import SendBack
 from rmqfast.client.instance import ClientArguments, ClientConfig, ClientInstance
 from rmqfast.client.instance.namespaces import wrap
 from rmqfast.client.instance.validators import check_topic
-from rmqfast.client.pull.options import PullOptions
 from rmqfast.client.pulling.single_pulls import Pull, PullResult, SinglePulls
 from rmqfast.errors import ArgumentError, ClientError, ExpressionError, RmqError
 from rmqfast.message import MessageQueue
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.threads import new_future
+
+
+@suggests_names
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PullOptions(ActiveOptions):
+    """Options of a pull consumer. Times are in seconds.
+
+    Attributes:
+        max_reconsume_times: Failed consumptions after which a message becomes a dead letter when it is sent back.
+
+    Raises:
+        ArgumentError: A number is out of range.
+
+    Example:
+        >>> from rmqfast import PullConsumer
+        >>> from rmqfast.client.pull import PullOptions
+        >>> options = PullOptions(message_model="BROADCASTING")
+        >>> consumer = PullConsumer("books", name_server="127.0.0.1:9876", options=options)
+        >>> options.message_model
+        'BROADCASTING'
+    """
+
+    max_reconsume_times: int = 16
+
+    def __post_init__(self) -> None:
+        # slots=True replaces the class, so super() would fail
+        ActiveOptions.__post_init__(self)
+        check_range("max_reconsume_times", self.max_reconsume_times, -1, (1 << 31) - 1)
+
 
 #: Called with the result or the error of an asynchronous pull.
 PullCallback: TypeAlias = Callable[[PullResult | RmqError], None]

@@ -13,8 +13,7 @@ from typing import TypeAlias
 from rmqfast._native import Fetched, MessageView, pull_fields, read_pull
 from rmqfast.client.consumer.hooks import FilterContext, FilterHooks
 from rmqfast.client.instance import ClientInstance
-from rmqfast.client.pulling.broker_choice import BrokerChoice
-from rmqfast.client.pulling.pulled_queues import messages_of
+from rmqfast.client.pulling.pulled_queues import BrokerChoice, messages_of
 from rmqfast.errors import RemotingProtocolError, ResponseError, RmqError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, Response

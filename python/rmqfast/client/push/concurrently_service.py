@@ -9,14 +9,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from rmqfast._native import MessageView
-from rmqfast.client.push.consume_service import ConsumeService
+from rmqfast.client.push.consume_service import ConsumeService, Workers
 from rmqfast.client.push.consume_status import (
     ALL_ACKNOWLEDGED,
     ConsumeConcurrentlyContext,
     ConsumeConcurrentlyStatus,
 )
 from rmqfast.client.push.process_queue import MessageRun, ProcessQueue
-from rmqfast.client.push.workers import Workers
 from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.threads import new_thread, thread_ident

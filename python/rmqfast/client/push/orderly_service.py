@@ -12,10 +12,9 @@ from typing import Any, Final
 from rmqfast._native import MessageView
 from rmqfast.client.consumer.queue_locks import QueueLocks
 from rmqfast.client.instance import Scheduler
-from rmqfast.client.push.consume_service import ConsumeService
+from rmqfast.client.push.consume_service import ConsumeService, Workers
 from rmqfast.client.push.consume_status import ConsumeOrderlyContext, ConsumeOrderlyStatus
 from rmqfast.client.push.process_queue import MessageRun, OrderlyProcessQueue, ProcessQueue
-from rmqfast.client.push.workers import Workers
 from rmqfast.logs import logger_of
 from rmqfast.message import MessageQueue
 from rmqfast.threads import Lock, new_lock

@@ -14,8 +14,8 @@ from rmqfast.arguments import suggests_names
 from rmqfast.client.consumer import MessageSelector, build_subscription_data
 from rmqfast.client.consumer.hooks import ConsumeHook, ConsumeHooks, ConsumeTraceHook, FilterHook, FilterHooks
 from rmqfast.client.instance import ClientInstance
+from rmqfast.client.instance.exits import warn_unclosed
 from rmqfast.client.instance.namespaces import wrap
-from rmqfast.client.instance.unclosed import warn_unclosed
 from rmqfast.client.instance.validators import check_consumer_group
 from rmqfast.client.producer import Producer
 from rmqfast.client.push.consume_status import ConcurrentListener, OrderlyListener, is_in_order

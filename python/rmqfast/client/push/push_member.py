@@ -25,9 +25,8 @@ from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.client.instance.scheduler import Scheduler
 from rmqfast.client.instance.validators import MAX_TOPIC
-from rmqfast.client.pulling.broker_choice import BrokerChoice
 from rmqfast.client.pulling.illegal_offset import offset_to_go_on_at
-from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues, messages_of
+from rmqfast.client.pulling.pulled_queues import BrokerChoice, PulledQueue, PulledQueues, messages_of
 from rmqfast.client.push.concurrently_service import ConsumeMessageConcurrentlyService
 from rmqfast.client.push.consume_service import ConsumeService
 from rmqfast.client.push.counters import ConsumeCounters

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final, Literal, Protocol, TypeAlias
 
-from rmqfast.client.instance.arguments import ClientArguments, TracedClientArguments
-from rmqfast.client.instance.config import ClientConfig
+from rmqfast.client.instance.config import ClientArguments, ClientConfig, TracedClientArguments
 from rmqfast.client.instance.exits import EXITS
 from rmqfast.client.trace.trace_data import TRACE_TOPIC, TraceContext, TraceData, encode_trace
 from rmqfast.errors import RmqError

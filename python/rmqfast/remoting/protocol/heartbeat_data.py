@@ -11,9 +11,9 @@ from typing import Any, Literal
 from rmqfast._native import MAX_NAMED_TOPIC, name_problem
 from rmqfast.errors import ResponseError
 from rmqfast.remoting import fastjson
+from rmqfast.remoting.codes import ResponseCode
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
-from rmqfast.remoting.response_code import ResponseCode
 
 #: Limits of one heartbeat.
 MAX_GROUPS = 1000

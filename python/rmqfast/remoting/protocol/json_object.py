@@ -14,8 +14,8 @@ from typing import Any, NoReturn
 
 from rmqfast.errors import RemotingProtocolError, ResponseError
 from rmqfast.message import MessageQueue
+from rmqfast.remoting.codes import ResponseCode
 from rmqfast.remoting.fastjson import decode, encode
-from rmqfast.remoting.response_code import ResponseCode
 
 INT = 1 << 31
 LONG = 1 << 63

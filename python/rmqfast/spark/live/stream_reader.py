@@ -1,18 +1,28 @@
 """The stream reader for PySpark. Rust plans its batches.
 
-Source: `DataSourceStreamReader`, `ReadLimit` of PySpark.
+Source: RocketMQ's `DataSourceStreamReader`, `ReadLimit` of PySpark, `RocketMQSource` of rocketmq-spark.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from rmqfast._native import SparkStream
+from rmqfast._native import SparkOptions, SparkStream, TopicRead, read_store_piece
+from rmqfast.spark.live.task import read_topic_piece
+from rmqfast.spark.options import SourceOptions
+from rmqfast.spark.partitions import Partition, StoreRead
+from rmqfast.spark.schema import agree_on_columns
+from rmqfast.spark.task import read_partition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -131,3 +141,64 @@ def bytes_limit(most: int | None) -> Any:
 def _is_unlimited(limit: Any) -> bool:
     # By name, since PySpark before 4.2 lacks the class.
     return type(limit).__name__ == "ReadAllAvailable"
+
+
+def topic_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StreamReader:
+    """Returns the stream reader of a topic.
+
+    Its offsets, such as `{"topic": {"broker": {"0": 23}}}`, have the next offset by topic, broker name and queue id.
+    """
+    values = SparkOptions("topic stream", dict(options)).values
+    return StreamReader(
+        _TopicSource(
+            topics=TopicRead("topic stream", dict(options), columns),
+            most=values["max_offsets_per_trigger"],
+            least=values["min_offsets_per_trigger"],
+        )
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TopicSource:
+    topics: TopicRead
+    most: int | None
+    least: int | None
+
+    def open(self) -> SparkStream:
+        return SparkStream.of_topic(self.topics)
+
+    def default_limit(self) -> Any:
+        return offsets_limit(self.most, self.least)
+
+    def unheard_limits(self) -> str | None:
+        is_set = self.most is not None or self.least is not None
+        return "maxOffsetsPerTrigger and minOffsetsPerTrigger need" if is_set else None
+
+    def read(self, piece: bytes) -> Iterator[pa.RecordBatch]:
+        return read_topic_piece(self.topics, piece)
+
+
+def store_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StreamReader:
+    """Returns the stream reader. Its offsets `{"log": 123456}` are log positions, as in `MessageStore.tail`."""
+    store = SourceOptions.of(options, "store stream")
+    read = store.read_of_all(agree_on_columns(store.columns, columns))
+    return StreamReader(_StoreSource(dict(options), read, store.values["max_bytes_per_trigger"]))
+
+
+@dataclass(frozen=True)
+class _StoreSource:
+    options: dict[str, str]
+    read_of: StoreRead
+    most: int | None
+
+    def open(self) -> SparkStream:
+        return SparkStream.of_store(self.options)
+
+    def default_limit(self) -> Any:
+        return bytes_limit(self.most)
+
+    def unheard_limits(self) -> str | None:
+        return None if self.most is None else "maxBytesPerTrigger needs"
+
+    def read(self, piece: bytes) -> Iterator[pa.RecordBatch]:
+        return read_partition(self.read_of, Partition(*read_store_piece(piece)))

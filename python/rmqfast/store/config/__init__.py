@@ -4,11 +4,10 @@ Each file has a table class. Only `save` writes, atomically; the caller must own
 """
 
 from rmqfast.store.config.consumer_filters import BloomFilterData, ConsumerFilterData, ConsumerFilterTable
-from rmqfast.store.config.consumer_offsets import ConsumerOffsetTable
-from rmqfast.store.config.data_version import DataVersion
-from rmqfast.store.config.delay_offsets import DelayOffsetTable
 from rmqfast.store.config.groups import SubscriptionGroupConfig, SubscriptionGroupTable, built_in_groups
+from rmqfast.store.config.offsets import ConsumerOffsetTable, DelayOffsetTable
 from rmqfast.store.config.topics import TopicConfig, TopicConfigTable, built_in_topics
+from rmqfast.store.config.versioned_table import DataVersion
 
 __all__ = [
     "BloomFilterData",

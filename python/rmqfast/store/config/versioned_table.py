@@ -1,17 +1,35 @@
-"""The tables of topics and groups. Each change increments their version.
+"""The version of topics and groups, and their tables, whose version each change increments.
 
-Source: RocketMQ's `TopicConfigManager`, `SubscriptionGroupManager`.
+Source: RocketMQ's `DataVersion`, `TopicConfigManager`, `SubscriptionGroupManager`.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from rmqfast.store.config.data_version import DataVersion
 from rmqfast.store.config.file import ConfigFile, StorePath, checked_name
 from rmqfast.store.config.value import ConfigValue, java_name, with_names
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataVersion(ConfigValue):
+    """The number of changes, and the time of the last change.
+
+    Attributes:
+        timestamp: Milliseconds since 1970 of the last change.
+        counter: Number of changes so far.
+    """
+
+    timestamp: int = 0
+    counter: int = 0
+
+    def next(self, now: int) -> Self:
+        """Returns the version after one more change at `now`, in milliseconds since 1970."""
+        return replace(self, timestamp=now, counter=self.counter + 1)
+
 
 Entry = TypeVar("Entry", bound=ConfigValue)
 

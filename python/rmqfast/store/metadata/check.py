@@ -12,10 +12,10 @@ from typing import Final
 from rmqfast.errors import StoreIOError
 from rmqfast.message import Damage
 from rmqfast.paths import exists, list_directory
-from rmqfast.store.metadata.change_count import ChangeCount
-from rmqfast.store.metadata.file_digest import digest_of
 from rmqfast.store.metadata.integrity import (
+    ChangeCount,
     LostChangesError,
+    digest_of,
     is_damage,
     schemas_of,
     verify_count,

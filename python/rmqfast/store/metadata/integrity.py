@@ -5,17 +5,65 @@ Each row has a checksum, and each file the sum of its rows' checksums, so change
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 import struct
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
+from rmqfast.errors import StoreIOError
 from rmqfast.paths import exists
-from rmqfast.store.metadata.change_count import ChangeCount
+
+_DIGITS = 20
+
+
+class ChangeCount:
+    """The file `metadata.db-count`. It has a decimal number of fixed width, which is overwritten in place.
+
+    Attributes:
+        database: The database whose changes are counted.
+        path: The file.
+    """
+
+    def __init__(self, database: Path) -> None:
+        self.database: Final = database
+        self.path: Final = database.with_name(f"{database.name}-count")
+
+    def read(self) -> int | None:
+        """Returns the number of changes. None if the file is missing or invalid."""
+        try:
+            text = self.path.read_bytes()[: _DIGITS + 1]
+        except FileNotFoundError:
+            return None
+        # another length is a torn write
+        return int(text) if len(text) == _DIGITS and text.isdigit() else None
+
+    def write(self, count: int) -> None:
+        # a count that is too low only weakens the check
+        with suppress(OSError):
+            # neither truncated nor created: the number is overwritten in place
+            file = os.open(self.path, os.O_WRONLY)
+            try:
+                os.write(file, b"%0*d" % (_DIGITS, count))
+            finally:
+                os.close(file)
+
+
+def digest_of(path: Path) -> str | None:
+    """Returns the digest of a file. None if the file does not exist."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreIOError(error.errno, str(error.strerror).lower(), str(path)) from error
+
 
 #: Names of tables and their SQL, as stored in `sqlite_master`.
 SCHEMA = {
