@@ -1,12 +1,10 @@
 //! Encodes messages into requests.
-use super::common::Common;
-use super::message_fields::{MessageFields, borrowed, number_of};
-use super::outgoing::{Body, Outgoing, Texts};
+use super::outgoing::{Body, Common, Outgoing, Texts, UniqueIds, now_ms};
 use super::rows::{Most, batches_of};
-use super::unique_ids::{UniqueIds, now_ms};
 use crate::arrow::Batches;
 use crate::error::ArgumentError;
-use crate::pairs::Pairs;
+use crate::pairs::{Pairs, pairs};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use rmqfast_client::send::{self, BatchMessage, Properties};
@@ -56,12 +54,19 @@ impl MessageEncoder {
         let fields = MessageFields::of(message)?;
         let now_ms = now_ms();
         let mut properties = String::with_capacity(OWN_TEXTS);
-        let unique_id = write_properties(&self.0, py, &fields, &added, now_ms, &mut properties)?;
-        let (body, compression) = body_of(&self.0, py, fields.body);
+        let unique_id = self.write_properties(py, &fields, &added, now_ms, &mut properties)?;
+        let (body, compression) = if fields.body.len() < self.0.compress_over {
+            // borrowed, so that a small body is not copied
+            (Body::Given(fields.body), 0)
+        } else {
+            // released because compressing may take a while
+            let (compressed, sys_flag) = py.detach(|| send::compressed(&fields.body));
+            (Body::Made(compressed), sys_flag)
+        };
         Ok(Outgoing {
             common: self.0.clone(),
-            reconsume_times: number_of(&fields.pairs, &topic, "RECONSUME_TIME").unwrap_or(0),
-            max_reconsume_times: number_of(&fields.pairs, &topic, "MAX_RECONSUME_TIMES"),
+            reconsume_times: retry_number(&fields.pairs, &topic, "RECONSUME_TIME").unwrap_or(0),
+            max_reconsume_times: retry_number(&fields.pairs, &topic, "MAX_RECONSUME_TIMES"),
             topic,
             texts: Texts::new(properties, &unique_id),
             body,
@@ -94,7 +99,7 @@ impl MessageEncoder {
                 body.reserve(messages.len() * (fields.body.len() + ABOUT));
             }
             properties.clear();
-            let id = write_properties(&self.0, py, &fields, &Pairs::new(), now_ms, &mut properties)?;
+            let id = self.write_properties(py, &fields, &[], now_ms, &mut properties)?;
             let message = BatchMessage { flag: fields.flag, body: &fields.body, properties: &properties };
             if !send::write_batch_message(&message, &mut body) {
                 return Err(ArgumentError::new_err(format!(
@@ -123,34 +128,74 @@ impl MessageEncoder {
     }
 }
 
-/// Writes the properties and returns the unique id.
-fn write_properties(
-    common: &Common,
-    py: Python<'_>,
-    fields: &MessageFields,
-    added: &Pairs,
-    now_ms: i64,
-    out: &mut String,
-) -> PyResult<String> {
-    let pairs = borrowed(&fields.pairs);
-    let properties = Properties {
-        tags: fields.tags.as_deref(),
-        keys: fields.keys.as_deref(),
-        wait_store: fields.wait_store,
-        delay_level: fields.delay_level,
-        pairs: &pairs,
-        added: &borrowed(added),
-        unique_id: None,
-    };
-    common.write(py, properties, now_ms, out)
+impl MessageEncoder {
+    /// Writes a message's properties with a unique id, and returns the id.
+    fn write_properties(
+        &self,
+        py: Python<'_>,
+        fields: &MessageFields,
+        added: &[(PyBackedStr, PyBackedStr)],
+        now_ms: i64,
+        out: &mut String,
+    ) -> PyResult<String> {
+        let Common { instance_id, ids, .. } = &*self.0;
+        let ids = ids.get().of_month(py, now_ms)?;
+        let properties = Properties {
+            tags: fields.tags.as_deref(),
+            keys: fields.keys.as_deref(),
+            wait_store: fields.wait_store,
+            delay_level: fields.delay_level,
+            pairs: &borrowed(&fields.pairs),
+            added: &borrowed(added),
+            unique_id: None,
+        };
+        let id = properties.write_with_id(instance_id.as_deref(), || ids.next(now_ms).text(), out);
+        id.map_err(|e| ArgumentError::new_err(e.to_string()))
+    }
 }
 
-fn body_of(common: &Common, py: Python<'_>, body: PyBackedBytes) -> (Body, i32) {
-    // borrowed, so that a small body is not copied
-    if body.len() < common.compress_over {
-        return (Body::Given(body), 0);
+/// The attributes of a `rmqfast.Message`.
+struct MessageFields {
+    body: PyBackedBytes,
+    tags: Option<PyBackedStr>,
+    keys: Option<PyBackedStr>,
+    pairs: Pairs,
+    /// Delay level; 0 delivers at once.
+    delay_level: i32,
+    /// Whether the broker answers only after its disk and slaves have the message.
+    wait_store: bool,
+    /// The application's 32-bit flag.
+    flag: i32,
+    /// Milliseconds since 1970; `None` for the current time.
+    born_timestamp: Option<i64>,
+}
+
+impl MessageFields {
+    fn of(message: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let py = message.py();
+        Ok(Self {
+            // borrowed, so that the body is copied only into the socket
+            body: message.getattr(intern!(py, "body"))?.extract()?,
+            tags: message.getattr(intern!(py, "tags"))?.extract()?,
+            keys: message.getattr(intern!(py, "keys"))?.extract()?,
+            pairs: pairs(&message.getattr(intern!(py, "properties"))?)?,
+            delay_level: message.getattr(intern!(py, "delay_level"))?.extract()?,
+            wait_store: message.getattr(intern!(py, "wait_store"))?.extract()?,
+            flag: message.getattr(intern!(py, "flag"))?.extract()?,
+            born_timestamp: message.getattr(intern!(py, "born_timestamp"))?.extract()?,
+        })
     }
-    // released because compressing may take a while
-    let (made, sys_flag) = py.detach(|| send::compressed(&body));
-    (Body::Made(made), sys_flag)
+}
+
+fn borrowed(pairs: &[(PyBackedStr, PyBackedStr)]) -> Vec<(&str, &str)> {
+    pairs.iter().map(|(name, value)| (&**name, &**value)).collect()
+}
+
+/// Returns a property as a number, for messages to a retry topic; `None` for other topics.
+fn retry_number(pairs: &[(PyBackedStr, PyBackedStr)], topic: &str, name: &str) -> Option<i32> {
+    // Java's `DefaultMQProducerImpl.sendKernelImpl` sets these header fields for retry topics only
+    if !topic.starts_with("%RETRY%") {
+        return None;
+    }
+    pairs.iter().find(|(other, _)| &**other == name)?.1.parse().ok()
 }

@@ -1,14 +1,16 @@
 //! Sends `rmqfast.Message` objects and Arrow rows.
-mod callback_send;
-pub mod common;
-pub mod encoder;
-mod message_fields;
-pub mod outgoing;
-mod progress;
-pub mod publish_topics;
+mod async_send;
+mod encoder;
+mod outgoing;
+mod publish_topics;
 mod result;
 mod rows;
-pub mod send;
-pub mod sender;
+mod send_state;
+mod sender;
 mod sender_methods;
-pub mod unique_ids;
+
+pub use async_send::PySend;
+pub use encoder::MessageEncoder;
+pub use outgoing::{Outgoing, UniqueIds};
+pub use publish_topics::{PublishQueues, is_timed};
+pub use sender::MessageSender;

@@ -1,12 +1,28 @@
-use super::common::Common;
-use super::unique_ids::now_ms;
+//! An encoded message or batch, and message ids.
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
 use pyo3::types::{PyBytes, PyDict};
-use rmqfast_client::send::SendHeader;
+use rmqfast_client::send::{self, SendHeader};
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-/// An encoded message or batch, which can be sent to any queue of its topic.
+/// The settings that all messages of a producer share.
+pub struct Common {
+    pub group: String,
+    /// Topic whose settings brokers use to create a missing topic: `TBW102`.
+    pub default_topic: String,
+    pub default_topic_queue_nums: i32,
+    /// Whether the producer belongs to a unit, RocketMQ's term for a part of a deployment.
+    pub is_unit_mode: bool,
+    /// Minimum size in bytes of bodies that are compressed.
+    pub compress_over: usize,
+    /// The instance id to add to messages, if there is one.
+    pub instance_id: Option<String>,
+    pub ids: Py<UniqueIds>,
+}
+
+/// A request without its queue, which can be sent to any queue of the topic.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Outgoing {
     pub common: Arc<Common>,
@@ -159,4 +175,44 @@ impl Outgoing {
             Body::Made(bytes) => bytes,
         }
     }
+}
+
+/// Makes message ids, for all producers of a process.
+#[pyclass(frozen, module = "rmqfast._native._rmqfast")]
+pub struct UniqueIds {
+    ids: send::UniqueIds,
+    month: Py<PyAny>,
+}
+
+#[pymethods]
+impl UniqueIds {
+    /// `month_bounds` is a callable that takes a time. It returns the start of its month and of the next month in
+    /// milliseconds.
+    #[new]
+    fn new(ip: IpAddr, pid: u32, tells_apart: i32, month_bounds: Py<PyAny>) -> Self {
+        Self { ids: send::UniqueIds::new(ip, pid, tells_apart), month: month_bounds }
+    }
+
+    /// Returns the next id, for the current time or `now_ms`.
+    #[pyo3(signature = (now_ms=None))]
+    fn next(&self, py: Python<'_>, now_ms: Option<i64>) -> PyResult<String> {
+        let now_ms = now_ms.unwrap_or_else(self::now_ms);
+        Ok(self.of_month(py, now_ms)?.next(now_ms).text())
+    }
+}
+
+impl UniqueIds {
+    /// Returns the generator, which knows the bounds of the current month.
+    pub fn of_month(&self, py: Python<'_>, now_ms: i64) -> PyResult<&send::UniqueIds> {
+        if self.ids.needs_month(now_ms) {
+            // ids count from the start of the month in local time, which Python computes; once a month
+            let (start, next) = self.month.call1(py, (now_ms,))?.extract(py)?;
+            self.ids.begin_month(start, next);
+        }
+        Ok(&self.ids)
+    }
+}
+
+pub fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }

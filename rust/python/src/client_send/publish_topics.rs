@@ -70,8 +70,11 @@ impl PublishQueues {
     }
 }
 
+/// The queue that the application chose; or its selector, and the selector's argument.
+pub type Selection<'py> = (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>);
+
 pub struct PublishTopics {
-    instance: Py<PyAny>,
+    pub instance: Py<PyAny>,
     routes: Py<RouteTable>,
     namespace: String,
     create_topic_key: String,
@@ -92,7 +95,7 @@ struct Topic {
 }
 
 struct Known {
-    queues: Arc<Py<PublishQueues>>,
+    queues: Py<PublishQueues>,
     route: Arc<RouteData>,
     /// Version of the route table when the queues were looked up.
     version: u64,
@@ -117,10 +120,6 @@ impl PublishTopics {
         })
     }
 
-    pub fn instance(&self) -> &Py<PyAny> {
-        &self.instance
-    }
-
     /// Returns the topics to which messages were sent, with their namespace, and the template of new topics.
     pub fn names(&self) -> BTreeSet<String> {
         let topics = self.lock();
@@ -134,7 +133,8 @@ impl PublishTopics {
     }
 
     /// Validates a message, and returns the queues of its topic.
-    pub fn queues_for(&self, py: Python<'_>, message: &Bound<'_, PyAny>) -> PyResult<Arc<Py<PublishQueues>>> {
+    pub fn queues_for(&self, message: &Bound<'_, PyAny>) -> PyResult<Py<PublishQueues>> {
+        let py = message.py();
         if let Ok(outgoing) = message.cast::<Outgoing>() {
             return self.queues_of(py, &outgoing.get().topic);
         }
@@ -143,7 +143,7 @@ impl PublishTopics {
         // an empty or large body needs the full validation, which reports it
         let may_be_large = size == 0 || size > self.max_message_size;
         // fast path: the topic was validated before, and no route has changed
-        let queues = match self.fresh(&topic).filter(|_| !may_be_large) {
+        let queues = match self.fresh(py, &topic).filter(|_| !may_be_large) {
             Some(queues) => queues,
             None => {
                 self.check(py, &topic, message, may_be_large)?;
@@ -159,9 +159,9 @@ impl PublishTopics {
     /// Returns the queues of a topic. If it does not exist, returns the queues that a broker will create for it.
     ///
     /// Source: `DefaultMQProducerImpl.tryToFindTopicPublishInfo`.
-    pub fn queues_of(&self, py: Python<'_>, name: &str) -> PyResult<Arc<Py<PublishQueues>>> {
+    pub fn queues_of(&self, py: Python<'_>, name: &str) -> PyResult<Py<PublishQueues>> {
         let is_used = self.lock().get(name).is_some_and(|topic| topic.is_used);
-        let open = |queues: &Arc<Py<PublishQueues>>| !queues.get().core.queues.is_empty();
+        let open = |queues: &Py<PublishQueues>| !queues.get().core.queues.is_empty();
         if (is_used || !self.is_registered)
             && let Some(queues) = self.newest(py, name)?.filter(open)
         {
@@ -182,20 +182,20 @@ impl PublishTopics {
     }
 
     /// Returns the queues from the newest known route of a topic; `None` without a route.
-    pub fn newest(&self, py: Python<'_>, name: &str) -> PyResult<Option<Arc<Py<PublishQueues>>>> {
+    pub fn newest(&self, py: Python<'_>, name: &str) -> PyResult<Option<Py<PublishQueues>>> {
         let routes = self.routes.get().core();
         // read before the route, so that a concurrent update causes another lookup
         let version = routes.version();
         let wrapped = wrap(&self.namespace, name);
         let Some(route) = routes.get(&wrapped) else { return Ok(None) };
-        let known = |topic: &Topic| topic.known.as_ref().map(|known| (known.queues.clone(), known.route.clone()));
+        let known = |topic: &Topic| topic.known.as_ref().map(|known| (known.queues.clone_ref(py), known.route.clone()));
         // queues of an unchanged route are reused, so that `MessageQueue` objects are made once
         let known = self.lock().get(name).and_then(known).filter(|(_, of)| Arc::ptr_eq(of, &route));
         let queues = match known {
             Some((queues, _)) => queues,
-            None => Arc::new(Py::new(py, PublishQueues::of(py, &self.namespace, &wrapped, &route)?)?),
+            None => Py::new(py, PublishQueues::of(py, &self.namespace, &wrapped, &route)?)?,
         };
-        let known = Known { queues: queues.clone(), route, version };
+        let known = Known { queues: queues.clone_ref(py), route, version };
         self.lock().entry(name.to_owned()).or_default().known = Some(known);
         Ok(Some(queues))
     }
@@ -205,9 +205,7 @@ impl PublishTopics {
         &self,
         queues: &PublishQueues,
         message: &Bound<'py, PyAny>,
-        queue: Option<Bound<'py, PyAny>>,
-        selector: Option<Bound<'py, PyAny>>,
-        argument: Option<Bound<'py, PyAny>>,
+        (queue, selector, argument): Selection<'py>,
     ) -> PyResult<Option<(Choice, Bound<'py, PyAny>)>> {
         let py = message.py();
         let queue = match (queue, selector) {
@@ -251,11 +249,11 @@ impl PublishTopics {
     }
 
     /// Returns the known queues of a topic, unless routes have changed since.
-    fn fresh(&self, name: &str) -> Option<Arc<Py<PublishQueues>>> {
+    fn fresh(&self, py: Python<'_>, name: &str) -> Option<Py<PublishQueues>> {
         let topics = self.lock();
         let topic = topics.get(name).filter(|topic| topic.is_name_checked && topic.is_used)?;
         let known = topic.known.as_ref().filter(|known| known.version == self.routes.get().core().version())?;
-        Some(known.queues.clone()).filter(|queues| !queues.get().core.queues.is_empty())
+        Some(known.queues.clone_ref(py)).filter(|queues| !queues.get().core.queues.is_empty())
     }
 
     fn check(&self, py: Python<'_>, topic: &str, message: &Bound<'_, PyAny>, may_be_large: bool) -> PyResult<()> {

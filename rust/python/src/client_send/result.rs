@@ -1,14 +1,14 @@
 //! Converts a broker's answer to a send to the classes of `rmqfast.client.producer`.
 //!
 //! Source: `MQClientAPIImpl.processSendResponse`.
-use crate::error::{RemotingProtocolError, ResponseError, object};
+use crate::error::{RemotingProtocolError, ResponseError, object, remoting};
 use crate::remoting::command::dict;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyTuple, PyType};
 use rmqfast_client::producer::{Refusal, SendStatus, StoredMessage};
-use rmqfast_remoting::OwnedCommand;
+use rmqfast_remoting::{OwnedCommand, Result};
 
 /// Names of `SendStatus`, in the order of the Rust enum.
 const STATUSES: [&str; 4] = ["SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"];
@@ -31,10 +31,14 @@ pub fn queue_id(queue: &Bound<'_, PyAny>) -> PyResult<i32> {
 
 impl<'py> SentMessage<'_, 'py> {
     /// Returns the `SendResult` of a stored message, or the error as an object.
-    pub fn outcome(&self, answer: &OwnedCommand) -> PyResult<Bound<'py, PyAny>> {
+    pub fn outcome(&self, answer: Result<OwnedCommand>) -> PyResult<Bound<'py, PyAny>> {
         let py = self.queue.py();
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return Ok(object(py, remoting(error)).into_any()),
+        };
         let classes = Classes::get(py)?;
-        let stored = match StoredMessage::of(answer) {
+        let stored = match StoredMessage::of(&answer) {
             Ok(stored) => stored,
             Err(Refusal::Code(code)) => {
                 let remark = answer.remark.clone().unwrap_or_default();
@@ -90,7 +94,7 @@ pub fn is_result(end: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Whether the status of a message is `SEND_OK`.
 pub fn is_safe(result: &Bound<'_, PyAny>) -> PyResult<bool> {
     let safe = Classes::get(result.py())?.status(SendStatus::SendOk);
-    result.getattr(intern!(result.py(), "status"))?.eq(safe)
+    Ok(result.getattr(intern!(result.py(), "status"))?.is(safe))
 }
 
 /// The attributes with which a `SendResult` is made faster than by calling its class.

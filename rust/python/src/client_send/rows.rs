@@ -1,7 +1,5 @@
 //! Encodes Arrow rows as batches of messages.
-use super::common::Common;
-use super::outgoing::Outgoing;
-use super::unique_ids::now_ms;
+use super::outgoing::{Common, Outgoing, now_ms};
 use crate::arrow;
 use crate::error::{ArgumentError, to_python};
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
@@ -64,13 +62,12 @@ impl Batches<'_, '_> {
         let topic = topic.ok_or_else(|| self.wrong("a topic"))?;
         let pairs: Vec<_> = row.pairs.clone().map(|index| columns.pair(index)).collect();
         let row = BatchRow { body: row.body, tags: row.tags, keys: row.keys, pairs: &pairs, flag: row.flag };
-        let (ids, now_ms) = (self.common.ids.get(), now_ms());
-        ids.begin_month(self.wrap.py(), now_ms)?;
+        let now_ms = now_ms();
         let options = BatchOptions {
             most_bytes: self.most.bytes,
             most_rows: self.most.count,
             instance_id: self.common.instance_id.as_deref(),
-            ids: ids.core(),
+            ids: self.common.ids.get().of_month(self.wrap.py(), now_ms)?,
         };
         loop {
             if self.open.as_ref().is_none_or(|open| open.topic != topic) {
@@ -116,6 +113,5 @@ fn with_topic(batch: RecordBatch, topic: Option<&str>) -> PyResult<RecordBatch> 
     let mut columns = batch.columns().to_vec();
     let named: ArrayRef = Arc::new(StringArray::from_iter_values(std::iter::repeat_n(topic, batch.num_rows())));
     columns.push(named);
-    let made = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns);
-    made.map_err(|e| ArgumentError::new_err(e.to_string()))
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).map_err(|e| ArgumentError::new_err(e.to_string()))
 }

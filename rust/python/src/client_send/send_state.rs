@@ -1,17 +1,81 @@
-//! Counts the attempts of a send, and keeps their outcomes as Python objects.
+//! State of a send: its message, and its attempts with their outcomes as Python objects.
+use super::outgoing::Outgoing;
 use super::publish_topics::PublishQueues;
 use super::result::{is_result, is_safe};
+use super::sender::MessageSender;
 use crate::error::{
     ClientError, RemotingConnectError, RemotingError, RemotingProtocolError, RemotingTimeoutError, ResponseError,
-    client_error,
+    client_error, object,
 };
+use crate::pairs::Pairs;
 use crate::remoting::command::LONGEST;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use rmqfast_client::producer::{AttemptEnd, Attempts, Choice, FaultStrategy, RetryRules};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+pub struct SendState {
+    pub progress: Progress,
+    message: Py<PyAny>,
+    /// The messages for hooks, if they are not just `message`.
+    messages: Option<Py<PyAny>>,
+    /// Kept for all attempts, so that each has the same message id.
+    outgoing: Option<Py<Outgoing>>,
+}
+
+impl SendState {
+    pub fn new(progress: Progress, message: Bound<'_, PyAny>, messages: Option<Bound<'_, PyAny>>) -> Self {
+        Self { progress, message: message.unbind(), messages: messages.map(Bound::unbind), outgoing: None }
+    }
+
+    /// Returns the encoded message. Encodes it at the first call.
+    pub fn encode<'py>(&mut self, py: Python<'py>, sender: &MessageSender) -> PyResult<Bound<'py, Outgoing>> {
+        if let Some(outgoing) = &self.outgoing {
+            return Ok(outgoing.bind(py).clone());
+        }
+        let message = self.message.bind(py);
+        let outgoing = match message.cast::<Outgoing>() {
+            Ok(outgoing) => outgoing.clone(),
+            Err(_) => {
+                let topic = self.progress.queues.get().topic.clone_ref(py);
+                Bound::new(py, sender.encoder.get().encode(message, topic, Pairs::new(), 0)?)?
+            }
+        };
+        self.outgoing = Some(outgoing.clone().unbind());
+        Ok(outgoing)
+    }
+
+    /// Returns the messages for hooks. The tuple is empty for Arrow rows.
+    pub fn hook_messages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let message = self.message.bind(py);
+        Ok(match &self.messages {
+            Some(messages) => messages.bind(py).clone(),
+            None if message.cast::<Outgoing>().is_ok() => PyTuple::empty(py).into_any(),
+            None => PyTuple::new(py, [message])?.into_any(),
+        })
+    }
+
+    /// Calls the hooks, if any, before an attempt. Returns their context, and the request to send.
+    pub fn before<'py>(
+        &mut self,
+        py: Python<'py>,
+        sender: &MessageSender,
+        queue: &Bound<'py, PyAny>,
+        address: &str,
+        mode: &str,
+    ) -> PyResult<(Option<Bound<'py, PyAny>>, Bound<'py, Outgoing>)> {
+        let outgoing = self.encode(py, sender)?;
+        if sender.has_hooks(py)? {
+            sender.before(self.hook_messages(py)?, outgoing, queue, address, mode)
+        } else {
+            Ok((None, outgoing))
+        }
+    }
+}
+
 pub struct Progress {
+    pub queues: Py<PublishQueues>,
     attempts: Attempts,
     /// The queue that the application selected.
     chosen: Option<Py<PyAny>>,
@@ -22,6 +86,7 @@ pub struct Progress {
 impl Progress {
     /// Creates the state of a send that began at `began`; `timeout` is in seconds.
     pub fn new(
+        queues: Py<PublishQueues>,
         rules: &Arc<RetryRules>,
         chosen: Option<(Choice, Bound<'_, PyAny>)>,
         began: Instant,
@@ -30,7 +95,7 @@ impl Progress {
         let (choice, chosen) = chosen.map(|(choice, queue)| (choice, queue.unbind())).unzip();
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or_default().min(LONGEST);
         let attempts = Attempts::new(rules.clone(), choice, began, timeout);
-        Self { attempts, chosen, result: None, failure: None }
+        Self { queues, attempts, chosen, result: None, failure: None }
     }
 
     /// Deadline of all attempts together.
@@ -42,9 +107,9 @@ impl Progress {
     pub fn begin<'py>(
         &mut self,
         py: Python<'py>,
-        queues: &PublishQueues,
         strategy: Option<&FaultStrategy>,
     ) -> PyResult<(Bound<'py, PyAny>, Arc<str>)> {
+        let queues = self.queues.get();
         match self.attempts.begin(&queues.core, strategy, Instant::now()) {
             Ok(choice) => {
                 let queue = match &self.chosen {
@@ -76,7 +141,7 @@ impl Progress {
     }
 
     /// Returns the outcome of the send: the last `SendResult`, or an error.
-    pub fn end<'py>(&self, py: Python<'py>, queues: &PublishQueues) -> PyResult<Bound<'py, PyAny>> {
+    pub fn end<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(result) = &self.result {
             return Ok(result.bind(py).clone());
         }
@@ -84,17 +149,18 @@ impl Progress {
         if let Some(failure) = failure.clone().filter(|_| self.attempts.ends_with_last_error()) {
             return Ok(failure);
         }
-        let text = self.attempts.failed_text(&queues.topic, Instant::now());
+        let text = self.attempts.failed_text(&self.queues.get().topic, Instant::now());
         let last = failure.as_ref().map(|failure| failure.to_string()).unwrap_or_default();
         let error = client_error(py, format!("{text}\nthe last broker: {last}"), self.attempts.failed_code())?;
         error.set_cause(py, failure.map(PyErr::from_value));
-        Ok(crate::error::object(py, error).into_any())
+        Ok(object(py, error).into_any())
     }
-}
 
-/// Whether an error only ends the attempt. Any other error ends the whole send.
-pub fn ends_attempt(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<RemotingError>(py) || error.is_instance_of::<ClientError>(py)
+    /// Returns the `SendResult`, or raises the error of the send.
+    pub fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let end = self.end(py)?;
+        if self.result.is_some() { Ok(end) } else { Err(PyErr::from_value(end)) }
+    }
 }
 
 fn kind_of(end: &Bound<'_, PyAny>) -> PyResult<AttemptEnd> {
