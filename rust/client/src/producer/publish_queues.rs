@@ -3,6 +3,7 @@
 //! Source: `TopicPublishInfo`, `ThreadLocalIndex`, `MQClientInstance.topicRouteData2TopicPublishInfo`.
 use crate::cluster::RouteData;
 use crate::puller::Queue;
+use std::borrow::Borrow;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -111,8 +112,8 @@ impl Choice {
 /// Returns the index of the next queue. Queues of `last_broker` are skipped, unless there are no others.
 ///
 /// Source: `TopicPublishInfo.selectOneMessageQueue`.
-pub fn select_queue(
-    queues: &[Queue],
+pub fn select_queue<Q: Borrow<Queue>>(
+    queues: &[Q],
     last_broker: Option<&str>,
     mut next_index: impl FnMut() -> usize,
 ) -> Option<usize> {
@@ -122,7 +123,7 @@ pub fn select_queue(
     if let Some(last) = last_broker {
         for _ in queues {
             let index = next_index() % queues.len();
-            if *queues[index].broker_name != *last {
+            if *queues[index].borrow().broker_name != *last {
                 return Some(index);
             }
         }

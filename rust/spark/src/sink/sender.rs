@@ -6,7 +6,7 @@ use super::columns::SinkColumn;
 use super::failure::{Failure, Stop};
 use super::local_address::local_address;
 use super::options::SinkOptions;
-use super::queue_choice::{QueueChoice, matching};
+use super::queue_choice::{matching, next_queue};
 use super::row_batches::{Parcel, Request, RowBatches, RowPlace, Target};
 use super::row_text::row_text;
 use super::written::Written;
@@ -23,7 +23,6 @@ use rmqfast_client::{Error as ClientError, plain_remark, step_after};
 use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Ask, Error as RemotingError};
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -43,7 +42,6 @@ pub struct Sender {
     heartbeats: Heartbeats,
     routes: RouteTable,
     topics: Mutex<HashMap<String, KnownQueues>>,
-    choice: Mutex<QueueChoice>,
     written: Mutex<Written>,
     log: Mutex<Log>,
 }
@@ -62,16 +60,16 @@ struct KnownQueues {
 pub fn check_topic(options: SinkOptions, columns: &[SinkColumn], ids: &'static UniqueIds) -> Result<()> {
     let Some(topic) = options.topic.clone() else { return Ok(()) };
     let sender = Sender::new(options, columns.to_vec(), 0, ids)?;
-    let target = Target { topic: Some(topic), ..Target::default() };
     let failed = |error: ClientError| match error {
         // the interrupt has a reason of its own, so it is passed on unchanged
         ClientError::Remoting(RemotingError::Interrupted) => Error::Client(error),
         error => Failure { text: error_text(&error), code: code_of(&error) }.into(),
     };
-    let queues = sender.queues(&target, false).map_err(failed)?;
+    let queues = &sender.publish_queues(&topic, false).map_err(failed)?.queues;
     if columns.contains(&SinkColumn::QueueId) && !columns.contains(&SinkColumn::BrokerName) {
         let least = queues.iter().map(|queue| i64::from(queue.queue_id)).min();
-        sender.queues(&Target { queue_id: least, ..target }, false).map_err(failed)?;
+        let target = Target { topic: Some(topic), queue_id: least, ..Target::default() };
+        matching(&target, queues).map_err(|text| failed(refused(text)))?;
     }
     Ok(())
 }
@@ -93,11 +91,9 @@ impl Sender {
         let interrupt = Arc::new(move || if stopped.is_set() { Err(RemotingError::Interrupted) } else { interrupt() });
         let cluster = Cluster::new(ClusterOptions { interrupt, ..options.cluster.clone() })?;
         let heartbeats = Heartbeats::of_producer(&client_id(&options.cluster.name_servers), &options.group);
-        // a random start, so that tasks do not all begin with the same queue
-        let chance = RandomState::new().build_hasher().finish() as usize;
-        let (routes, topics, choice) = (RouteTable::default(), Mutex::default(), Mutex::new(QueueChoice::new(chance)));
+        let (routes, topics) = (RouteTable::default(), Mutex::default());
         let (written, log) = (Mutex::default(), Mutex::default());
-        Ok(Self { options, columns, ids, stop, partition, cluster, heartbeats, routes, topics, choice, written, log })
+        Ok(Self { options, columns, ids, stop, partition, cluster, heartbeats, routes, topics, written, log })
     }
 
     /// Returns the counts of rows that are stored so far.
@@ -120,9 +116,7 @@ impl Sender {
         let (end, mut pause) = (Instant::now() + self.options.retry_timeout, FIRST_PAUSE);
         let mut has_waited = false;
         loop {
-            let queues = self.queues(target, false);
-            let chosen = queues.map(|queues| lock(&self.choice).next(&queues).cloned());
-            let error = match chosen {
+            let error = match self.next_queue(target, None, &HashSet::new(), false) {
                 Ok(Some(queue)) => return Ok(queue),
                 Ok(None) => refused("expected a queue, got none"),
                 Err(error) => error,
@@ -143,9 +137,9 @@ impl Sender {
     ///
     /// # Errors
     /// Brokers refuse the request, or do not store it in time.
-    pub fn send(&self, parcel: &Parcel, queue: &Queue) -> Result<(), Failure> {
+    pub fn send(&self, parcel: &Parcel, mut queue: Queue) -> Result<(), Failure> {
         let (end, mut pause) = (Instant::now() + self.options.retry_timeout, FIRST_PAUSE);
-        let (mut queue, mut refused_by) = (queue.clone(), HashSet::new());
+        let mut refused_by = HashSet::new();
         loop {
             let error = match self.ask(&parcel.request, &queue) {
                 Ok(is_safe) => {
@@ -165,7 +159,7 @@ impl Sender {
                 pause = LONGEST_PAUSE.min(2 * pause);
             } else {
                 // a broker that refused is not tried again, but another broker may accept
-                refused_by.insert(queue.broker_name.to_string());
+                refused_by.insert(queue.broker_name.clone());
             }
             queue = self.choose_again(parcel, queue, &refused_by, &error)?;
         }
@@ -207,16 +201,16 @@ impl Sender {
         &self,
         parcel: &Parcel,
         last: Queue,
-        refused_by: &HashSet<String>,
+        refused_by: &HashSet<Arc<str>>,
         error: &ClientError,
     ) -> Result<Queue, Failure> {
-        let chosen = match self.queues(&parcel.target, true) {
-            Ok(queues) => lock(&self.choice).again(queues, &last, refused_by),
+        let next = match self.next_queue(&parcel.target, Some(&last.broker_name), refused_by, true) {
+            Ok(queue) => queue,
             // either no name server answers, or the route lacks the broker while it is down
-            Err(_) if refused_by.contains(&*last.broker_name) => None,
+            Err(_) if refused_by.contains(&last.broker_name) => None,
             Err(_) => Some(last.clone()),
         };
-        chosen.ok_or_else(|| {
+        next.ok_or_else(|| {
             let topic = parcel.target.topic.as_deref().unwrap_or_default();
             let place = format!("topic {topic}, queue {} of {}", last.queue_id, last.broker_name);
             self.failed(&parcel.target, &parcel.rows, &format!("{place}: {}", error_text(error)), error)
@@ -237,15 +231,20 @@ impl Sender {
             })?);
         }
         parts.extend(batches.flush(now_ms()));
-        parts.iter().try_for_each(|part| self.send(part, queue))
+        parts.iter().try_for_each(|part| self.send(part, queue.clone()))
     }
 
-    /// Returns the queues that match a target. With `is_new`, a name server is asked again.
-    fn queues(&self, target: &Target, is_new: bool) -> Result<Vec<Queue>, ClientError> {
+    /// See [`next_queue`]. With `is_new`, a name server is asked again.
+    fn next_queue(
+        &self,
+        target: &Target,
+        last_broker: Option<&str>,
+        refused_by: &HashSet<Arc<str>>,
+        is_new: bool,
+    ) -> Result<Option<Queue>, ClientError> {
         let topic = target.topic.as_deref().filter(|topic| !topic.is_empty());
         let topic = topic.ok_or_else(|| refused("expected a topic, got null"))?;
-        let known = self.publish_queues(topic, is_new)?;
-        matching(target, &known.queues).map_err(refused)
+        next_queue(target, &*self.publish_queues(topic, is_new)?, last_broker, refused_by).map_err(refused)
     }
 
     fn publish_queues(&self, topic: &str, is_new: bool) -> Result<Arc<PublishQueues>, ClientError> {

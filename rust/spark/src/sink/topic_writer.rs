@@ -154,7 +154,7 @@ pub fn unique_ids(options: &SinkOptions, (start, next): Month) -> &'static Uniqu
 fn send_blocks(sender: &Sender, blocks: &Handover<Block>, at_end: &SyncSender<Result<Written, Failure>>, prompt: bool) {
     let _end = ClosedAtEnd(blocks);
     let lanes = Lanes::new(sender.options.in_flight);
-    let work = |(parcel, queue): (Parcel, Queue)| sender.send(&parcel, &queue);
+    let work = |(parcel, queue): (Parcel, Queue)| sender.send(&parcel, queue);
     let sent = std::thread::scope(|scope| {
         let running = lanes.run(scope, &sender.stop, &work);
         let mut feed = Feed { sender, lanes: running, lane_of: HashMap::new(), prompt };
@@ -208,7 +208,10 @@ impl<'env, F: Fn((Parcel, Queue)) -> Result<(), Failure> + Sync> Feed<'_, 'env, 
         let queue = self.sender.first_queue(&parcel.target, &parcel.rows)?;
         // a queue keeps its lane, so that its requests are sent in order
         let next = self.lane_of.len();
-        let lane = *self.lane_of.entry(queue.clone()).or_insert(next);
+        let lane = match self.lane_of.get(&queue) {
+            Some(lane) => *lane,
+            None => *self.lane_of.entry(queue.clone()).or_insert(next),
+        };
         self.lanes.put(lane, (parcel, queue))
     }
 
