@@ -13,7 +13,7 @@ mod offset_requests;
 mod offsets;
 mod options;
 mod parked_pulls;
-mod parsed_send;
+pub mod parsed_send;
 mod pull;
 mod send;
 mod tables;

@@ -1,7 +1,7 @@
 //! Header fields of sends and pulls of any text, in JSON and in binary: they are read, or it is said which one is wrong.
 #![no_main]
 use libfuzzer_sys::fuzz_target;
-use rmqfast_broker::pull_header::{PullHeader, SendHeader};
+use rmqfast_broker::headers::{PullHeader, SendHeader};
 use rmqfast_remoting::{Command, Frame, Limits, SerializeType};
 
 fuzz_target!(|bytes: &[u8]| {

@@ -163,7 +163,7 @@ pub fn begin(root: &Path) -> Result<()> {
     disk::sync_directory(root)
 }
 
-pub fn remove_begun(root: &Path) -> Result<()> {
+pub fn remove_marker(root: &Path) -> Result<()> {
     if is_begun(root)? {
         disk::remove_file(&root.join(BEGUN))?;
         disk::sync_directory(root)?;

@@ -398,7 +398,7 @@ impl<'a> Recovery<'a> {
             ends.add(queue.topic(), queue.queue_id(), queue.max_offset()?);
         }
         ends.save(root)?;
-        log_end::remove_begun(root)?;
+        log_end::remove_marker(root)?;
         Ok(self.report)
     }
 
