@@ -229,9 +229,9 @@ class Producer:
         def begin() -> LoopSend:
             member = self._twin.member
             member.check_running()
-            made = member.batches.one(messages, topic)
+            batch = member.batches.one(messages, topic)
             shown = messages if isinstance(messages, Sequence) else ()
-            return member.sender.begin_send(made, queue, deadline - monotonic(), messages=shown)
+            return member.sender.begin_send(batch, queue, deadline - monotonic(), messages=shown)
 
         return await self._drive(await self._begun_send(messages, begin))
 

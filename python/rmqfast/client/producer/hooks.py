@@ -168,17 +168,17 @@ class HookedSends:
         self._hooks, self._encoder, self._group, self._most_bytes = hooks, encoder, group, most_bytes
 
     def before(
-        self, messages: Sequence[Message], made: Outgoing, queue: MessageQueue, address: str, mode: str
+        self, messages: Sequence[Message], outgoing: Outgoing, queue: MessageQueue, address: str, mode: str
     ) -> tuple[SendContext, Outgoing]:
         """Calls the hooks before an attempt. Returns the request to send, which hooks may have changed."""
-        if queue.topic != made.topic:
-            queue = MessageQueue(made.topic, queue.broker_name, queue.queue_id)
-        kind = _message_type(messages, made)
+        if queue.topic != outgoing.topic:
+            queue = MessageQueue(outgoing.topic, queue.broker_name, queue.queue_id)
+        kind = _message_type(messages, outgoing)
         context = SendContext(
-            self._group, messages, queue, address, CommunicationMode(mode), kind, made.unique_id, len(made)
+            self._group, messages, queue, address, CommunicationMode(mode), kind, outgoing.unique_id, len(outgoing)
         )
         self._hooks.tell(lambda hook: hook.before(context))
-        return context, made if context.messages is messages else self._replace(context.messages, made)
+        return context, outgoing if context.messages is messages else self._replace(context.messages, outgoing)
 
     def after(self, context: SendContext, end: SendResult | RmqError | None) -> None:
         """Calls the hooks with the result or the error of an attempt. `end` is None for a oneway send."""
@@ -188,20 +188,22 @@ class HookedSends:
             context.error = end
         self._hooks.tell(lambda hook: hook.after(context))
 
-    def _replace(self, messages: Sequence[Message], made: Outgoing) -> Outgoing:
+    def _replace(self, messages: Sequence[Message], outgoing: Outgoing) -> Outgoing:
         """Encodes messages that hooks have replaced, with the same ids. If that fails, returns the old request."""
-        ids = made.unique_id.split(",")
+        ids = outgoing.unique_id.split(",")
         try:
             kept = [_with_id(message, unique_id) for message, unique_id in zip(messages, ids, strict=True)]
-            if made.code == RequestCode.SEND_BATCH_MESSAGE:
-                batch = self._encoder.encode_batch(kept, made.topic, kept[0].wait_store)
+            if outgoing.code == RequestCode.SEND_BATCH_MESSAGE:
+                batch = self._encoder.encode_batch(kept, outgoing.topic, kept[0].wait_store)
                 check_batch_size(len(batch), self._most_bytes)
                 return batch
-            flag = made.sys_flag & _PREPARED
-            return self._encoder.encode(kept[0], made.topic, transaction_properties(self._group) if flag else [], flag)
+            flag = outgoing.sys_flag & _PREPARED
+            return self._encoder.encode(
+                kept[0], outgoing.topic, transaction_properties(self._group) if flag else [], flag
+            )
         except (RmqError, ValueError, TypeError):
             _log.warning("what hooks made of message %s cannot be sent, it is sent as it was", ids[0], exc_info=True)
-            return made
+            return outgoing
 
 
 def transaction_properties(group: str) -> list[tuple[str, str]]:
@@ -213,8 +215,8 @@ def _with_id(message: Message, unique_id: str) -> Message:
     return replace(message, properties={**message.properties, "UNIQ_KEY": unique_id})
 
 
-def _message_type(messages: Sequence[Message], made: Outgoing) -> MessageType:
-    if made.sys_flag & _PREPARED:
+def _message_type(messages: Sequence[Message], outgoing: Outgoing) -> MessageType:
+    if outgoing.sys_flag & _PREPARED:
         return MessageType.TRANSACTION_HALF
     is_delayed = any(message.delay_level or not _DELAYING.isdisjoint(message.properties) for message in messages)
     return MessageType.DELAY if is_delayed else MessageType.NORMAL

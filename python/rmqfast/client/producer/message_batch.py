@@ -34,9 +34,9 @@ class Batches:
             return one_batch_of(self.of_rows(messages, topic, sys.maxsize))
         self._check(messages)
         # the size is only known after encoding
-        made = self._encode(messages)
-        check_batch_size(len(made), self._options.max_message_size)
-        return made
+        batch = self._encode(messages)
+        check_batch_size(len(batch), self._options.max_message_size)
+        return batch
 
     def many(
         self, messages: Sequence[Message] | Frame, topic: str | None, batch_size: int

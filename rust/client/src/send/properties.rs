@@ -75,9 +75,9 @@ impl Properties<'_> {
         added.extend(instance_id.map(|id| (INSTANCE_ID, id)));
         // as in `MessageClientIDSetter.setUniqID`, which keeps an existing id
         let own_id = self.given_id();
-        let made = own_id.is_none().then(make_id);
-        Properties { added: &added, unique_id: made.as_deref(), ..*self }.write(out)?;
-        Ok(made.or(own_id.map(str::to_owned)).unwrap_or_default())
+        let new_id = own_id.is_none().then(make_id);
+        Properties { added: &added, unique_id: new_id.as_deref(), ..*self }.write(out)?;
+        Ok(new_id.or(own_id.map(str::to_owned)).unwrap_or_default())
     }
 
     /// Returns the id that the application set.
