@@ -119,6 +119,5 @@ def test_a_full_disk_is_told_of_and_a_freed_one_takes_again(tmp_path: Path) -> N
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-@pytest.mark.xfail(reason="recovery ends with an error where it cannot write queue.ends.tmp: no space left on device")
 def test_a_broker_that_is_killed_on_a_full_disk_starts_for_reads_and_loses_nothing(tmp_path: Path) -> None:
     on_small_disk(KILLED, 64, tmp_path, Path(__file__).parents[2])

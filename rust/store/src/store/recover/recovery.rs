@@ -397,7 +397,12 @@ impl<'a> Recovery<'a> {
         for queue in MessageStore::open(root, &OpenOptions::default())?.all_queues()? {
             ends.add(queue.topic(), queue.queue_id(), queue.max_offset()?);
         }
-        ends.save(root)?;
+        match ends.save(root) {
+            // A store on a full disk is still read. `abort` stays until a clean close, which saves the ends or fails;
+            // until then the former file is true of the messages before its end of the log.
+            Err(error) if error.is_disk_full() => {}
+            result => result?,
+        }
         log_end::remove_marker(root)?;
         Ok(self.report)
     }
