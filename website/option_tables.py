@@ -5,7 +5,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 import inspect
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import griffe
@@ -18,6 +20,7 @@ from rmqfast.client.pull import PullOptions
 from rmqfast.client.push import PushOptions, PushTimings
 from rmqfast.remoting import TlsOptions
 
+ROOT = Path(__file__).parents[1]
 #: The classes of options, and where a reader passes them.
 CLASSES: dict[type, str] = {
     ClientConfig: "Of every client: `config=ClientConfig(...)`.",
@@ -46,9 +49,24 @@ Defaults and meanings, out of the code. Every class is frozen, and checks its va
 _HEAD_OF_SPARK = """# Options of Spark
 
 Names are case-insensitive. An option that a read or a write does not have is an error that lists those that it has. The
-pages in the head of the table say what each option means there. The argument is that of `rmqfast.spark`'s functions, as
-far as they have it.
+pages in the last column say more. The argument is that of `rmqfast.spark`'s functions, as far as they have it.
 """
+#: The table of the options, from which the extension is compiled.
+_DECLARATIONS = ROOT / "rust" / "spark" / "src" / "request" / "options.rs"
+_ROW = re.compile(r'row\("(\w+)", "\w+", [A-Z_ |]+, ([\w:]+)(.*), (?:None|Some\("(.*)"\))\)+,')
+_TYPES = {
+    "Text": "text",
+    "Topic": "text",
+    "OneTopic": "text",
+    "Flag": "true, false",
+    "Number": "number",
+    "COUNT": "number",
+    "BODY_BYTES": "bytes",
+    "MILLISECONDS": "milliseconds",
+    "Time": "time",
+    "Texts": "list",
+    "Ids": "numbers",
+}
 
 
 def of_classes() -> str:
@@ -61,18 +79,59 @@ def of_classes() -> str:
 
 
 def of_spark() -> str:
-    """Which option is of which read or write of Spark."""
+    """Type, default and meaning of each option of Spark."""
     names = {kind: {_key(name) for name in SparkOptions.names(kind)} for kind in SPARK_KINDS}
     arguments = {option: argument for kind in SPARK_KINDS for option, argument in SparkOptions.arguments(kind)}
     options = {_key(name): name for kind in SPARK_KINDS for name in SparkOptions.names(kind)}
-    rows = [
-        f"| `{name}` | {f'`{arguments[name]}`' if name in arguments else 'another name'} | "
-        + " | ".join("yes" if key in names[kind] else "" for kind in SPARK_KINDS)
-        + " |\n"
-        for key, name in sorted(options.items())
-    ]
-    head = " | ".join(SPARK_KINDS.values())
-    return f"{_HEAD_OF_SPARK}\n| option | in Python | {head} |\n| --- | --- | --- | --- | --- |\n{''.join(rows)}"
+    types, defaults = _declared()
+    described = {kind: _described(page) for kind, page in SPARK_KINDS.items()}
+    rows = []
+    for key, name in sorted(options.items()):
+        kinds = [kind for kind in SPARK_KINDS if key in names[kind]]
+        # a row of fewer options says more of each
+        texts = sorted((described[kind][name] for kind in kinds if name in described[kind]), key=lambda text: text[0])
+        default = defaults.get(name) or _joined([text[1] for text in texts])
+        meaning = next((text[2] for text in texts if text[2] not in {"", "see below"}), "")
+        argument = f"`{arguments[name]}`" if name in arguments else "another name"
+        pages = ", ".join(SPARK_KINDS[kind] for kind in kinds)
+        rows.append(f"| `{name}` | {argument} | {types.get(name, '')} | {default} | {meaning} | {pages} |\n")
+    head = "| option | in Python | type | default | meaning | of |\n| --- | --- | --- | --- | --- | --- |\n"
+    return f"{_HEAD_OF_SPARK}\n{head}{''.join(rows)}"
+
+
+def _declared() -> tuple[dict[str, str], dict[str, str]]:
+    """Types and defaults by name, out of the table of the extension; a default that depends on the read is left out."""
+    types: dict[str, str] = {}
+    defaults: dict[str, set[str]] = {}
+    for name, form, rest, default in _ROW.findall(_DECLARATIONS.read_text(encoding="utf-8")):
+        choices = ", ".join(f"`{choice}`" for choice in re.findall(r'"(\w+)"', rest))
+        types[name] = choices or _TYPES[form.removeprefix("Form::")]
+        defaults.setdefault(name, set()).add(_shown(int(default)) if default.isdecimal() else f"`{default}`")
+    return types, {name: each.pop() for name, each in defaults.items() if len(each) == 1 and each != {"``"}}
+
+
+def _described(link: str) -> dict[str, tuple[int, str, str]]:
+    """By name, out of the table of a page: how many options share the row, the default and the meaning."""
+    page = link.partition("(../")[2].partition("#")[0]
+    described: dict[str, tuple[int, str, str]] = {}
+    for line in (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) != 4:
+            continue
+        names = re.findall(r"`(\w+)", cells[1])
+        each = cells[2].split(", ")
+        for index, name in enumerate(names):
+            default = each[index] if len(each) == len(names) else cells[2] if 1 in {len(names), len(each)} else ""
+            meaning = re.sub(r"\[([^\]]*)\]\([^)]*\)|:? (?:see|as) below", r"\1", cells[3])
+            described.setdefault(name, (len(names), "" if default == "none" else default, meaning))
+    return described
+
+
+def _joined(defaults: list[str]) -> str:
+    """Different defaults, without those that are the beginning of another."""
+    plain = [re.sub(r"(?<=\d),(?=\d)", "", default) for default in defaults]
+    kept = [one for one in dict.fromkeys(plain) if not any(other != one and other.startswith(one) for other in plain)]
+    return "; ".join(kept)
 
 
 def _key(name: str) -> str:
