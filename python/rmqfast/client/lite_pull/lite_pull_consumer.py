@@ -16,7 +16,7 @@ from rmqfast.client.consumer.hooks import ConsumeTraceHook
 from rmqfast.client.instance import ServiceState, TracedClientArguments
 from rmqfast.client.lite_pull.lite_pull_member import LitePullMember, SubscriptionType, TopicMessageQueueChangeListener
 from rmqfast.client.lite_pull.options import LitePullOptions
-from rmqfast.client.pulling.illegal_offset import offset_to_go_on_at
+from rmqfast.client.pulling.illegal_offset import has_illegal_offset, offset_to_go_on_at
 from rmqfast.client.pulling.pulled_queues import PulledQueue, messages_of
 from rmqfast.client.trace.dispatcher import config_and_trace
 from rmqfast.errors import ArgumentError, ClientError, RmqError
@@ -352,7 +352,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
             raise ClientError(f"The message queue is not in assigned list{maybe}, message queue: {queue}")
 
     def _has_messages(self, pulled: PulledQueue[None], fetched: Fetched) -> bool:
-        if fetched.status == "OFFSET_ILLEGAL":
+        if has_illegal_offset(fetched):
             self._member.queues.go_on_at(pulled, offset_to_go_on_at(self._member.instance.api, pulled, fetched))
         if fetched.offsets is None:
             return False

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from rmqfast._native import parse_message_id
 from rmqfast.client.instance.namespaces import unwrap, wrap
 from rmqfast.client.producer.hooks import EndTransactionContext, EndTransactionHook, Hooks
 from rmqfast.client.producer.member import ProducerMember
@@ -89,8 +90,7 @@ class LocalTransactions:
                 address,
                 state,
                 queue_offset=sent.queue_offset,
-                # the last 16 digits of the broker's id are the physical offset of the half message
-                physical_offset=int(sent.offset_msg_id[-16:], 16),
+                physical_offset=_physical_offset(sent.offset_msg_id),
                 message_id=sent.msg_id,
                 remark=remark,
             )
@@ -137,6 +137,14 @@ class LocalTransactions:
             transaction_id=transaction_id,
             from_check=from_check,
         )
+
+
+def _physical_offset(offset_msg_id: str) -> int:
+    """Returns the offset of the half message in the broker's log; `ValueError` for an id of another form."""
+    parsed = parse_message_id(offset_msg_id)
+    if parsed is None:
+        raise ValueError(f"no message id of a broker: {offset_msg_id!r}")
+    return parsed[2]
 
 
 def _state(returned: object) -> LocalTransactionState:

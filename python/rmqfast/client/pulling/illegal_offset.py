@@ -10,10 +10,16 @@ from typing import Any
 from rmqfast._native import Fetched
 from rmqfast.client.instance.api import ClientApi
 from rmqfast.client.pulling.pulled_queues import PulledQueue
+from rmqfast.client.pulling.single_pulls import PullStatus
 from rmqfast.errors import RmqError
 from rmqfast.logs import logger_of
 
 _log = logger_of(__name__)
+
+
+def has_illegal_offset(fetched: Fetched) -> bool:
+    """Whether the queue does not have the offset that was pulled."""
+    return fetched.status == PullStatus.OFFSET_ILLEGAL
 
 
 def offset_to_go_on_at(api: ClientApi, pulled: PulledQueue[Any], fetched: Fetched) -> int:

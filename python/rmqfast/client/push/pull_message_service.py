@@ -10,6 +10,7 @@ from typing import Protocol
 
 from rmqfast._native import Fetched, MessageView, Puller
 from rmqfast.client.instance import ClientConfig
+from rmqfast.client.pulling.illegal_offset import has_illegal_offset
 from rmqfast.client.pulling.pulled_queues import PulledQueue, PulledQueues
 from rmqfast.client.pulling.single_pulls import PullSysFlag
 from rmqfast.client.push.counters import ConsumeCounters
@@ -75,7 +76,7 @@ class PullMessageService:
             self._queues.stop([queue])
             return
         process_queue.epoch, process_queue.last_pull_timestamp = fetched.epoch, self._clock()
-        if fetched.status == "OFFSET_ILLEGAL":
+        if has_illegal_offset(fetched):
             self._receiver.give_up(pulled, fetched)
             return
         if fetched.status != "FOUND":
