@@ -10,7 +10,7 @@ import pytest
 from .conftest import collect_ignore
 
 MODULES = ["columnar"]
-WITH_A_SESSION = ["ingest", "mapping", "reader", "session", "write_topic"]
+WITH_A_SESSION = ["ingest", "mapping", "reader", "session", "sink"]
 if not collect_ignore:
     WITH_A_SESSION += ["source"]
 

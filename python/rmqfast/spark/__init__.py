@@ -11,7 +11,7 @@ from rmqfast.spark.mapping import map_store
 from rmqfast.spark.partitions import StoreReadArguments
 from rmqfast.spark.reader import read_store
 from rmqfast.spark.session import configure
-from rmqfast.spark.write_topic import write_topic
+from rmqfast.spark.sink import write_topic
 
 if TYPE_CHECKING:
     from rmqfast.spark.live.reader import read_topic

@@ -14,7 +14,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 
 from rmqfast._native import TopicSink, Written
 from rmqfast.errors import ArgumentError
-from rmqfast.spark.write_topic import check_topic, send_partition, sink_of
+from rmqfast.spark.sink import check_topic, send_partition, sink_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -12,7 +12,7 @@ import pytest
 
 from rmqfast._native import SparkOptions, TopicSink, Written
 from rmqfast.errors import ClientError
-from rmqfast.spark.write_topic import send_partition
+from rmqfast.spark.sink import send_partition
 
 from .scene import Scene
 

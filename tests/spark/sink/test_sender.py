@@ -19,7 +19,7 @@ from rmqfast._native import Written
 from rmqfast.broker.ports import ReservedPorts
 from rmqfast.errors import ClientError, ForkError
 from rmqfast.remoting import RemotingClient, RemotingServer, Request, RequestCode, Response, ResponseCode
-from rmqfast.spark.write_topic import check_topic, send_partition
+from rmqfast.spark.sink import check_topic, send_partition
 from tests.broker.certificates import make_authority
 from tests.waiting import PATIENCE, until
 

@@ -9,7 +9,7 @@ import pytest
 from rmqfast._native import TopicSink
 from rmqfast.errors import RmqError
 from rmqfast.spark.schema import row_schema
-from rmqfast.spark.write_topic import sink_of
+from rmqfast.spark.sink import sink_of
 
 pytest.importorskip("pyspark.sql.types")
 from pyspark.sql.types import (
