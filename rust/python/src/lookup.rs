@@ -21,7 +21,7 @@ pub type Rows<'py> = (Vec<Bound<'py, PyDict>>, Vec<PyDamage>);
 /// damage`.
 pub type PyGetMessage<'py> = (&'static str, (i64, i64, i64), bool, Vec<Bound<'py, PyDict>>, Vec<PyDamage>);
 
-/// The attributes of `rmqfast.store.get_limits.GetLimits`.
+/// The attributes of `rmqfast.store.request.GetLimits`.
 #[derive(FromPyObject)]
 pub struct PyGetLimits {
     count_in_memory: usize,
