@@ -22,7 +22,10 @@ class BrokerTable:
         self._clusters: dict[str, dict[str, None]] = {}
 
     def put(self, cluster: str, broker_name: str, broker_id: int, address: str) -> bool:
-        """Registers an address, and removes its other ids under this name. Returns whether name or id is new."""
+        """Registers an address under a broker name and id. Removes other ids that the address had under that name.
+
+        Returns whether the name or the id is new.
+        """
         broker = self._brokers.get(broker_name)
         self._check_room(cluster, broker, broker_id)
         self._clusters.setdefault(cluster, {})[broker_name] = None

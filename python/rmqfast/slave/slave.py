@@ -126,7 +126,7 @@ class Slave:
 
     @property
     def config(self) -> BrokerConfig:
-        """The configuration. While the slave runs, it has the actual port."""
+        """The configuration. While the slave runs, it has the port that the slave listens on, not port 0."""
         return self._served.config
 
     @property

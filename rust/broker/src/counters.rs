@@ -168,7 +168,7 @@ const MAX_PLACES: usize = 10_000;
 pub struct SkippedMessage {
     pub topic: String,
     pub queue_id: i32,
-    /// The range of skipped messages, and the fault of their positions.
+    /// The range of skipped messages, and the error in their physical offsets.
     pub skipped: SkippedRange,
 }
 

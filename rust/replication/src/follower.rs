@@ -74,8 +74,8 @@ struct Shared {
     keeper: Keeper,
     listing: Listing,
     lists: bool,
-    /// Maps positions of the copy to positions of the master's log. Only for a copy of topics; for a full copy both
-    /// are equal.
+    /// Maps positions of the copy to positions of the master's log, for a copy of some topics. `None` for a full copy,
+    /// whose positions are the master's.
     places: Option<Arc<Places>>,
 }
 

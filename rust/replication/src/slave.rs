@@ -180,8 +180,8 @@ impl Slave {
         usize::try_from(rest).unwrap_or(usize::MAX).min(options.max_frame)
     }
 
-    /// Sends `size` bytes of the log at `position`, all in one file. The operating system copies them from the mapped
-    /// file. So if another process has truncated the file, the call fails and no signal is raised.
+    /// Sends `size` bytes of the log, starting at `position`. They must be in one file. The operating system, not this
+    /// process, reads the mapped file: if another process has truncated it, the call fails instead of raising SIGBUS.
     fn send(&self, wire: &Wire, position: u64, size: usize) -> io::Result<()> {
         let header = Header { offset: position, size }.encode();
         if size == 0 {

@@ -139,7 +139,7 @@ class StoreStats:
         self._put_times: Mapping[str, int] = {}
 
     def run_once(self, now: int) -> None:
-        """Takes a sample if it is due, and the totals at the start of a day."""
+        """Records a sample of the totals if one is due. At the start of a day, also closes those of the last."""
         if self._samples and 0 <= now - self._samples[-1][0] < SECOND:
             return
         totals = StoreTotals.from_counters(self._counters())

@@ -32,7 +32,7 @@ class LocalTransactionState(StrEnum):
 
     @property
     def end(self) -> int:
-        """The bits for this state in the system flag."""
+        """The bits of a message's system flag that end a transaction in this state."""
         return _ENDS[self]
 
 

@@ -54,7 +54,7 @@ class ConsumerFilterData(ConfigValue):
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> Self:
-        """Reads a subscription from JSON. Ignores the field `dead`, which follows from the times."""
+        """Reads a subscription from JSON. Ignores `dead`, which is computed from the times of birth and death."""
         bits = members.get("bloomFilterData")
         filter_data = None if bits is None else BloomFilterData.from_json(bits)
         # `dead` is computed from the times

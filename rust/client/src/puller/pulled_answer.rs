@@ -25,7 +25,7 @@ pub struct PulledAnswer {
     pub min_offset: i64,
     /// The offset after the queue's last message.
     pub max_offset: i64,
-    /// Whether this is the last answer before the assignment's end.
+    /// Whether this answer reaches the end offset of the assignment, so that no answer follows.
     pub is_end: bool,
     /// Broker id that the broker suggests for the next pull.
     pub suggested_broker_id: i64,

@@ -200,7 +200,7 @@ impl State {
         others.into_iter().for_each(|epoch| self.forget(epoch));
     }
 
-    /// Sets another threshold per queue.
+    /// Replaces the threshold of each queue.
     pub fn set_threshold(&mut self, of_queue: Threshold) {
         self.of_queue = of_queue;
         self.queues.values_mut().for_each(|queue| queue.is_full = false);

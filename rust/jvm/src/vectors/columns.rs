@@ -17,8 +17,8 @@ pub trait Vector: Send {
     fn extend(&mut self, chunk: Chunk<'_>);
     /// Ends the column and appends the addresses that Java reads from. No values may be appended afterwards.
     fn seal(&mut self, addresses: &mut Vec<i64>);
-    /// Adds the bytes of each value to `sizes`, rounded up to whole words, starting with the value at index `from`. Field
-    /// words are not counted.
+    /// Adds the size of each value to its row's number in `sizes`, starting with the value at index `from`: bytes,
+    /// rounded up to whole words of 8 bytes, without the one word that each field has in a row.
     fn measure(&self, from: usize, sizes: &mut [usize]);
     /// Writes the values into rows. The first row gets the value at index `from`.
     fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>);

@@ -73,7 +73,7 @@ impl<'py> SentMessage<'_, 'py> {
         classes.new.call1(py, (&classes.result, values)).map(|result| result.into_bound(py))
     }
 
-    /// Returns the queue in which the broker stored the message. The broker may have chosen it.
+    /// Returns the queue with id `number`, in which the broker stored the message, the requested one or another.
     fn queue_of(&self, number: i32) -> PyResult<Bound<'py, PyAny>> {
         // mostly it is the queue of the request, whose object is reused
         if number == queue_id(self.queue)? {

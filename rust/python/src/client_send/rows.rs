@@ -17,8 +17,8 @@ pub struct Most {
     pub count: usize,
 }
 
-/// Encodes all rows as batches in their order, each with messages of one topic. `topic` is for rows without a column
-/// `topic`. `wrap` adds the namespace to a topic.
+/// Encodes all rows as batches, in the order of the rows. A batch has messages of one topic only. `topic` is used if
+/// the rows have no column `topic`. `wrap` adds the namespace to a topic.
 pub fn batches_of(
     common: &Arc<Common>,
     source: arrow::Batches,

@@ -476,7 +476,7 @@ pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
     has(&["nameServer"]) && !has(&["storePath", "path"])
 }
 
-/// Whether an option of any kind has this name or alias, in lower case.
+/// Returns whether an option of any kind has this name or alias. `name` must be in lower case.
 fn is_option(name: &str) -> bool {
     TABLE.iter().flat_map(Row::names).any(|known| known.to_lowercase() == name)
 }

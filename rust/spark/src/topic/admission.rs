@@ -184,7 +184,7 @@ struct Gap {
     edge: i64,
 }
 
-/// The end of a batch, computed only from the bounds of the queues.
+/// The end of a batch, as computed from the bounds of the queues, without reading messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct NextEnd {
     end: StreamOffsets,

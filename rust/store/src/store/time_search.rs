@@ -71,9 +71,8 @@ impl MessageStore {
         Ok(message.map(|message| message.store_timestamp()))
     }
 
-    /// Returns whether a broker would count the message at a queue offset as being on the disk only, because it is
-    /// far behind the log's end. Returns `false` if there is no message
-    /// (`DefaultMessageStore.checkInDiskByConsumeOffset`).
+    /// Returns whether the message at a queue offset is so far behind the log's end that a broker expects it on the
+    /// disk, not in memory; `false` if there is no message. Source: `DefaultMessageStore.checkInDiskByConsumeOffset`.
     pub fn check_in_disk(&self, topic: &str, queue_id: i32, offset: i64, limits: &GetLimits) -> Result<bool> {
         let view = self.queue_view(topic, queue_id)?;
         if !(view.min_offset()..view.max_offset()).contains(&offset) {

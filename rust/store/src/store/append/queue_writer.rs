@@ -165,8 +165,8 @@ impl QueueWriter {
         can_follow(self.next_planned(), offset)
     }
 
-    /// Skips missing messages up to `offset` with blank entries. `log_file` is the start of the log file that
-    /// contains the next message.
+    /// Writes blank entries for missing messages, up to queue offset `offset` exclusive. `log_file` is the physical
+    /// offset at which the log file of the next message begins.
     pub fn fill(&mut self, offset: i64, log_file: i64) -> Result<()> {
         self.fill_up(offset, log_file, None)
     }

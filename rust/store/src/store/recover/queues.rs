@@ -36,7 +36,8 @@ pub struct QueueRepair {
     log: Arc<CommitLog>,
     table: QueueTable,
     states: Vec<State>,
-    /// If set, these queues are listed from the start of the log, and all others are left alone.
+    /// The queues to rebuild from the start of the log, the others stay unchanged; `None` if all queues continue where
+    /// they end.
     only: Option<HashSet<QueueName>>,
     delay_levels: DelayLevels,
     removed: Arc<RemovedTopics>,

@@ -102,7 +102,8 @@ impl LiveQueue {
         self.files.file_of(offset as u64 * UNIT)
     }
 
-    /// Unmaps the file that begins at byte `base` and is about to be removed, once no reader uses it.
+    /// Called before the file that begins at byte `base` is removed. It is unmapped when its last reader is done; this
+    /// call does not wait.
     pub fn release_file(&self, base: u64) {
         self.files.forget_before(base + self.files.file_size());
     }

@@ -11,8 +11,8 @@ use crate::store::message_store::MessageStore;
 use crate::{Error, Result};
 
 const STEP: u32 = 4096;
-/// Minimum number of entries from which on a valid file fits only one number of slots.
-const TELLING: u32 = 100;
+/// With this many entries, the contents of an index file fit only one number of slots.
+const MIN_ENTRIES_TO_CHECK_SLOTS: u32 = 100;
 /// Prefix of the keys under which 5.4 indexes tags (`MessageConst.INDEX_TAG_TYPE`).
 const TAG_PREFIX: &str = "T#";
 
@@ -39,7 +39,7 @@ pub(super) fn verify(
         return Ok(());
     }
     let Some(reader) = file.open()? else {
-        if file.entries() >= TELLING {
+        if file.entries() >= MIN_ENTRIES_TO_CHECK_SLOTS {
             let reason = "expected entries and chains of some geometry, found none that fits";
             report.damage.push(Damage { offset: 0, length: 0, reason: reason.into(), file: file.path.clone() });
         }
