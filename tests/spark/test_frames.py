@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import rmqfast
-from rmqfast.spark.reader import arrow_frame
+from rmqfast.spark.frames import arrow_frame
 from tests.golden_stores import PathOf
 
 

@@ -1,6 +1,6 @@
 """The codes of requests and of responses.
 
-Source: RocketMQ's `RequestCode`, `RemotingSysResponseCode`, `ResponseCode` of RocketMQ 4.9.4.
+Source: RocketMQ 4.9.4's `RequestCode`, `RemotingSysResponseCode`, `ResponseCode`.
 """
 
 from enum import IntEnum

@@ -1,6 +1,6 @@
 """Writes messages of a store as Parquet files, partitioned by day and topic.
 
-Source: RocketMQ's `Observation`, `StatusTracker` and the `noop` format of Spark.
+Source: `Observation`, `StatusTracker` and the `noop` format of Spark.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A store as a DataFrame: by the columnar source if it can be used, otherwise in Python workers.
 
-Source: RocketMQ's `pandas.ArrowDtype`; `pyspark.sql.pandas.serializers` asks each series for `__arrow_array__`,
-`MessageStore.scan`, whose arguments these are; `SparkContext.defaultParallelism`, `RangeExec` of Spark.
+Source: `MessageStore.scan`, whose arguments these are; `SparkContext.defaultParallelism`, `RangeExec` of Spark.
 """
 
 from __future__ import annotations
@@ -9,9 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack
-
-import pandas as pd
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from rmqfast._native import check_not_expired
 from rmqfast.errors import ArgumentError
@@ -25,19 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
-
-
-class _ArrowColumn(pd.arrays.ArrowExtensionArray):
-    def map(self, mapper: Callable[..., Any], na_action: Any = None) -> _ArrowColumn:  # type: ignore[override]  # noqa: ARG002
-        # Spark maps each row's dict to pairs, but Arrow's maps are pairs already.
-        return self
-
-
-def arrow_frame(batch: pa.RecordBatch) -> pd.DataFrame:
-    """Returns a batch as a frame of Arrow-backed columns, with the types in the DataFrame's schema."""
-    columns = zip(batch.schema.names, batch.columns, strict=True)
-    return pd.DataFrame({name: _ArrowColumn(column) for name, column in columns})
-
 
 Engine = Literal["auto", "columnar", "arrow", "pandas"]
 _ENGINES = ("auto", "columnar", "arrow", "pandas")
@@ -137,7 +121,7 @@ def task_frame(
     def read_in_pandas(numbers: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
         import pyarrow as pa
 
-        from rmqfast.spark.reader import arrow_frame
+        from rmqfast.spark.frames import arrow_frame
 
         return map(arrow_frame, read(map(pa.RecordBatch.from_pandas, numbers)))
 

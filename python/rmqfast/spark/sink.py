@@ -1,6 +1,6 @@
-"""Tasks of the sink in a Python worker. A task sends the rows of a partition.
+"""Sends a DataFrame to topics. Each task, in a Python worker, sends the rows of a partition.
 
-Source: RocketMQ's `DataSource.writer` of PySpark, `DefaultMQProducer.send`.
+Source: `DataSource.writer` of PySpark; RocketMQ's `DefaultMQProducer.send`.
 """
 
 from __future__ import annotations

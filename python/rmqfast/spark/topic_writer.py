@@ -1,4 +1,4 @@
-"""Converts the rows that PySpark 4.0 gives to a stream's writer to Arrow batches."""
+"""PySpark's writers of batches and streams. They send rows, or Arrow batches from PySpark 4.1 on."""
 
 from __future__ import annotations
 

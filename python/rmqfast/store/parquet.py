@@ -1,6 +1,6 @@
 """Writes messages to Parquet files by day and topic. The layout is that of Spark's `partitionBy`, without Spark.
 
-Source: RocketMQ's Spark's `ExternalCatalogUtils`, Spark's `DataFrameWriter`, `ExternalCatalogUtils`.
+Source: Spark's `DataFrameWriter`, `ExternalCatalogUtils`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The stream reader for PySpark. Rust plans its batches.
 
-Source: RocketMQ's `DataSourceStreamReader`, `ReadLimit` of PySpark, `RocketMQSource` of rocketmq-spark.
+Source: `DataSourceStreamReader`, `ReadLimit` of PySpark; `RocketMQSource` of rocketmq-spark.
 """
 
 from __future__ import annotations
