@@ -129,7 +129,7 @@ impl Error {
     }
 }
 
-/// Returns the message of [`Error::NoRoom`], without the path.
+/// Returns the text of [`Error::NoRoom`], without the path.
 pub fn no_room(needed: u64, free: u64) -> String {
     format!(
         "expected room for a file of the commit log, {needed} bytes, got {free} that are free; with a smaller \
@@ -141,7 +141,7 @@ fn did_you_mean(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(", ")) }
 }
 
-/// Returns up to five of `names`, nearest first, that contain `name` or differ from it by at most a third of its letters.
+/// Returns up to five of `names` that contain `name` or differ from `name` in a few letters, the most similar first.
 fn near_names<'a>(name: &str, names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let limit = (name.chars().count() / 3).max(2);
     let mut scored: Vec<(usize, &str)> = names

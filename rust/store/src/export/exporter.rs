@@ -215,7 +215,7 @@ impl Syncer {
         Self { sender: Some(sender), thread: Some(thread) }
     }
 
-    /// Queues files that must be flushed. Returns the error of an earlier flush.
+    /// Queues files for the flushing thread. Returns the error of an earlier flush.
     pub fn sync(&mut self, unsynced: SyncList) -> Result<()> {
         let is_queued = self.sender.as_ref().is_some_and(|sender| sender.send(unsynced).is_ok());
         // The thread ends early only after an error. `finish` returns that error.

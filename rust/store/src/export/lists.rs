@@ -120,9 +120,8 @@ impl Lists {
         Some((topic, message.queue_offset())).filter(|(_, offset)| (0..*end).contains(offset))
     }
 
-    /// Returns the tag hash of a message. In the delay topic this field is the time of delivery, which depends on the
-    /// configuration of the broker that wrote the store. So for that topic the value is copied from the source's
-    /// queue.
+    /// Returns the tag hash of a message. In the delay topic the time of delivery takes its place. This time depends on
+    /// the configuration of the broker that wrote the store, so it is copied from the source's queue.
     fn tags_code(&self, message: &Message<'_>, topic: &str) -> Result<i64> {
         if topic == DELAY_TOPIC
             && let Some(queue) = self.delayed.iter().find(|queue| queue.queue_id() == message.queue_id())
@@ -179,8 +178,8 @@ impl Lists {
         self.write_index()
     }
 
-    /// Adds the files written since the last call to `out`. Returns the store time up to which all keys are in full
-    /// index files.
+    /// Adds to `out` the files that were written since the last call. Returns the store time up to which all keys are
+    /// in full index files.
     pub fn take_unsynced(&mut self, out: &mut SyncList) -> i64 {
         self.queues.take_unsynced(out);
         self.index.take_unsynced(out)

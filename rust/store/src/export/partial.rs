@@ -1,4 +1,4 @@
-//! The directory `OUT.partial` of an unfinished export. It is renamed to `OUT` once everything is on the disk.
+//! The directory `OUT.partial` of an unfinished export to `OUT`. It is renamed to `OUT` once everything is on the disk.
 use crate::file::disk::{self, Call, sync_directory};
 use crate::file::{StoreLock, lock, place};
 use crate::store::MessageStore;

@@ -37,7 +37,8 @@ pub trait Watcher: Send + Sync {
     fn before_look(&self, _look: Look, _path: &Path) -> io::Result<()> {
         Ok(())
     }
-    /// Called before any other call. If it returns an error, the call is not made and fails with this error.
+    /// Called before a call that changes the disk. If it returns an error, the call is not made and fails with this
+    /// error.
     fn before(&self, call: Call, path: &Path) -> io::Result<()>;
     /// Called after a successful call.
     fn after(&self, call: Call, path: &Path);
@@ -127,13 +128,14 @@ pub const OWNER_ONLY: u32 = 0o600;
 
 static OTHERS: RwLock<Vec<(PathBuf, u32)>> = RwLock::new(Vec::new());
 
-/// Sets the mode of all files created below a directory, until it is dropped.
+/// The mode of new files below a directory. It applies until this object is dropped.
 #[derive(Debug)]
 #[must_use = "dropped, it holds no more"]
 pub struct Permission(Option<PathBuf>);
 
 impl Permission {
-    /// Sets the mode of files below `root`. Directories also get execute permission for everybody to whom `mode` gives read permission.
+    /// Sets the mode of new files below `root`. Directories also get execute permission for everybody to whom `mode`
+    /// gives read permission.
     pub fn hold(root: &Path, mode: u32) -> Self {
         // The default mode needs no entry in the list.
         if mode == OWNER_ONLY {

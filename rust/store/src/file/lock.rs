@@ -21,7 +21,7 @@ static OWNERSHIPS: Mutex<Vec<Ownership>> = Mutex::new(Vec::new());
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Ownership {
     directory: FileId,
-    /// Process id. A forked process inherits the list, but not the locks.
+    /// Id of the process that took the lock. A forked process inherits this entry, but not the lock.
     process: u32,
 }
 

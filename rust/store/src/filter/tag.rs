@@ -41,7 +41,8 @@ impl TagExpression {
         Ok(Self::of(text.split(SEPARATOR).map(java_trim).filter(|tag| !tag.is_empty())))
     }
 
-    /// Selects exactly these tags; `*` and blanks have no special meaning here. Without tags, no message matches.
+    /// Creates an expression that selects exactly `tags`; `*` and blanks have no special meaning here. Without tags, no
+    /// message matches.
     pub fn of<'a>(tags: impl IntoIterator<Item = &'a str>) -> Self {
         let tags = sort_dedup(tags.into_iter().map(str::to_owned).collect());
         let codes = sort_dedup(tags.iter().map(|tag| java_hash(tag)).collect());
@@ -63,8 +64,8 @@ impl TagExpression {
         &self.codes
     }
 
-    /// Compares the tag hash in a consume-queue entry. If it matches, the record must still pass [`Self::matches`],
-    /// since two tags may have the same hash.
+    /// Returns whether a selected tag has the tag hash of a consume-queue entry. If so, the record must still pass
+    /// [`Self::matches`], since two tags may have the same hash.
     #[inline]
     pub fn codes_match(&self, tags_code: i64) -> bool {
         // RocketMQ compares `tagsCode.intValue()`, which is the lower half.
@@ -78,7 +79,7 @@ impl TagExpression {
         }
     }
 
-    /// Compares the TAGS property of a message. Only `*` matches a message without a tag.
+    /// Returns whether a message with the TAGS property `tag` matches. Only `*` matches a message without a tag.
     pub fn matches(&self, tag: Option<&[u8]>) -> bool {
         match tag {
             _ if self.all => true,

@@ -27,7 +27,7 @@ const LEN: usize = 40;
 /// Position of the fields of this project, which hold the flushed end of the log.
 const END_AT: usize = 4064;
 const END_MAGIC: [u8; 4] = *b"REND";
-/// Number of bytes from `END_AT` on that hold the fields. The CRC of these bytes follows them.
+/// Length of the fields at `END_AT`, without the CRC that follows them.
 const END_LEN: usize = 24;
 /// Recovery starts this many milliseconds before the recorded times, as RocketMQ does.
 const SAFETY_MS: i64 = 3000;
@@ -101,7 +101,8 @@ impl Checkpoint {
         Some(FlushedEnd { offset, file_size }).filter(|_| is_whole && is_own)
     }
 
-    /// Writes the flushed end into `page`, valid as long as `physic_msg_timestamp` does not change. `None` erases it.
+    /// Writes the flushed end into `page`; `None` erases it. A change of `physic_msg_timestamp` makes the flushed end
+    /// invalid.
     pub fn put_flushed_end(&self, end: Option<FlushedEnd>, page: &mut [u8; FILE_SIZE]) {
         let mut bytes = [0; END_LEN + 4];
         if let Some(end) = end {

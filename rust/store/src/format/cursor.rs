@@ -1,4 +1,4 @@
-//! Reads big-endian numbers from bytes, and the error of decoders. All formats use these functions.
+//! Reads big-endian numbers from bytes, and defines the error that all decoders return.
 //!
 //! Everything in a store is big-endian two's complement, as Java's `ByteBuffer` writes it.
 use std::fmt;
@@ -33,7 +33,7 @@ pub enum Expected {
     Value(i64),
     AtLeast(i64),
     AtMost(i64),
-    /// A condition in words, such as for a value that is not a number.
+    /// A condition in words, for a value that is not a number.
     Words(&'static str),
 }
 

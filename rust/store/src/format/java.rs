@@ -42,7 +42,8 @@ pub fn in_map_order<'a, T: AsRef<[u8]> + ?Sized>(pairs: impl Iterator<Item = Pai
     entries.into_iter().map(|(_, pair)| pair).collect()
 }
 
-/// Returns the bucket of `name`, also in a `ConcurrentHashMap`. `buckets` is a power of two.
+/// Returns the number of the bucket for `name`, in a `HashMap` or a `ConcurrentHashMap`. The map has `buckets` buckets,
+/// a power of two.
 pub fn bucket(name: &[u8], buckets: usize) -> usize {
     spread(name) & (buckets - 1)
 }

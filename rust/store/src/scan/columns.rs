@@ -115,7 +115,7 @@ impl<T: ArrowPrimitiveType, F: Fn(&[u8], &Row) -> Option<T::Native> + Send> Colu
     }
 }
 
-/// Returns the column's Arrow type. The type of timestamps has a time zone, which their Rust type does not include.
+/// Returns the column's Arrow type. Timestamps get the time zone UTC, which their Rust type does not include.
 fn column_type<T: ArrowPrimitiveType>() -> arrow_schema::DataType {
     match T::DATA_TYPE {
         arrow_schema::DataType::Timestamp(unit, _) => arrow_schema::DataType::Timestamp(unit, Some("UTC".into())),
@@ -123,8 +123,8 @@ fn column_type<T: ArrowPrimitiveType>() -> arrow_schema::DataType {
     }
 }
 
-/// Builds the column. A body is null if it cannot be decompressed or, with `checks_crc`, if its CRC is wrong. The
-/// reported damage says why.
+/// Builds the column `body`. A body is null if it cannot be decompressed or, with `checks_crc`, if its CRC is wrong.
+/// The reported damage says why.
 pub struct BodyColumn {
     text: Text,
     cap: usize,
@@ -215,7 +215,8 @@ pub fn distinct(block: &[u8], row: &Row, chosen: Option<&PropertyNames>, pairs: 
     })
 }
 
-/// Compares two names. Most names differ in length or first byte, so checking these first avoids calls of `memcmp`.
+/// Returns whether two names are equal. Most names differ in length or first byte, so comparing these first avoids
+/// calls of `memcmp`.
 #[inline]
 fn same(block: &[u8], a: Span, b: Span) -> bool {
     a.len == b.len && block.get(a.at as usize) == block.get(b.at as usize) && a.of(block) == b.of(block)

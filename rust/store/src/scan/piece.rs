@@ -1,5 +1,5 @@
-//! A range of the log that is read by log or by queue, and estimates from a few samples of the queues of which is cheaper. A plan
-//! consists of pieces, and each piece can be read by another thread or task.
+//! The pieces of a plan. A piece is a range of the log that one thread or task reads, by log or by queue. A few samples
+//! of the queues show which of the two is cheaper.
 use super::request::ScanRequest;
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
@@ -7,7 +7,7 @@ use crate::store::ConsumeQueue;
 use crate::store::consume_queue::UnitReader;
 use crate::store::delay::DELAY_TOPIC;
 
-/// The way to read a piece. Reads either all of the log, or only the records that consume queues list.
+/// The way to read a piece: all of the log, or only the records that consume queues list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     Log,

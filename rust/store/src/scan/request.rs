@@ -97,7 +97,7 @@ impl ScanRequest {
         self.topic.as_ref().map(std::slice::from_ref).or(self.among.as_deref())
     }
 
-    /// Clips a range of queue offsets to the request's bounds. The end is exclusive.
+    /// Returns the part of a range of queue offsets that is within the request's bounds. All ends are exclusive.
     pub fn within_bounds(&self, queue_id: i32, (first, end): (i64, i64)) -> (i64, i64) {
         let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue_id));
         let first = bound(&self.start_offset).map_or(first, |start| first.max(start));

@@ -197,7 +197,8 @@ where
     }
 }
 
-/// Compares bytes. Needs no call of `memcmp` for 8 to 16 bytes, which is the length of hosts and most topics.
+/// Returns whether `a` and `b` are equal. Does not call `memcmp` for 8 to 16 bytes, which is the length of hosts and
+/// most topics.
 #[inline]
 pub fn same(a: &[u8], b: &[u8]) -> bool {
     match (a.first_chunk::<8>(), b.first_chunk::<8>(), a.last_chunk::<8>(), b.last_chunk::<8>()) {

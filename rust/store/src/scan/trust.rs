@@ -73,7 +73,8 @@ fn short_queue(store: &MessageStore, request: &ScanRequest, queues: &[ConsumeQue
     Ok(ends.short(&removed, end_of).find(is_selected).map(|short| short.to_string()))
 }
 
-/// Calls [`ConsumeQueue::written_behind`]. Ignores entries that a running broker has appended since `max` was read.
+/// Returns the position of the first nonzero byte behind queue offset `max`, or `None`. Ignores entries that a running
+/// broker has appended since `max` was read.
 fn written_behind(queue: &ConsumeQueue, max: i64) -> Result<Option<u64>> {
     let data = queue.written_behind(max)?;
     Ok(if data.is_some() && queue.max_offset()? != max { None } else { data })

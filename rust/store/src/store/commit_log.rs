@@ -84,8 +84,8 @@ impl CommitLog {
         Ok(segment)
     }
 
-    /// Returns the position of the first nonzero byte from `from` to the end of file `index`. `segment` is the open
-    /// file.
+    /// Returns the position of the first nonzero byte from `from` to the end of file `index`, or `None`. `segment` is
+    /// the open file.
     ///
     /// If all bytes are zero and `is_still` says that nobody writes there, the pages that were read are dropped from the page
     /// cache. Otherwise the system's read-ahead would make the next search read all allocated blocks.
@@ -282,8 +282,8 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Completes the reason of a damaged record with the message that a queue lists there. The queue's entry may be wrong
-/// instead of the record.
+/// Returns `reason`, the fault of a record, with the queue and queue offset that list the record. The queue's entry may
+/// be wrong instead of the record.
 pub fn listed_there(reason: &str, topic: &str, queue_id: i32, queue_offset: i64) -> String {
     format!("{reason}; message {queue_offset} of queue {queue_id} of topic {topic} is listed there")
 }

@@ -78,8 +78,9 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the configuration, or `None` if neither the file nor its backup exists. Fails if neither can be read,
-    /// because saving a new configuration would destroy their content. Fails if a database replaces them.
+    /// Returns the configuration, or `None` if neither the file nor its backup exists. Fails if a file exists but
+    /// neither can be read, because saving a new configuration would destroy their content. Also fails if a database
+    /// replaces the file.
     pub fn require_readable(&self) -> Result<Option<&Value>> {
         if let (None, Some(fault), Some(other)) = (&self.value, &self.fault, &self.backup_fault) {
             let name = self.path.file_name().unwrap_or_default().to_string_lossy();
@@ -163,8 +164,8 @@ fn database(root: &Path, name: &str) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
-/// Suggests to the user how to get the configuration out of a database. `mqadmin` can only export databases of the
-/// first kind.
+/// Returns a hint for the user how to get the configuration out of a database. `mqadmin` cannot export the database of
+/// `configManagerVersion=v2`.
 fn suggest_source(database: &Path) -> String {
     if database.ends_with(DATABASE_V2) {
         return "ask the running broker for it (`rmqfast topic`, `rmqfast group`)".to_owned();

@@ -302,7 +302,8 @@ pub fn directory_names(path: &Path) -> Result<Vec<String>> {
 
 pub const LMQ: &str = "%LMQ%";
 
-/// Returns name and queue id of the additional queues in the property.
+/// Returns name and queue id of each queue in `names`, the value of `INNER_MULTI_DISPATCH`. `queue_id` is that of the
+/// message.
 pub fn multi_dispatch_queues(names: &str, queue_id: i32) -> impl Iterator<Item = (&str, i32)> {
     // A light queue always has id 0 (`multiDispatchLmqQueue`).
     names.split(',').map(move |name| (name, if name.starts_with(LMQ) { 0 } else { queue_id }))

@@ -147,8 +147,8 @@ impl<'a> Coverage<'a> {
         Ok(())
     }
 
-    /// Reads records from before a gap on, up to a block behind the gap whose records are all in `spans`. Returns the
-    /// end of that block, or `None` if `end` comes first.
+    /// Reads blocks from `from`, the last record before a gap, until a block behind the gap has no unlisted record.
+    /// Returns the end of that block, or `None` if `end` comes first.
     fn walk_gap(
         &mut self,
         (from, gap, end): (u64, u64, u64),
@@ -226,9 +226,9 @@ impl MessageStore {
         Ok(missing)
     }
 
-    /// Returns the offset from which to search the log for unlisted records of a topic. This is the end of the listed
-    /// part, if no queue of the topic has lost entries before its last entry. Without `queue_ids`, the configuration
-    /// of the topic gives the number of queues.
+    /// Returns the offset from which to search the log for unlisted records of a topic: the start of the log if a queue
+    /// or its first entries are missing, otherwise the end of the part that all queues list. Without `queue_ids`, the
+    /// topic's configuration says how many queues there should be.
     fn uncertain_from(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<u64> {
         let (begin, mut from) = (self.log().min_offset(), self.dispatched_to()?);
         // Only a search through all properties would find the records of a light queue.
@@ -442,7 +442,8 @@ impl Owner {
 // A repair leaves a blank file where all records were lost, and removes their units from the queues. If queues still list
 // messages in the file, the blank file has replaced another file by mistake.
 
-/// Returns the damage of a blank file in which a queue lists a message; `None` if no queue lists a message there.
+/// Returns the damage of a log file that is one blank record, although a queue lists a message in this file; `None` if
+/// no queue does.
 pub fn damage_of_blank(log: &CommitLog, index: usize) -> Result<Option<Damage>> {
     let store = MessageStore::open(log.root(), &OpenOptions::default())?;
     if store.queue_kind() != QueueKind::Files {

@@ -1,6 +1,6 @@
-//! Finds out whether a message is older than its topic. A topic that was deleted and created again counts queue
-//! offsets from 0. The log keeps the earlier messages until retention removes them, although they no longer belong to
-//! the topic. They are called an earlier generation of the topic.
+//! Finds out whether a message is older than its topic. A topic that was deleted and created again counts queue offsets
+//! from 0. The log keeps the earlier messages until retention removes them, although they no longer belong to the
+//! topic. The earlier messages are called an earlier generation of the topic.
 use super::commit_log::CommitLog;
 use super::config_files::{self, ConfigFile};
 use super::consume_queue::{ConsumeQueue, UnitReader};
@@ -106,7 +106,8 @@ pub struct RemovedTopics {
     topics: HashMap<String, Removal>,
 }
 
-/// The moment of a removal. A message is later if it is at or behind `before`, or was stored later than `at_ms`.
+/// The moment of a removal. A message was stored after it if its offset in the log is `before` or higher, or its store
+/// time is later than `at_ms`.
 #[derive(Clone, Copy, Debug)]
 pub struct Removal {
     /// The end of the log when the topic was removed.

@@ -167,16 +167,16 @@ impl<'a> Source<'a> {
         Self { view, units: view.reader(), tags, log, store, records: Vec::new(), damage: Vec::new(), hole: None }
     }
 
-    /// Returns the present start of the log if retention has removed the record since the store was opened. This is
-    /// not damage, and all messages before the returned offset are skipped.
+    /// Returns the present start of the log if retention has removed the record since the store was opened, otherwise
+    /// `None`. A removed record is not damage. All messages before the returned offset are skipped.
     fn retained_from(&self, physical_offset: u64) -> Option<i64> {
         let log = self.store.log();
         let from = log.segments().find(physical_offset).and_then(|index| log.retained_from(index));
         from.map(|from| from as i64)
     }
 
-    /// Returns the end of the missing log file that contained the offset. The other messages of that file are
-    /// skipped, too.
+    /// Returns the end of the missing log file that contained the offset; `None` if no file is missing there. The other
+    /// messages of that file are skipped, too.
     fn behind_file_of(&self, physical_offset: u64) -> Option<i64> {
         let segments = self.store.log().segments();
         if segments.find(physical_offset).is_some() {

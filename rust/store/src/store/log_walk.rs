@@ -400,7 +400,7 @@ pub fn is_start(segment: &Segment, at: u64, base: u64, len: u64) -> Result<bool>
 enum Start {
     Record,
     Blank,
-    /// A record that contains another offset than its own. Holds the position of its end.
+    /// A record whose field for the physical offset does not match its place. Holds the position of the record's end.
     OtherPlace(u64),
     None,
 }
@@ -444,8 +444,8 @@ impl OtherPlaces {
         self.count += 1;
     }
 
-    /// Returns whether these records come before the blank record. Does not count the last record of the file if its
-    /// offset has one flipped bit.
+    /// Returns whether these records fill the file up to the blank record. A single record that reaches from the damage
+    /// to the blank record does not count, since perhaps only its offset is damaged.
     fn lead_to(&self, blank: u64, damaged: u64) -> bool {
         self.count > 1 || self.first.is_some_and(|first| first != (damaged, blank))
     }

@@ -7,7 +7,8 @@
 use crate::Result;
 use crate::format::consume_queue::{UNIT_SIZE, Unit, is_ext_address};
 
-/// Minimum number of consume-queue entries that a pull may read, which is 16,000 bytes of entries.
+/// Number of consume-queue entries in 16,000 bytes. A pull reads at most this many, or as many as it may return
+/// messages if that is more.
 const UNITS: usize = 16_000 / UNIT_SIZE;
 
 /// Gives a pull access to a queue and to its log.

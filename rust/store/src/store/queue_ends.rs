@@ -116,7 +116,8 @@ impl QueueEnds {
         })
     }
 
-    /// Tells whether a queue of the store is shorter than its saved end, or does not list a later message.
+    /// Returns whether a queue of the store is shorter than its saved end, or does not list a message that was appended
+    /// after the ends were saved.
     pub fn find_shortage(store: &MessageStore) -> Result<bool> {
         let ends = Self::load(store.root())?;
         let removed = RemovedTopics::load(store.root())?;

@@ -168,8 +168,8 @@ impl Search<'_> {
     }
 }
 
-/// Searches as Java does. Also copies its oddities: without a match the result is the entry before the file, and at
-/// damage the result is 0.
+/// Returns the offset that Java finds for the time `when`, including Java's oddities: without a match, the offset
+/// before the file; at damage, 0.
 pub fn nearest(queue: &mut impl TimedQueue, when: i64, log_start: i64) -> Result<i64> {
     let Some((first, end)) = queue.file_by_time(when)? else { return Ok(0) };
     let (min_offset, max_offset) = queue.bounds();

@@ -117,8 +117,8 @@ impl UnlistedRecords {
     }
 }
 
-/// Returns the tag hash of a record. In the delay topic this field is the time of delivery
-/// (`CommitLog.checkMessageAndReturnSize`).
+/// Returns the tag hash of a record, or the time of delivery, which takes its place in the delay topic. Source:
+/// `CommitLog.checkMessageAndReturnSize`.
 pub fn code_of(message: &Message<'_>, topic: &str, levels: &DelayLevels) -> i64 {
     code_of_properties(&KnownProperties::of(message.properties()), message.store_timestamp(), topic, levels)
 }

@@ -271,7 +271,8 @@ fn decimal(text: &str) -> Option<f64> {
     if legal && !has_sign { number.parse().ok() } else { None }
 }
 
-/// Parses a hexadecimal number such as `1.8p3`, from behind the `0x`. The exponent is required and counts powers of two.
+/// Parses a hexadecimal number without its `0x`, such as `1.8p3`. The exponent is required and counts powers of two.
+/// Returns `None` for any other text.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = without_suffix(text).split_once(['p', 'P'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

@@ -36,7 +36,8 @@ impl<'t> Parser<'t> {
         self.chain(Kind::And, Self::equality, Node::And)
     }
 
-    /// Parses one operand. If `word` follows, parses all conditions that are joined by it.
+    /// Parses one operand, or a chain of operands that are joined by `word`. Returns the node of the operand or of the
+    /// chain.
     fn chain(
         &mut self,
         word: Kind<'static>,
@@ -271,7 +272,7 @@ pub(super) struct Builder<'t> {
 }
 
 impl<'t> Builder<'t> {
-    /// Adds a node. Checks only the depth, not the types.
+    /// Adds a node and returns its id. Checks the depth of the tree, but not the types.
     pub(super) fn push(&mut self, node: Node, at: usize) -> Result<NodeId, Fault> {
         // Children come before their parents, so their heights are known.
         let height = 1 + node.children().map(|child| self.heights[child.0 as usize]).max().unwrap_or(0);
@@ -297,7 +298,7 @@ impl<'t> Builder<'t> {
         self.push(Node::Property(slot), at)
     }
 
-    /// Converts `node` to a condition. Fails if `node` is a value other than a property.
+    /// Returns `node` as a condition. Fails if `node` is a value other than a property.
     pub(super) fn condition(&mut self, node: NodeId, at: usize) -> Result<NodeId, Fault> {
         match self.tree.node(node) {
             Node::Property(_) => self.push(Node::Cast(node), at),

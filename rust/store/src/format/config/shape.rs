@@ -36,7 +36,7 @@ const FILES: [(&str, &str, Shape); 7] = [
     ("removedTopics.json", "removedTopics", Object(&[("removedTopics", ByName(&REMOVAL))])),
     ("lostMessages.json", "lostMessages", Object(&[("lostMessages", ByName(&ByNumber(&List(&LOSS))))])),
 ];
-/// For each table, the member of an entry that contains the entry's key again.
+/// For each table, the member in which each entry repeats its own key.
 const OWN_NAMES: [(&str, &str); 2] = [("topicConfigTable", "topicName"), ("subscriptionGroupTable", "groupName")];
 const LOSS: Shape = Object(&[("at", Long), ("begin", Long), ("end", Long)]);
 const REMOVAL: Shape = Object(&[("at", Long), ("before", Long)]);

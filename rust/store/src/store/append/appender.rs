@@ -125,8 +125,8 @@ impl Appender {
         }
     }
 
-    /// Appends without waiting for the disk, with `is_whole` as a producer's batch. Calls `on_place` for each message. Returns
-    /// the offset to [wait for](Self::wait_flushed).
+    /// Appends without waiting for the disk. With `is_whole` the rows are a producer's batch. Calls `on_place` for each
+    /// message. Returns the offset to [wait for](Self::wait_flushed).
     pub fn append_unsynced<R: Rows>(
         &self,
         rows: &R,
@@ -254,13 +254,13 @@ impl Appender {
         self.store.remove_topics(&|topic| clean_plan::is_unused(topic, configured))
     }
 
-    /// Returns the first file that another process has changed, and a description of the change. All appends have
-    /// failed since then.
+    /// Returns the first file that another process has changed, and a description of the change; `None` if there is
+    /// none. After such a change all appends fail.
     pub fn harm(&self) -> Option<(&Path, &str)> {
         self.store.harm.first()
     }
 
-    /// Returns notices for users about changes by other processes since the last call.
+    /// Returns the notices for users that were added since the last call. Each describes a change by another process.
     pub fn take_harm_lines(&self) -> Vec<String> {
         self.store.harm.take_lines()
     }
@@ -282,7 +282,7 @@ pub fn repair(root: &Path, options: AppendOptions, cut_at: Option<u64>, watch: W
     recover_and_clear(root, &options, Extent::Whole, cut_at, watch)
 }
 
-/// Returns the part that is missing at the end of a store's log, and that a repair would have to give up. Fails with
+/// Returns the missing end of a store's log, which a repair would give up; `None` if the log is complete. Fails with
 /// [`Error::Corrupt`] if the log continues behind damage.
 pub fn missing_end(root: &Path) -> Result<Option<MissingEnd>> {
     let store = MessageStore::open(root, &OpenOptions::default())?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Interval at which the flushing thread runs (`flushIntervalCommitLog`).
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Owns the thread. Dropping the timer stops the thread.
+/// Owns a background thread. Dropping the timer stops the thread.
 #[derive(Debug)]
 pub struct Timer {
     signal: Arc<Signal>,
@@ -32,7 +32,8 @@ struct State {
 }
 
 impl Timer {
-    /// Calls `tick(true)` every `interval`, and `tick(false)` as soon as `signal` is [called](Signal::call).
+    /// Starts a thread that calls `tick(true)` every `interval`, and `tick(false)` as soon as `signal` is
+    /// [called](Signal::call).
     pub fn start(
         name: &str,
         interval: Duration,

@@ -33,7 +33,7 @@ struct Progress {
     waiting: Vec<Arc<Waiter>>,
 }
 
-/// A thread that waits until another thread has flushed its bytes, or until it must flush itself.
+/// A thread that waits until another thread has flushed the log up to `position`, or until its turn to flush has come.
 #[derive(Debug)]
 struct Waiter {
     position: u64,

@@ -178,8 +178,8 @@ impl IndexWriter {
         open.map(|file| OpenFile { file: file.file.clone(), len: file.map.len() as u64 })
     }
 
-    /// Adds the files written since the last call to `out`. Returns the store time up to which all entries are in
-    /// full files; 0 if no file was full.
+    /// Adds to `out` the files that were written since the last call. Returns the store time up to which all entries
+    /// are in full files; 0 if no file is full.
     pub fn take_unsynced(&mut self, out: &mut SyncList) -> i64 {
         self.unsynced.drain(..).for_each(|file| out.file(file));
         if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {
@@ -292,7 +292,7 @@ fn continue_ascii(hash: i32, key: &[u8]) -> i32 {
     rest.iter().fold(hash, |hash, byte| continue_hash(hash, u16::from(*byte)))
 }
 
-/// Returns the name for a local time, in milliseconds since 1970.
+/// Returns the name of an index file for a local time, in milliseconds since 1970.
 pub fn name_at(millis: i64) -> String {
     let (days, in_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
     let (year, month, day) = civil(days);
@@ -301,8 +301,8 @@ pub fn name_at(millis: i64) -> String {
     format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}{millis:03}")
 }
 
-/// Returns the name for `millis`. If `last` is not smaller, returns the number behind `last`, because names give the order of
-/// files.
+/// Returns the name of the index file that follows the file `last`: the name for `millis`, or the next number after
+/// `last` if that is higher, because the order of the names is the order of the files.
 pub fn name_behind(last: Option<&str>, millis: i64) -> String {
     let name = name_at(millis);
     match last.and_then(|last| last.parse::<u64>().ok()) {

@@ -400,7 +400,8 @@ impl LogWriter {
         current.file.check(self.position - self.buffer.len() as u64 - current.base, self.file_size)
     }
 
-    /// Adds the files written since the last call to `out`. Returns the offset up to which these files are written.
+    /// Adds to `out` the files that were written since the last call. Returns the offset up to which these files are
+    /// written.
     pub fn take_unsynced(&mut self, out: &mut SyncList) -> u64 {
         self.unsynced.drain(..).for_each(|file| out.retire(file));
         if let Some(current) = self.current.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flush {
-    /// A flush happens when [`flush`](super::Appender::flush) is called, in a background thread, or by the operating
-    /// system. The append survives the end of the process.
+    /// An append does not wait for a flush, and survives the end of the process. A flush comes from a call of
+    /// [`flush`](super::Appender::flush), a background thread, or the operating system.
     #[default]
     Async,
     Sync,

@@ -259,11 +259,12 @@ pub struct Batch<'a> {
     pub options: &'a AppendOptions,
     pub store_ms: i64,
     pub first_row: usize,
+    /// Whether the rows are a producer's batch, which must be stored completely in one file.
     pub is_whole: bool,
 }
 
 impl Batch<'_> {
-    /// Whether the rows are a producer's batch, which must be stored completely in one file.
+    /// Returns the local time of the append, in milliseconds since 1970.
     pub fn local_ms(&self) -> i64 {
         self.store_ms + self.options.zone_offset_ms
     }

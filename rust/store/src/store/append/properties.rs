@@ -37,7 +37,7 @@ pub fn encode<'a, R: Rows>(rows: &'a R, row: &Row<'a>, out: &mut Vec<u8>) -> (Kn
     (own, count)
 }
 
-/// Adds the properties of a delayed message to the property string from `start` on, including its own topic and queue.
+/// Adds the delay level, and the message's own topic and queue, to the property string that begins at `start`.
 pub fn add_delay(row: &Row<'_>, delay: Delay, start: usize, out: &mut Vec<u8>) {
     let (level, queue_id) = (delay.level().to_string(), row.queue_id.to_string());
     let topic = row.topic.unwrap_or_default();
@@ -45,12 +45,14 @@ pub fn add_delay(row: &Row<'_>, delay: Delay, start: usize, out: &mut Vec<u8>) {
     rewrite(&added, None, start, out);
 }
 
-/// Adds the offsets in additional queues to the property string from `start` on. Removes `WAIT`, which only the broker uses.
+/// Adds the offsets in additional queues to the property string that begins at `start`. Removes `WAIT`, which only the
+/// broker uses.
 pub fn add_multi_queue_offset(offsets: &str, start: usize, out: &mut Vec<u8>) {
     rewrite(&[(MULTI_QUEUE_OFFSET, offsets.as_bytes())], Some(WAIT), start, out);
 }
 
-/// Rewrites the properties from `start` on in Java's order, with some properties added and one removed.
+/// Rewrites the property string that begins at `start`, in Java's order. Adds the properties `added` and removes the
+/// property `removed`.
 fn rewrite(added: &[(&str, &[u8])], removed: Option<&str>, start: usize, out: &mut Vec<u8>) {
     let old = out.split_off(start);
     let added = added.iter().map(|(name, value)| (name.as_bytes(), *value));

@@ -256,7 +256,7 @@ impl QueueTable {
         self.queues.iter().take(MAX_OPEN).filter_map(QueueWriter::open_file)
     }
 
-    /// Adds the files written since the last call to `out`.
+    /// Adds to `out` the files that were written since the last call.
     pub fn take_unsynced(&mut self, out: &mut SyncList) {
         self.unsynced.sort_unstable();
         self.unsynced.dedup();

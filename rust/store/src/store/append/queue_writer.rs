@@ -265,7 +265,7 @@ impl QueueWriter {
         self.open.as_ref().map(|(_, file)| OpenFile { file: file.file().clone(), len: self.file_size })
     }
 
-    /// Adds the files written since the last call to `out`.
+    /// Adds to `out` the files that were written since the last call.
     pub fn take_unsynced(&mut self, out: &mut SyncList) {
         self.unsynced.drain(..).for_each(|path| out.path(path));
         if let Some((_, file)) = self.open.as_ref().filter(|_| std::mem::take(&mut self.dirty)) {

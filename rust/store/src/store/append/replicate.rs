@@ -85,8 +85,8 @@ impl Appender {
         store.with_log(|open| open.writers.list_all(dispatch, local_ms, |error| store.on_write_error(error)))
     }
 
-    /// Removes queues that the master no longer has, and forgets their next offsets. A queue that has got messages
-    /// since then stays. Returns the removed queues.
+    /// Removes queues that the master no longer has, and forgets their next offsets. A queue with messages behind its
+    /// end in `ends` stays. Returns the removed queues.
     pub fn remove_queues(&self, ends: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
         self.store.remove_queues(ends)
     }

@@ -40,7 +40,7 @@ pub trait Rows {
     }
 }
 
-/// See [`Row`] for the fields.
+/// A message to append that owns its parts. See [`Row`] for the fields.
 #[derive(Clone, Debug, Default)]
 pub struct OwnedMessage {
     pub topic: String,

@@ -29,7 +29,7 @@ pub struct Writers {
     pub log: LogWriter,
     pub queues: QueueTable,
     pub index: IndexWriter,
-    /// Checks a batch and creates the files for its records. After an error the writers are unchanged.
+    /// Store time of the last message, in milliseconds.
     pub last_store_ms: i64,
 }
 

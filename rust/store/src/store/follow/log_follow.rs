@@ -251,7 +251,8 @@ impl LogFollow {
         self.settling.age(self.place.position + record.at as u64, bytes).is_some_and(|age| age >= needed)
     }
 
-    /// Keeps the bytes of record number `ripe`, the first that may be incomplete, to compare them with the next read.
+    /// Keeps the bytes from the first record that may be incomplete, to compare them with the next read. The number of
+    /// this record is `ripe`.
     fn keep_settling(&mut self, ripe: usize) {
         let Some((_, segment)) = &self.place.open else { return };
         let bytes = segment.last_window(self.window.0, self.window.1);

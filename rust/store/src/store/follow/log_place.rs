@@ -230,8 +230,8 @@ impl LogPlace {
         is_time
     }
 
-    /// Returns whether the log surely continues behind the position. Without queues only a complete record behind the
-    /// position can show this, so the answer is always true.
+    /// Returns whether the log surely continues behind the position, according to the queues. Without queues always
+    /// returns true, and the caller searches for a complete record behind the position.
     fn is_passed_by_bound(&mut self) -> Result<bool> {
         self.log = self.store.log_now()?;
         if self.position >= self.bound.to() {
@@ -240,7 +240,8 @@ impl LogPlace {
         Ok(self.position < self.bound.to() || !self.bound.by_queues())
     }
 
-    /// Returns the offset of the next valid record, or of the next file if a later file has data.
+    /// Returns the offset of the next valid record, or of the next file if a later file has data; `None` if there is
+    /// neither.
     fn find_next(&self) -> Result<Option<u64>> {
         let files = self.log.segments().files();
         let Some(index) = files.partition_point(|f| f.base <= self.position).checked_sub(1) else { return Ok(None) };

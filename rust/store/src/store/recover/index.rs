@@ -163,7 +163,7 @@ fn count_flushed(store: &MessageStore, files: &[IndexFile], extent: Extent) -> R
     Ok(files.iter().take_while(is_kept).count())
 }
 
-/// Returns the number of entries that a full file has of its last record.
+/// Returns the number of entries in a full file that point to its last record.
 fn keys_of_last(file: &IndexFile) -> Result<usize> {
     let Some(mut reader) = file.open()? else { return Ok(0) };
     let mut count = 0;

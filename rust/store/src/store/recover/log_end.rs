@@ -156,7 +156,7 @@ pub fn is_begun(root: &Path) -> Result<bool> {
     place::exists(&root.join(BEGUN))
 }
 
-/// Creates the file, so that the next start recovers the whole store.
+/// Creates the file that makes the next start recover the whole store.
 pub fn begin(root: &Path) -> Result<()> {
     let path = root.join(BEGUN);
     disk::call(Call::Create, &path, || disk::create(&path))?;

@@ -121,8 +121,8 @@ impl MessageStore {
         Ok(())
     }
 
-    /// Restricts the store to its present content. Records that are appended later are not read. The entries of a
-    /// lost end are included. Retention may still remove messages.
+    /// Restricts the store to its present content. Records that are appended later are not read. If the log has lost
+    /// its end, the consume-queue entries of the lost records are included. Retention may still remove messages.
     pub fn snapshot(self) -> Result<Self> {
         self.check_end()?;
         let lost_end = self.log().lost_end().flatten().map_or(0, |lost| lost.end);
@@ -242,7 +242,7 @@ struct Ending {
     continuation: Option<Error>,
     /// The greatest store time of the last records, in milliseconds.
     last_ms: i64,
-    /// Keys that were searched and whose records were found.
+    /// The searched keys whose records were found.
     records: HashSet<Key>,
 }
 

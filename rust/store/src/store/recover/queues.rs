@@ -36,8 +36,8 @@ pub struct QueueRepair {
     log: Arc<CommitLog>,
     table: QueueTable,
     states: Vec<State>,
-    /// The queues to rebuild from the start of the log, the others stay unchanged; `None` if all queues continue where
-    /// they end.
+    /// The queues to rebuild from the start of the log, while all others stay unchanged; `None` if all queues continue
+    /// where they end.
     only: Option<HashSet<QueueName>>,
     delay_levels: DelayLevels,
     removed: Arc<RemovedTopics>,
@@ -62,8 +62,8 @@ struct State {
 }
 
 impl QueueRepair {
-    /// Repairs all `queues`, with an empty `table`. A queue that has a file of another size than `file_size` is
-    /// listed again.
+    /// Prepares the repair of all `queues`. `table` must be empty. A queue that has a file of another size than
+    /// `file_size` is listed again.
     pub fn new(log: Arc<CommitLog>, mut table: QueueTable, queues: Vec<ConsumeQueue>, file_size: u64) -> Result<Self> {
         let mut states = Vec::with_capacity(queues.len());
         for queue in queues {

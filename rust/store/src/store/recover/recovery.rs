@@ -70,8 +70,9 @@ pub fn recover(
     }
 }
 
-/// Refuses a log that ends before its flushed end, unless `cut_at` is its present end. Accepts the log of a copy, and
-/// returns its flushed end. Saves the lost messages of the queues before anything is cut.
+/// Refuses a log that ends before its flushed end, unless `cut_at` is its present end. Returns the flushed end for the
+/// log of a copy that ends before it, and `None` for other accepted logs. Saves the lost messages of the queues before
+/// anything is cut.
 fn accept_missing_end(root: &Path, options: &AppendOptions, cut_at: Option<u64>) -> Result<Option<u64>> {
     let store = MessageStore::open(root, &OpenOptions::default())?;
     let queues = store.all_queues()?;
@@ -433,7 +434,7 @@ fn flushed_until(store: &MessageStore) -> Result<i64> {
     Ok(store.checkpoint()?.map_or(0, |checkpoint| checkpoint.physic_msg_timestamp))
 }
 
-/// Refuses more lost offsets than a loss can have. A larger number means that the file was edited.
+/// Fails if a queue has more lost offsets than a loss can have, which means that `config/lostMessages.json` was edited.
 fn check_left_out(root: &Path, (topic, queue_id): (&str, i32), present_end: i64, next: i64) -> Result<()> {
     if can_follow(0, next) && (present_end == 0 || next - present_end <= MAX_LEFT_OUT) {
         return Ok(());

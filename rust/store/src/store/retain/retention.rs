@@ -127,7 +127,7 @@ impl Retention {
         self.runner.try_lock().ok()
     }
 
-    /// Returns clock, disk usage and mode of a run now, or at another time of day.
+    /// Returns clock, disk usage and mode for a run at the time of day `now_ms`, by default now.
     pub fn situation(&self, now_ms: Option<i64>, manual: bool) -> Situation {
         let clock = Clock::now();
         let wall_ms = now_ms.unwrap_or(clock.wall_ms);

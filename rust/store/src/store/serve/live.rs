@@ -1,4 +1,5 @@
-//! The façade for reading a store while this process appends to it, with store times and the offset for a time by the rule of 4.9.4.
+//! Reads a store while this process appends to it: messages, store times, and the offset for a time by the rule of
+//! 4.9.4.
 //!
 //! Source: `DefaultMessageStore`, `ConsumeQueue.getOffsetInQueueByTime`.
 use super::arrival::Arrivals;

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Bytes of a record up to the end of its physical offset. Comparing these fields shows whether the record is at this
-/// place.
+/// Bytes from the start of a record to the end of its physical offset. The fields in these bytes show whether the
+/// record belongs to its place.
 pub(super) const PROOF_LEN: usize = 36;
 
 /// The commit log of a store that this process appends to. One thread writes, and readers see everything before the
@@ -71,7 +71,8 @@ impl LiveLog {
         self.end.store(end, Ordering::Release);
     }
 
-    /// Sets the start of the log to `offset`, and unmaps the files that begin before it once no reader uses them.
+    /// Sets the start of the log to `offset`. Each file that begins before `offset` is unmapped when its last reader is
+    /// done.
     pub fn begin_at(&self, offset: u64) {
         // The start moves before the files are released, so that no reader expects them.
         self.min_offset.fetch_max(offset, Ordering::AcqRel);

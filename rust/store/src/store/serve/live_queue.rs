@@ -102,8 +102,8 @@ impl LiveQueue {
         self.files.file_of(offset as u64 * UNIT)
     }
 
-    /// Called before the file that begins at byte `base` is removed. It is unmapped when its last reader is done; this
-    /// call does not wait.
+    /// Marks the file that begins at byte `base`, so that its last reader unmaps it. Called before the file is removed,
+    /// and does not wait for readers.
     pub fn release_file(&self, base: u64) {
         self.files.forget_before(base + self.files.file_size());
     }

@@ -190,7 +190,8 @@ impl Drop for FileMap {
 const SLOT: u64 = 64;
 const _: () = assert!(MIN_LEN as u64 >= SLOT);
 
-/// One bit for each slot. These are 2 MiB for a file of 1 GiB, allocated on first use.
+/// One bit for each slot, set if the body of its record was found right. A file of 1 GiB needs 2 MiB, allocated on
+/// first use.
 #[derive(Debug, Default)]
 pub struct CheckedBodies {
     bits: OnceLock<Box<[AtomicU64]>>,

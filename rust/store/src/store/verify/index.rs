@@ -11,7 +11,7 @@ use crate::store::message_store::MessageStore;
 use crate::{Error, Result};
 
 const STEP: u32 = 4096;
-/// With this many entries, the contents of an index file fit only one number of slots.
+/// Minimum number of entries with which an index file fits only one number of slots.
 const MIN_ENTRIES_TO_CHECK_SLOTS: u32 = 100;
 /// Prefix of the keys under which 5.4 indexes tags (`MessageConst.INDEX_TAG_TYPE`).
 const TAG_PREFIX: &str = "T#";

@@ -91,8 +91,8 @@ impl<'a> Queues<'a> {
         Ok(())
     }
 
-    /// Judges a record of a topic without queues. If there is a configuration and the topic is not in it, the topic
-    /// was deleted. Topics with batch queues are ignored.
+    /// Returns the outcome for a record of a topic without queues. If the topic is missing in an existing
+    /// configuration, it was deleted. A topic with batch queues is treated like a deleted topic.
     fn without_queues(&mut self, topic: &str) -> Result<Outcome> {
         let config = self.store.topics_config();
         let is_configured = config.is_missing() || config.topics().any(|name| name == topic);
