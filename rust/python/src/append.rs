@@ -32,7 +32,7 @@ fn figures(done: &RecoveryReport) -> Figures {
     (done.log_end, done.cut_bytes, done.records, done.units, done.unlisted, done.index_entries, done.left_out)
 }
 
-/// Returns the end of a store's log that was flushed but is missing; `None` if nothing is missing.
+/// Returns the part at the end of a store's log that was flushed but is missing; `None` if nothing is missing.
 #[pyfunction]
 pub fn missing_end(py: Python<'_>, path: PathBuf) -> PyResult<Option<Missing>> {
     let missing = py.detach(|| append::missing_end(&path)).map_err(to_python)?;
@@ -42,7 +42,8 @@ pub fn missing_end(py: Python<'_>, path: PathBuf) -> PyResult<Option<Missing>> {
     }))
 }
 
-/// Repairs a store. Calls `progress` with the bytes done and the total number of bytes.
+/// Repairs a store, and returns the counts of the recovery. Calls `progress` with the bytes done and the total number
+/// of bytes.
 #[pyfunction]
 #[pyo3(signature = (path, options, *, cut_at, progress))]
 pub fn repair(
@@ -289,7 +290,7 @@ impl Appender {
     }
 }
 
-/// Adds the name of RocketMQ's `PutMessageStatus` to the error of an append, since brokers answer by it.
+/// Adds the name of a `PutMessageStatus` to the error of an append, since the broker's answer depends on that status.
 fn with_status(error: Error) -> PyErr {
     let status = PutMessageStatus::of(&error).name();
     Python::attach(|py| {

@@ -136,8 +136,8 @@ impl FromPyObject<'_, '_> for OneBatch {
     }
 }
 
-/// A stream of another library. Arrow's own reader would ignore null rows, and panic if a stream fails without an error
-/// text.
+/// Reads the batches of a stream that another library made. Arrow's own reader would ignore null rows, and panic if a
+/// stream fails without an error text.
 struct Stream {
     stream: FFI_ArrowArrayStream,
     schema: SchemaRef,
@@ -184,7 +184,7 @@ impl RecordBatchReader for Stream {
     }
 }
 
-/// Converts a struct array to a batch. Refuses null rows, because a batch can only have null values.
+/// Converts a struct array to a batch. Refuses null rows, because a batch can have null values but no null rows.
 fn batch(data: ArrayData, schema: SchemaRef) -> Result<RecordBatch, ArrowError> {
     if data.null_count() > 0 {
         return Err(wrong(&format!("expected rows, got {} that are null", data.null_count())));

@@ -163,8 +163,8 @@ impl DataPlane {
         Ok(Self { inner: Arc::new(inner), process: std::process::id() })
     }
 
-    /// Serves the log to slaves at `address`, in the form `ip:port`. Without `slaves`, only readers on this machine are
-    /// accepted.
+    /// Serves the log to slaves at `address`, in the form `ip:port`. If `slaves` is `None`, only processes on this
+    /// machine may connect.
     #[pyo3(signature = (address, *, slaves, max_frame, heartbeat, housekeeping, tls))]
     #[expect(clippy::too_many_arguments, reason = "the keywords of a Python function")]
     fn serve_log(
@@ -200,7 +200,7 @@ impl DataPlane {
         Ok(())
     }
 
-    /// Answers parked pulls that have waited long enough.
+    /// Answers parked pulls that have waited long enough, or whose queue got messages without a notification.
     fn check_parked_pulls(&self, py: Python<'_>) -> PyResult<()> {
         self.check_process()?;
         // each answered pull reads the log
@@ -316,7 +316,8 @@ impl DataPlane {
         self.inner.state().counters.of("SNDBCK_PUT", key).add(1, 0);
     }
 
-    /// Counts a message that the control plane handled. Unknown names are ignored.
+    /// Counts a message that the control plane handled, in the counter called `name`. Ignores a `name` that is no
+    /// counter of the control plane.
     fn count(&self, name: &str, key: &str, size: u64) {
         let counters = &self.inner.state().counters;
         // counters need a static name, so the known name is passed
@@ -358,7 +359,7 @@ impl DataPlane {
         state.live.log_bounds().1.saturating_sub(state.appender.flushed_offset())
     }
 
-    /// Describes the file that another process has changed, after which the store refuses writes. `None` if all files
+    /// Returns which file another process has changed and how, so that the store refuses writes; `None` if all files
     /// are intact.
     #[getter]
     fn harm(&self) -> Option<String> {

@@ -6,7 +6,8 @@ use rmqfast_store::Error;
 use rmqfast_store::store::config_files::{self, ConfigFile};
 use std::path::PathBuf;
 
-/// The file's JSON, warnings about where it was read from, and the file's error if its backup was read instead.
+/// The JSON of a file (`None` without a file), notes for users if a backup was read or a database was not read, and the
+/// error of the file if its backup was read.
 type Loaded = (Option<String>, Vec<String>, Option<String>);
 
 /// Loads the file `name` of the store at `path`, or its backup.

@@ -1,4 +1,4 @@
-//! Panics on purpose. Tests check with it that panics become Python exceptions on each platform.
+//! Panics on purpose. Tests call this to check that panics become Python exceptions on each platform.
 use pyo3::prelude::*;
 
 #[pyfunction]

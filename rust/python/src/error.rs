@@ -110,13 +110,14 @@ pub fn client(error: rmqfast_client::Error) -> PyErr {
     }
 }
 
-/// Shortens the remark of a broker or a name server for people.
+/// Returns the remark of a broker or a name server without Java's stack frames, exception classes and packages.
 #[pyfunction]
 pub fn plain_remark(remark: &str) -> std::borrow::Cow<'_, str> {
     rmqfast_client::remark::plain_remark(remark)
 }
 
-/// Returns the advice for the remark of a broker or a name server.
+/// Returns the next step that a user should take after this remark of a broker or a name server; `None` if there is no
+/// advice.
 #[pyfunction]
 pub fn step_after(remark: &str) -> Option<&'static str> {
     rmqfast_client::remark::step_after(remark)

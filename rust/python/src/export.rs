@@ -14,7 +14,7 @@ use std::path::Path;
 #[derive(FromPyObject)]
 pub struct PySizes(Option<PyAppendOptions>, i64);
 
-/// Exports a store. Calls `progress` with the bytes done and the total number of bytes.
+/// Exports a store, and returns the counts by name. Calls `progress` with the bytes done and the total number of bytes.
 pub fn export_store<'py>(
     py: Python<'py>,
     store: &MessageStore,

@@ -110,7 +110,8 @@ pub fn log_source(config: HashMap<String, String>, address: &str) -> PyResult<(V
     Ok((source.addresses, source.file_size, sends, source.has_tls))
 }
 
-/// Returns the newest copy in a directory that is named after the broker.
+/// Returns the newest copy of the broker after which `directory` is named: `directory` itself, or a later copy beside
+/// it.
 #[pyfunction]
 pub fn newest_copy(py: Python<'_>, directory: PathBuf) -> PyResult<PathBuf> {
     py.detach(|| rmqfast_store::store::newest_copy(&directory)).map_err(to_python)
@@ -131,8 +132,8 @@ pub fn cut_copy(
     py.detach(|| append::cut(&path, at, options, &mut watch)).map_err(to_python)
 }
 
-/// Returns two positions of the master's log for a copy of some topics: up to where the copy has it, and from where the
-/// two are compared. `None` for a copy of all topics.
+/// Returns two positions in the master's log, for a copy of some topics: the end of the part that the copy has, and the
+/// start of the part that is compared. Returns `None` for a copy of all topics.
 #[pyfunction]
 pub fn load_mark(path: PathBuf) -> PyResult<Option<(u64, u64)>> {
     let mark = Mark::load(&path).map_err(to_python)?;

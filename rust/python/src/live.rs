@@ -9,7 +9,8 @@ pub type PyUnit = (i64, i32, i64);
 
 pub type PyKeyFound<'py> = (Vec<Bound<'py, PyBytes>>, i64, i64);
 
-/// Looks up something in a queue, without the GIL. Returns `none` if the queue does not exist.
+/// Returns the result of `ask` for a queue, which runs without the GIL. Returns the argument `none` if the queue does
+/// not exist.
 fn of_queue<T: Send>(
     py: Python<'_>,
     live: &Live,
@@ -22,7 +23,7 @@ fn of_queue<T: Send>(
     answer.map_err(to_python)
 }
 
-/// Returns the bounds of a queue; 0 and 0 if it does not exist.
+/// Returns the first offset of a queue and its end (exclusive). Both are 0 if the queue does not exist.
 pub fn queue_bounds(py: Python<'_>, live: &Live, topic: &str, queue_id: i32) -> (i64, i64) {
     py.detach(|| live.queue(topic, queue_id).map_or((0, 0), |queue| queue.bounds()))
 }
@@ -36,7 +37,7 @@ pub fn unit(
     Ok(unit.map(|unit| (unit.physical_offset, unit.size, unit.tags_code)))
 }
 
-/// Reads a record, without the GIL.
+/// Returns the bytes of the record at a physical offset; `None` if no record begins there.
 pub fn record<'py>(py: Python<'py>, live: &Live, physical_offset: i64) -> PyResult<Option<Bound<'py, PyBytes>>> {
     // clients may pass any number; an offset beyond the log has no record
     let offset = u64::try_from(physical_offset).unwrap_or(u64::MAX);

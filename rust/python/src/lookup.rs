@@ -165,7 +165,8 @@ pub fn message_by_id<'py>(
     rows_of(py, store, &messages, options)
 }
 
-/// Verifies a store. Calls `progress` with the bytes done and the total number of bytes.
+/// Verifies a store, and returns the report as a dictionary. Calls `progress` with the bytes done and the total number
+/// of bytes.
 pub fn verify<'py>(
     py: Python<'py>,
     store: &MessageStore,

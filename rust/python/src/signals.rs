@@ -40,7 +40,8 @@ impl Signals {
     }
 }
 
-/// Runs `f` with the GIL. If `f` raises, the exception stays pending until the work returns [`Error::Interrupted`].
+/// Runs `f` with the GIL. If `f` raises, returns [`Error::Interrupted`] and leaves the exception pending in this
+/// thread.
 pub fn attempt(f: impl FnOnce(Python<'_>) -> PyResult<()>) -> Result<()> {
     // restored because a Rust error cannot hold the exception
     Python::attach(|py| f(py).inspect_err(|e| e.clone_ref(py).restore(py))).map_err(|_| Error::Interrupted)

@@ -78,7 +78,7 @@ pub fn parse_name_servers(text: &str) -> PyResult<Vec<String>> {
     cluster::name_servers(text).map_err(spark)
 }
 
-/// Returns the namespace in an endpoint.
+/// Returns the namespace in an endpoint; `None` if it has none.
 #[pyfunction]
 pub fn namespace_of_endpoint(text: &str) -> Option<&str> {
     cluster::namespace_of_endpoint(text)
@@ -123,7 +123,7 @@ pub fn check_agreed(wanted: Option<Vec<String>>, columns: Vec<String>) -> PyResu
     schema::check_agreed(wanted.as_deref(), &columns).map_err(spark)
 }
 
-/// The messages that options and filters of a store read select.
+/// Selects messages of a store, by the options of a read and by Spark's filters.
 #[pyclass(module = "rmqfast._native._rmqfast")]
 pub struct Selection {
     selection: push_down::Selection,

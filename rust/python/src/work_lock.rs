@@ -38,7 +38,7 @@ impl<T> WorkLock<T> {
         Ok(WorkGuard { value, holder: &self.holder })
     }
 
-    /// Takes the lock if it is free.
+    /// Takes the lock if it is free, otherwise returns `None`.
     pub fn try_lock(&self) -> Option<WorkGuard<'_, T>> {
         // cannot deadlock, so the holder need not be compared with this thread
         let value = self.value.try_lock().ok()?;

@@ -14,7 +14,8 @@ use std::sync::Arc;
 
 type Views<'py> = Vec<PyRef<'py, MessageView>>;
 
-/// Converts messages to one batch. A value that a view replaces is taken from the view.
+/// Converts messages to one batch. If a message shows another value than its record has, the batch gets the value that
+/// is shown.
 #[pyfunction]
 #[pyo3(signature = (messages, columns=None, *, microseconds=false))]
 pub fn messages_to_arrow(
@@ -90,7 +91,8 @@ fn runs(messages: &Views<'_>) -> Vec<(Arc<Source>, Vec<Row>)> {
     runs.map(|run| (run[0].place().0.clone(), run.iter().map(|view| *view.place().1).collect())).collect()
 }
 
-/// Replaces the columns in which a view shows another value than its record.
+/// Replaces the columns in which messages may show other values than their records: broker name, topic and reconsume
+/// times.
 fn apply_view(batch: RecordBatch, columns: &[Column], messages: &Views<'_>) -> PyResult<RecordBatch> {
     let mut arrays = batch.columns().to_vec();
     for (array, column) in arrays.iter_mut().zip(columns) {

@@ -1,4 +1,4 @@
-//! Messages that read their values from the answers of brokers, pulls, and conversions to Arrow.
+//! Messages that clients received, pulls, routes, and conversions of messages to Arrow.
 pub mod arrow;
 pub mod decode;
 pub mod fetched;

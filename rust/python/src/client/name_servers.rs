@@ -85,7 +85,8 @@ impl NameServers {
 }
 
 impl NameServers {
-    /// Fetches the route of a topic. A malformed route counts as a refusal.
+    /// Fetches the route of a topic. Returns the route, or the name server's refusal. A malformed route counts as a
+    /// refusal.
     pub fn fetch(&self, py: Python<'_>, topic: &str, timeout: f64) -> PyResult<Result<RouteData, Refusal>> {
         let fields = PyDict::new(py);
         fields.set_item("topic", topic)?;
@@ -104,7 +105,8 @@ pub fn refusal_error((code, remark): Refusal) -> PyErr {
     ResponseError::new_err((code, remark))
 }
 
-/// Replaces the error that no name server answers by one with the next step.
+/// Converts the error of a request that no name server answered to an error that also tells the user's next step.
+/// Returns other errors unchanged.
 pub fn unreachable(py: Python<'_>, error: PyErr) -> PyErr {
     if error.is_instance_of::<RemotingError>(py) {
         return client(cluster::unreachable(object(py, error).to_string()));

@@ -27,7 +27,8 @@ impl RouteTable {
         Self { core: cluster::RouteTable::default(), name_servers, timeout, translate }
     }
 
-    /// Fetches the route of a topic. Returns whether it differs from the known route, which stays after an error.
+    /// Fetches the route of a topic. Returns whether it differs from the known route. After an error the known route
+    /// stays in use.
     #[pyo3(signature = (topic, default=None))]
     fn update(&self, py: Python<'_>, topic: &str, default: Option<(PyBackedStr, i32)>) -> PyResult<bool> {
         let fetch = |topic: &str| self.name_servers.get().fetch(py, topic, self.timeout);
@@ -53,7 +54,7 @@ impl RouteTable {
         self.core.get(topic).map(|route| topic_route(py, &route)).transpose()
     }
 
-    /// Returns the readable queues of a topic, sorted. Their brokers need no master.
+    /// Returns the readable queues of a topic, sorted. Includes the queues of brokers that have no master now.
     fn readable_queues<'py>(&self, py: Python<'py>, topic: &str) -> PyResult<Bound<'py, PyTuple>> {
         readable_queues(py, topic, &self.core.get(topic).unwrap_or_default())
     }

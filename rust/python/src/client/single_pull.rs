@@ -41,7 +41,7 @@ pub fn pull_fields<'py>(
     Ok(fields)
 }
 
-/// Converts the answer to a pull.
+/// Parses the answer to a pull, and returns its messages and offsets as a `Fetched`.
 #[pyfunction]
 #[pyo3(signature = (queue, offset, *, code, remark, ext_fields, body, tags=None, verify_crc=false))]
 #[allow(clippy::too_many_arguments, reason = "the keywords of a Python function")]

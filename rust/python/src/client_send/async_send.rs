@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// The latency that a broker gets if an asynchronous send could not reach it.
 const NOT_SENT_LATENCY: Duration = Duration::from_secs(3);
 
-/// A send with a callback. Its room is free again when it ends, or when nobody refers to it any more.
+/// A send with a callback. It counts as in flight until it ends, or until nobody refers to it any more.
 pub struct CallbackSend {
     sender: Py<MessageSender>,
     outgoing: Py<Outgoing>,
@@ -165,7 +165,8 @@ impl PySend {
     }
 
     /// Makes the attempt that has begun. `on_end` is called with the outcome, on any thread. Returns false if `waits`
-    /// is false and the attempt needs a wait for a route, a connection or room.
+    /// is false and the attempt would have to wait for a route, for a connection, or until fewer requests are in
+    /// flight.
     fn attempt(&self, py: Python<'_>, on_end: Py<PyAny>, waits: bool) -> PyResult<bool> {
         let sender = self.sender.get();
         let (queue, broker_name, topic, deadline) = {

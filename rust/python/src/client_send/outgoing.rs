@@ -186,8 +186,8 @@ pub struct UniqueIds {
 
 #[pymethods]
 impl UniqueIds {
-    /// `month_bounds` is a callable that takes a time. It returns the start of its month and of the next month in
-    /// milliseconds.
+    /// Creates the generator. `month_bounds` is a Python callable whose argument is a time. It returns the start of the
+    /// month that contains this time, and the start of the following month, in milliseconds.
     #[new]
     fn new(ip: IpAddr, pid: u32, tells_apart: i32, month_bounds: Py<PyAny>) -> Self {
         Self { ids: send::UniqueIds::new(ip, pid, tells_apart), month: month_bounds }
@@ -202,7 +202,8 @@ impl UniqueIds {
 }
 
 impl UniqueIds {
-    /// Returns the generator, which knows the bounds of the current month.
+    /// Returns the generator of ids. If `now_ms` is in another month than the last id, first calls Python for the
+    /// bounds of that month.
     pub fn of_month(&self, py: Python<'_>, now_ms: i64) -> PyResult<&send::UniqueIds> {
         if self.ids.needs_month(now_ms) {
             // ids count from the start of the month in local time, which Python computes; once a month

@@ -80,7 +80,8 @@ pub struct PublishTopics {
     create_topic_key: String,
     default_topic_queues: i32,
     max_message_size: usize,
-    /// Whether the producer sends heartbeats. Brokers then learn of the producer with the first message to a topic.
+    /// Whether the producer sends heartbeats. If so, one is sent as soon as a topic is used for the first time, so that
+    /// brokers know the producer.
     is_registered: bool,
     /// Keyed by the topic names that applications use, with or without the namespace.
     topics: Mutex<HashMap<String, Topic>>,
@@ -120,7 +121,8 @@ impl PublishTopics {
         })
     }
 
-    /// Returns the topics to which messages were sent, with their namespace, and the template of new topics.
+    /// Returns the topics to which messages were sent, with their namespace, and `create_topic_key`: the topic whose
+    /// settings brokers use to create a missing topic.
     pub fn names(&self) -> BTreeSet<String> {
         let topics = self.lock();
         let used = topics.iter().filter(|(_, topic)| topic.is_used).map(|(name, _)| wrap(&self.namespace, name));
@@ -248,7 +250,8 @@ impl PublishTopics {
         self.known_address(broker_name).ok_or_else(|| client(broker_not_exist(broker_name)))
     }
 
-    /// Returns the known queues of a topic, unless routes have changed since.
+    /// Returns the known queues of a topic. Returns `None` if they are unknown, or if any route has changed since they
+    /// were looked up.
     fn fresh(&self, py: Python<'_>, name: &str) -> Option<Py<PublishQueues>> {
         let topics = self.lock();
         let topic = topics.get(name).filter(|topic| topic.is_name_checked && topic.is_used)?;

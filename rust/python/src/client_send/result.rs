@@ -13,7 +13,7 @@ use rmqfast_remoting::{OwnedCommand, Result};
 /// Names of `SendStatus`, in the order of the Rust enum.
 const STATUSES: [&str; 4] = ["SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"];
 
-/// An attempt that has an answer or an error.
+/// A message and the attempt to send it, which has ended.
 #[derive(Clone, Copy)]
 pub struct SentMessage<'a, 'py> {
     /// The message id. For a batch, the ids of all messages.
@@ -73,7 +73,8 @@ impl<'py> SentMessage<'_, 'py> {
         classes.new.call1(py, (&classes.result, values)).map(|result| result.into_bound(py))
     }
 
-    /// Returns the queue with id `number`, in which the broker stored the message, the requested one or another.
+    /// Returns the queue with id `number`, in which the broker stored the message. It may differ from the requested
+    /// queue.
     fn queue_of(&self, number: i32) -> PyResult<Bound<'py, PyAny>> {
         // mostly it is the queue of the request, whose object is reused
         if number == queue_id(self.queue)? {
@@ -97,7 +98,7 @@ pub fn is_safe(result: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(result.getattr(intern!(result.py(), "status"))?.is(safe))
 }
 
-/// The attributes with which a `SendResult` is made faster than by calling its class.
+/// Python objects from which a `SendResult` is created. This is faster than calling its class.
 struct Classes {
     result: Py<PyType>,
     new: Py<PyAny>,

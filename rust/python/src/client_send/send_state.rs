@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 pub struct SendState {
     pub progress: Progress,
     message: Py<PyAny>,
-    /// The messages for hooks, if they are not just `message`.
+    /// The messages that hooks get; `None` if that is `message` alone, or if they get none.
     messages: Option<Py<PyAny>>,
-    /// Kept for all attempts, so that each has the same message id.
+    /// The encoded message. It is kept for all attempts, so that each has the same message id.
     outgoing: Option<Py<Outgoing>>,
 }
 

@@ -1,4 +1,4 @@
-//! The parts of a producer's sends that all kinds of sends need: requests, hooks, and room in flight.
+//! Parts that all kinds of sends use: requests, hooks, and the limit of sends in flight.
 //!
 //! Source: `DefaultMQProducerImpl.sendKernelImpl`, `MQClientAPIImpl.sendMessage`.
 use super::encoder::MessageEncoder;
@@ -18,7 +18,8 @@ use rmqfast_remoting::Value;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The names of `CommunicationMode`: the caller of a send waits for the answer, gets a callback, or gets no answer.
+/// Names of `CommunicationMode`, which say what the caller of a send gets: a callback (ASYNC), the answer (SYNC), or no
+/// answer (ONEWAY).
 pub const ASYNC: &str = "ASYNC";
 pub const SYNC: &str = "SYNC";
 pub const ONEWAY: &str = "ONEWAY";
@@ -43,7 +44,7 @@ pub struct MessageSender {
     pub strategy: Option<FaultStrategy>,
 }
 
-/// Retry rules, by who selects the queue: the producer (any) or the application (selected).
+/// Retry rules: `any` if the producer chooses the queue, `selected` if the application does.
 pub struct Rules {
     pub any: Arc<RetryRules>,
     pub selected: Arc<RetryRules>,
@@ -87,7 +88,8 @@ impl MessageSender {
         Ok(PyErr::from_value(error))
     }
 
-    /// Takes room for an asynchronous send of `size` bytes. Waits for it until `deadline`, then raises a timeout error.
+    /// Adds an asynchronous send of `size` bytes to those in flight, until the returned value is dropped. While there
+    /// are too many, waits until `deadline`, then raises a timeout error.
     pub fn enter(&self, py: Python<'_>, size: usize, deadline: Instant) -> PyResult<Room> {
         // the GIL is kept in the usual case that there is room
         if let Some(room) = self.in_flight.try_enter(size) {
@@ -98,7 +100,7 @@ impl MessageSender {
         room.ok_or_else(|| RemotingTimeoutError::new_err(self.in_flight.full_text(timeout)))
     }
 
-    /// Sends a request if that needs no waiting. Otherwise returns `callback`.
+    /// Sends a request if that needs no waiting. Otherwise sends nothing and returns `callback` to the caller.
     pub fn try_request(
         &self,
         outgoing: &Bound<'_, Outgoing>,

@@ -63,7 +63,7 @@ impl MessageSender {
         })
     }
 
-    /// Sends a message, with retries. Returns the `SendResult` or raises. `messages` is the argument of hooks.
+    /// Sends a message, with retries. Returns the `SendResult` or raises an error. `messages` is the argument of hooks.
     #[pyo3(signature = (message, queue, timeout, selector=None, argument=None, messages=None))]
     fn send<'py>(
         &self,
@@ -209,13 +209,14 @@ impl MessageSender {
         self.topics.is_known(topic)
     }
 
-    /// Returns the topics to which messages were sent, with their namespace, and the template of new topics.
+    /// Returns the topics to which messages were sent, with their namespace, and `create_topic_key`: the topic whose
+    /// settings brokers use to create a missing topic.
     fn topics(&self) -> Vec<String> {
         self.topics.names().into_iter().collect()
     }
 
-    /// Lets the garbage collector find reference cycles, since instances and hooks may refer to the producer and so to
-    /// this object.
+    /// Lets the garbage collector find reference cycles: the client instance and the hooks may refer to the producer,
+    /// which refers to this object.
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.topics.instance)?;
         visit.call(&self.shared)?;

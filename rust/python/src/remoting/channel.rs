@@ -23,7 +23,7 @@ impl std::hash::Hash for Channel {
 
 #[pymethods]
 impl Channel {
-    /// The address with which the connection was opened.
+    /// Address of the peer as `host:port`.
     #[getter]
     fn address(&self) -> &str {
         self.0.address()

@@ -113,8 +113,8 @@ impl Connections {
         py.detach(|| self.inner.send_oneway(address, ask, waits)).map_err(remoting)
     }
 
-    /// Returns ended requests as `(on_done, answer or error)`. The iterator is empty after `timeout` seconds. Returns
-    /// `None` when all connections are closed.
+    /// Waits for ended requests, and returns them as an iterator of `(on_done, answer or error)`. The iterator is empty
+    /// if none ended within `timeout` seconds. Returns `None` when all connections are closed.
     fn take(&self, py: Python<'_>, max_count: usize, timeout: f64) -> Option<CompletedRequests> {
         let completions = self.inner.completions();
         // tried with the GIL first, since getting it back is expensive while other threads send
@@ -135,7 +135,7 @@ impl Connections {
         self.inner.completions().in_flight()
     }
 
-    /// Refuses new requests, and waits until queued oneway requests are written, as long as servers read.
+    /// Refuses new requests. Waits until queued oneway requests are written, but not for servers that do not read.
     fn drain(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.inner.drain(&signals::check)).map_err(remoting)
     }

@@ -5,7 +5,7 @@ use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyBytes, PyDict};
 use rmqfast_remoting::{Credentials, signature_of as of_fields};
 
-/// Returns the signature of a request. It does not cover the field with the signature and the field `without`.
+/// Returns the signature of a request. The field `Signature` and the field named `without` are not signed.
 #[pyfunction]
 pub fn signature_of<'py>(
     ext_fields: &Bound<'py, PyAny>,
