@@ -62,7 +62,8 @@ fn step(next_step: &str) -> String {
 }
 
 impl Error {
-    /// Returns the class in `rmqfast.errors` that Python raises. In the JVM, a `SourceException` has its name.
+    /// Returns the name of the class in `rmqfast.errors` that Python raises. In the JVM, a `SourceException` carries
+    /// this name.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Body { .. } => "RemotingProtocolError",

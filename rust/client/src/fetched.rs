@@ -7,7 +7,7 @@ use rmqfast_store::scan::batch::BatchBuilder;
 use rmqfast_store::scan::row::Row;
 use rmqfast_store::store::Damage;
 
-/// Some messages of the body of one pull.
+/// Some of the messages in the body of an answer to a pull.
 #[derive(Clone, Copy, Debug)]
 pub struct Part<'a> {
     pub body: &'a [u8],

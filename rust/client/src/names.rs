@@ -43,7 +43,7 @@ pub fn check_consumer_group(group: &str) -> Result<(), String> {
     check_own_group(group, "consumerGroup", DEFAULT_CONSUMER_GROUP)
 }
 
-/// Refuses Java's default group, which all clients without a group would share.
+/// Checks a group. Refuses Java's default group, which all clients that set no group would share.
 fn check_own_group(group: &str, what: &str, default: &str) -> Result<(), String> {
     Rule::Group.check(group)?;
     let other = || format!("{what} can not equal {group}, please specify another one.");
@@ -71,8 +71,8 @@ pub fn check_sendable_topic(topic: &str) -> Result<(), String> {
     check_sent_topic(topic)
 }
 
-/// Adds the namespace to the name of a topic or group. Changes nothing if the namespace is empty or the name already
-/// has it.
+/// Adds the namespace to the name of a topic or group. Changes nothing if the namespace is empty, or if the name is
+/// internal or already has the namespace.
 ///
 /// Source: `NamespaceUtil.wrapNamespace`.
 pub fn wrap(namespace: &str, resource: &str) -> String {

@@ -1,4 +1,4 @@
-//! Requests to one broker: for the offsets, times and messages of queues, and for its configuration.
+//! Requests to one broker: for its configuration, and for the offsets, times and messages of its queues.
 //!
 //! Source: `MQAdminImpl`, `DefaultMQAdminExtImpl.examineTopicStats`.
 use super::parallel::all;
@@ -11,7 +11,7 @@ use rmqfast_remoting::{Ask, Interrupt, Json, Key, OwnedCommand, Value};
 use rmqfast_store::format::message::INNER_BATCH;
 use std::collections::HashMap;
 
-/// Factor by which the timeout of topic statistics is longer: the broker goes through all queues for them.
+/// Topic statistics get this many times the usual timeout, since the broker goes through all queues of the topic.
 const SLOW: u32 = 5;
 
 /// Upper limit of queue offsets. A consume queue has 20 bytes per message, and its size must fit a signed 64-bit
@@ -43,8 +43,8 @@ pub struct FoundMessage {
     /// Bytes of the record.
     pub len: u32,
     pub body_crc: i32,
-    /// Whether the record itself carries the requested queue and offset. False for a message of a light queue or of an
-    /// inner batch.
+    /// Whether the record itself carries the requested queue and offset. False for a message of a light queue, and for
+    /// a batch that is stored as one record.
     pub is_own: bool,
 }
 

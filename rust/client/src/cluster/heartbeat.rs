@@ -39,8 +39,8 @@ impl Heartbeats {
         Ok(())
     }
 
-    /// Returns whether a heartbeat is due, and counts it as sent. A heartbeat that then fails is not repeated before
-    /// the next one is due.
+    /// Returns whether a heartbeat is due. If so, counts it as sent: if sending it fails, the next heartbeat is due
+    /// after the usual interval.
     fn is_due(&self, address: &str) -> bool {
         let mut sent = self.sent.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = sent.get(address).is_none_or(|at| at.elapsed() >= INTERVAL);

@@ -39,7 +39,7 @@ impl NameServers {
         &self.addresses
     }
 
-    /// Returns the address for the next request.
+    /// Returns the address for the next request; `None` if no name server is configured.
     pub fn chosen(&self) -> Option<&str> {
         self.addresses.get(self.chosen.load(Ordering::Relaxed)).map(String::as_str)
     }
@@ -60,8 +60,8 @@ impl NameServers {
         })
     }
 
-    /// Asks the name servers in turn until one answers. `warn` is called with a message for each name server that does
-    /// not answer.
+    /// Asks the name servers in turn until one answers. Returns the answer, or the failures if no name server answers.
+    /// `warn` is called with a text when the next name server is chosen.
     ///
     /// # Errors
     /// The outer error is that of [`AskError::Other`]. The inner error lists all failures, if no name server answers.

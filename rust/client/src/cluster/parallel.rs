@@ -64,8 +64,8 @@ pub fn each<I: Sync, T: Send>(
     Ok(by_place.into_iter().flatten().collect())
 }
 
-/// Calls `ask` for each item in parallel. After the first error, no further items are asked, so a broker that does not
-/// answer costs only one timeout.
+/// Calls `ask` for each item in parallel, and returns the answers in the order of `items`. After the first error, `ask`
+/// is not called for further items, so a broker that does not answer costs only one timeout.
 ///
 /// # Errors
 /// The error of `interrupt`, or the first error of `ask`.

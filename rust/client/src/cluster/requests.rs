@@ -108,7 +108,7 @@ impl Cluster {
         Ok(self.connections.request(address, Ask { fields: &fields, ..ask }, take)?)
     }
 
-    /// Asks the name servers in turn until one answers.
+    /// Asks the name servers in turn until one answers, and returns the answer.
     ///
     /// # Errors
     /// [`Error::Response`] for an error code; [`Error::Client`] if no name server answers, with each failure.
@@ -169,7 +169,7 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// Ignores requests from brokers, which only send them to clients that have sent heartbeats.
+/// Ignores requests from brokers, closed connections, and warnings.
 struct NoHandler;
 
 impl Handler for NoHandler {

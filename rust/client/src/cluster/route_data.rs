@@ -152,7 +152,7 @@ fn name_of(data: &Json, list: &str) -> Result<Arc<str>, String> {
     name.map(Into::into).ok_or_else(|| format!("{list}: expected a brokerName"))
 }
 
-/// Returns a number of a queue. As with fastjson, a missing number is 0.
+/// Returns the field `name` of a queue as a number. A missing field is 0, as with fastjson.
 fn number(data: &Json, name: &str) -> Result<i64, String> {
     let Some(value) = data.member(name) else { return Ok(0) };
     value.number().ok_or_else(|| format!("{name}: expected a whole number, got {value:?}"))

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Addresses of a broker by id, in the order of its route.
 pub type Addresses = Vec<(i64, Arc<str>)>;
 
-/// Code and remark of a name server that gives no route.
+/// Code and remark of a name server's answer that contains no route.
 pub type Refusal = (i32, String);
 
 /// Routes of topics and addresses of brokers. Each call is atomic.
@@ -45,8 +45,8 @@ pub struct FoundBroker {
 }
 
 impl RouteTable {
-    /// Fetches a route without storing it. A topic that has no route yet gets that of `default`: a topic, and the
-    /// maximum of queues per broker of a new topic.
+    /// Fetches a route without storing it. For a topic without a route, `default` is used if given: the topic whose
+    /// route a new topic copies, and the maximum number of queues per broker.
     ///
     /// Source: `DefaultMQProducerImpl.tryToFindTopicPublishInfo`.
     pub fn fetch<E>(
@@ -112,7 +112,7 @@ impl RouteTable {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Returns the last route of a topic.
+    /// Returns the last route of a topic; `None` if no route was stored.
     pub fn get(&self, topic: &str) -> Option<Arc<RouteData>> {
         self.lock().routes.get(topic).map(|route| route.data.clone())
     }
@@ -122,15 +122,16 @@ impl RouteTable {
         self.lock().brokers.iter().map(|(name, addresses)| (name.clone(), addresses.clone())).collect()
     }
 
-    /// Returns the address of a broker's master, to which messages are sent.
+    /// Returns the address of a broker's master, to which messages are sent; `None` if it is not known.
     ///
     /// Source: `MQClientInstance.findBrokerAddressInPublish`.
     pub fn publish_address(&self, broker_name: &str) -> Option<Arc<str>> {
         address_of(self.lock().brokers.get(broker_name)?, MASTER_ID)
     }
 
-    /// Returns the address to read from: that of `broker_id`, or else, for a slave, that of the next id, or else
-    /// that of any id. With `only_this` the last choice is left out.
+    /// Returns the address with the id `broker_id`, from which to read a broker's queues. For a missing slave, the
+    /// address with the next id is tried. The last choice is the broker's first address, unless `only_this` is set.
+    /// `None` if no address is found.
     ///
     /// Source: `MQClientInstance.findBrokerAddressInSubscribe`.
     pub fn subscribe_address(&self, broker_name: &str, broker_id: i64, only_this: bool) -> Option<FoundBroker> {
@@ -145,8 +146,8 @@ impl RouteTable {
         Some(FoundBroker { address, is_slave: id != MASTER_ID, release })
     }
 
-    /// Returns an address of one of a topic's brokers: its master's address, or a slave's if there is no master.
-    /// `choose` gets the number of candidates and returns the index of one.
+    /// Chooses one of a topic's brokers. Returns the address of its master, or of a slave if there is no master.
+    /// `choose` gets the number of candidates and returns an index.
     ///
     /// Source: `MQClientInstance.findBrokerAddrByTopic`, `TopicRouteData.BrokerData.selectBrokerAddr`.
     pub fn any_address(&self, topic: &str, mut choose: impl FnMut(usize) -> usize) -> Option<Arc<str>> {

@@ -158,15 +158,15 @@ impl TopicCluster {
         self.lock().get(&queue.topic).is_some_and(|route| route.addresses.contains_key(&*queue.broker_name))
     }
 
-    /// Adds a warning for a broker that does not answer, but only one warning for all its queues.
+    /// Adds a warning that a broker does not answer, unless the broker is already in `silent`. Adds it to `silent`.
     fn warn_of_silence<'a>(&self, silent: &mut BTreeSet<&'a str>, broker: &'a str, error: &Error) {
         if silent.insert(broker) {
             self.cluster.warn(format!("broker {broker} does not answer, its queues stay where they are: {error}"));
         }
     }
 
-    /// Returns the first offset of each queue whose message was stored at `when` (milliseconds) or later. Messages are
-    /// pulled in the name of `group`.
+    /// Returns for each queue the offset of the first message that was stored at `when` (milliseconds) or later.
+    /// Messages are pulled in the name of `group`.
     ///
     /// # Errors
     /// Fails like [`bounds`](Self::bounds).
@@ -178,8 +178,8 @@ impl TopicCluster {
         )
     }
 
-    /// Returns the first offset of each queue whose record is at position `place` of the commit log or later. The
-    /// search in a queue begins at the offset in the third part of its item.
+    /// Returns for each queue the offset of the first message whose record is at the physical offset `place` or later.
+    /// The third part of an item of `queues` is the queue offset at which the search begins.
     ///
     /// # Errors
     /// Fails like [`bounds`](Self::bounds).
@@ -231,8 +231,8 @@ impl TopicCluster {
     }
 
     /// Returns for each queue whether its messages cannot be read from the commit log by queue offset. This is the case
-    /// for 5.x topics with compaction, batch consume queues or static queues. Brokers before 5.x do not know the
-    /// request and have none of these topics.
+    /// for 5.x topics with compaction, batch consume queues or static queues. False for brokers before 5.x, which have
+    /// no such topics.
     ///
     /// # Errors
     /// Fails like [`bounds`](Self::bounds).

@@ -29,7 +29,7 @@ struct FaultItem {
 }
 
 impl FaultStrategy {
-    /// Returns the queue for the next attempt.
+    /// Returns the queue for the next attempt; `None` if there are no queues.
     ///
     /// Source: `MQFaultStrategy.selectOneMessageQueue`.
     pub fn select(&self, queues: &PublishQueues, now: Instant) -> Option<Choice> {

@@ -13,7 +13,7 @@ const MANY: usize = 64;
 const AT_ONCE: usize = 16;
 
 /// Limits the number and bytes of sends in flight; further sends wait. A send that is larger than the limit may start
-/// if no other is in flight.
+/// if no other send is in flight.
 #[derive(Debug)]
 pub struct InFlight {
     max_count: usize,
@@ -29,7 +29,7 @@ struct State {
     waiting: usize,
 }
 
-/// Room of one send, which is free again when this is dropped.
+/// The room that one send takes. It is free again when this value is dropped.
 #[derive(Debug)]
 pub struct Room {
     in_flight: Arc<InFlight>,
@@ -41,7 +41,7 @@ impl InFlight {
         Self { max_count, max_bytes, state: Mutex::default(), freed: Condvar::new() }
     }
 
-    /// Returns room for a send of `size` bytes if there is any now.
+    /// Returns room for a send of `size` bytes, or `None` if there is no room now.
     pub fn try_enter(self: &Arc<Self>, size: usize) -> Option<Room> {
         let mut state = self.lock();
         // a thread that already waits goes first
@@ -49,7 +49,7 @@ impl InFlight {
         enters.then(|| self.room(&mut state, size))
     }
 
-    /// Waits for room for a send of `size` bytes; `None` if there is none within `timeout`.
+    /// Waits for room for a send of `size` bytes, and returns it; `None` if there is no room within `timeout`.
     ///
     /// # Errors
     /// The error of `interrupt`, which is called at intervals and without a lock.

@@ -59,7 +59,8 @@ impl PublishQueues {
         Self { queues, write_queues, walk: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Returns the index of this thread's next queue, on another broker than `last_broker` if there is any.
+    /// Returns the index of this thread's next queue, if possible on a broker other than `last_broker`. `None` if there
+    /// are no queues.
     pub fn select(&self, last_broker: Option<&str>) -> Option<usize> {
         select_queue(&self.queues, last_broker, || self.next_index())
     }
@@ -71,7 +72,7 @@ impl PublishQueues {
         self.write_queues.iter().find(|(name, _)| **name == *broker_name).map(|(_, count)| *count)
     }
 
-    /// Advances this thread's round-robin position, which starts at random.
+    /// Advances this thread's round-robin position, which starts at random, and returns it.
     pub fn next_index(&self) -> usize {
         WALKS.with_borrow_mut(|walks| {
             if walks.len() >= MOST_WALKS && !walks.contains_key(&self.walk) {
@@ -109,7 +110,8 @@ impl Choice {
     }
 }
 
-/// Returns the index of the next queue. Queues of `last_broker` are skipped, unless there are no others.
+/// Returns the index of the next queue. Queues of `last_broker` are skipped, unless there are no other queues. `None`
+/// if there are no queues at all.
 ///
 /// Source: `TopicPublishInfo.selectOneMessageQueue`.
 pub fn select_queue<Q: Borrow<Queue>>(

@@ -86,7 +86,7 @@ impl Puller {
         self.shared.lock().has_queues()
     }
 
-    /// Returns whether a connection was lost, or a thread panicked.
+    /// Returns whether a connection was lost, which [`take`](Self::take) has not reported yet, or a thread panicked.
     pub fn was_lost(&self) -> bool {
         self.shared.lock().was_lost() || self.has_ended()
     }
@@ -126,8 +126,8 @@ impl Puller {
         self.shared.notify();
     }
 
-    /// Takes at most `max` items. Waits for the first item until `until`, and then until the volume in `gather` is
-    /// there.
+    /// Takes at most `max` items. Waits until `until` for the first item, and then at most `gather.pause` for the
+    /// volume in `gather`.
     ///
     /// # Errors
     /// [`Error::Closed`] after [`close`](Self::close).
@@ -215,7 +215,7 @@ impl Puller {
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of the broker. Starts the broker's thread if it is not running yet.
+    /// Starts the broker's thread if it is not running yet. Returns all threads, locked, and the number of the broker.
     fn thread_of(&self, broker: Broker) -> Result<(MutexGuard<'_, Vec<BrokerThread>>, usize)> {
         let mut threads = self.threads();
         if self.shared.is_closed() {

@@ -143,7 +143,8 @@ impl Link {
         self.inbox.len()
     }
 
-    /// Returns `Ok` if the error only means that the socket cannot take more bytes yet, and `until` has not passed.
+    /// Returns `Ok` if the write must be tried again: the error means that the socket cannot take more bytes yet, and
+    /// `until` has not passed.
     fn pause(&self, error: &std::io::Error, until: Instant, timeout: Duration) -> Result<()> {
         if is_pause(error) && Instant::now() < until { Ok(()) } else { Err(self.io_error(error, timeout)) }
     }

@@ -29,8 +29,8 @@ pub struct PullerOptions {
     pub consumer_group: String,
     /// Maximum requests in flight per broker. Pulls at the end of a queue, which the broker holds, do not count.
     pub depth: usize,
-    /// New requests are only sent after this many answers have come, in one write, so that the broker also reads
-    /// several requests at once. At most `depth`.
+    /// New requests are sent when `depth` leaves room for this many. They go out in one write, so that the broker also
+    /// reads several requests at once. At most `depth`.
     pub burst: usize,
     /// The volume of messages for which `take` waits.
     pub gather: Gather,
@@ -132,7 +132,7 @@ impl fmt::Debug for PullerOptions {
     }
 }
 
-/// A master or slave at its address.
+/// A master or slave, known by its address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Broker {
     pub address: String,

@@ -270,8 +270,9 @@ impl PullQueue {
         }
     }
 
-    /// Returns a pull for the rest of a planned range that has no request in flight. Without `has_room`, only a pull at
-    /// the queue's end is allowed, since a held pull does not count against `depth`.
+    /// Returns a pull for the rest of a planned range without a request in flight; `None` if there is no such range, or
+    /// the queue must not be pulled now. Without `has_room`, returns a pull only if it starts at the queue's end: the
+    /// broker may hold such a pull, so it does not count against `depth`.
     pub fn rest(&mut self, now: Instant, has_room: bool) -> Option<Pull> {
         if !self.may_ask(now) {
             return None;
@@ -366,7 +367,7 @@ impl PullQueue {
     }
 
     /// Pauses the queue after the broker refused a pull. Returns the refusal at once, before answers to earlier
-    /// offsets, and only the first refusal of a pause.
+    /// offsets. Returns no further refusals during the pause.
     fn on_refused(&mut self, answer: Answer, pull: Pull, at: &Times) -> Vec<PulledAnswer> {
         if self.not_before.is_some_and(|until| until > at.now) {
             return Vec::new();

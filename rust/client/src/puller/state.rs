@@ -303,7 +303,8 @@ impl State {
         out.into_iter().for_each(|fetched| self.push(fetched));
     }
 
-    /// Fails the requests that a broker did not answer in time. Returns the time at which the latest of them was sent.
+    /// Fails the requests that a broker did not answer in time. Returns the time at which the latest of these requests
+    /// was sent; `None` if there are none.
     pub fn expire(&mut self, broker: usize, now: Instant) -> Option<Instant> {
         let timeout = self.options.timeout;
         let is_over = |request: &InFlight| request.broker == broker && request.sent + timeout <= now;

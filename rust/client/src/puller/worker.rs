@@ -57,7 +57,8 @@ impl Shared {
         }
     }
 
-    /// Returns the requests to send to a broker now, and whether the broker still has nothing in flight.
+    /// Returns the requests to send to a broker now, and whether the broker has nothing in flight even with these
+    /// requests.
     fn requests(&self, broker: usize, now: Instant) -> (Vec<Request>, bool) {
         let mut state = self.lock();
         (state.requests(broker, now), state.is_idle(broker))

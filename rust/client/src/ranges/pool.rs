@@ -63,7 +63,7 @@ impl PullerPool {
     }
 
     /// Removes and returns a puller with this key. Prefers the puller that has read ahead for most of the positions,
-    /// otherwise returns a puller without queues.
+    /// otherwise returns a puller without queues. `None` if there is neither.
     ///
     /// Source: `FetchedDataPool` of Spark.
     pub fn take(&self, key: &PoolKey, positions: &[(Queue, i64)]) -> Option<Puller> {

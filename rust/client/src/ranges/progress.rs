@@ -112,7 +112,7 @@ impl Progress {
         matches!(self.trouble, Some(Trouble::EndsAt(_)))
     }
 
-    /// Processes an answer. From then on its messages count as returned.
+    /// Processes an answer, whose messages then count as returned. Returns how to react to the answer.
     pub fn take(&mut self, answer: &PulledAnswer, now: Duration) -> Verdict {
         if answer.status == PullStatus::Failed {
             return self.on_refused(answer);

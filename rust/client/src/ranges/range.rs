@@ -15,7 +15,7 @@ pub struct QueueRange {
 }
 
 impl QueueRange {
-    /// End of a range without an end.
+    /// Value of `end` for a range that never ends.
     pub const ENDLESS: i64 = i64::MAX;
 
     /// Returns whether the range has no end and waits for new messages.

@@ -74,7 +74,7 @@ struct RangeState {
     progress: Progress,
     /// Epoch of the current assignment. Answers of other epochs are ignored.
     epoch: u64,
-    /// Time at which to pull again after a pause, measured in `waited`.
+    /// The value of `waited` at which to pull again after a pause.
     asked_again_at: Option<Duration>,
 }
 

@@ -31,7 +31,7 @@ pub struct BatchOptions<'a> {
     pub most_rows: usize,
     /// Value of the property `INSTANCE_ID`, if the producer has one.
     pub instance_id: Option<&'a str>,
-    /// Creates message ids. The month of the ids must have been set.
+    /// Creates message ids. [`UniqueIds::begin_month`] must have been called for the current month.
     pub ids: &'a UniqueIds,
 }
 

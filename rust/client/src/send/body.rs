@@ -5,7 +5,8 @@ use rmqfast_store::format::compression::{Compression, compress};
 
 pub const COMPRESS_LEVEL: i32 = 5;
 
-/// Compresses a body. Returns it with its bits for `sysFlag`. As in Java, the result is used even if it is longer.
+/// Compresses a body. Returns the compressed body, and the bits of `sysFlag` that say how it is compressed. As in Java,
+/// it may be longer than the original body.
 pub fn compressed(body: &[u8]) -> (Vec<u8>, i32) {
     (compress(Compression::Zlib, body, COMPRESS_LEVEL), Compression::Zlib.sys_flag())
 }

@@ -1,4 +1,4 @@
-//! Header of a send, with the one-letter field names of its second version.
+//! Header of a send request, in its second version: field names have one letter.
 //!
 //! Source: `SendMessageRequestHeaderV2`, `DefaultMQProducerImpl.sendKernelImpl`.
 use rmqfast_remoting::Value;

@@ -80,7 +80,7 @@ impl Properties<'_> {
         Ok(new_id.or(own_id.map(str::to_owned)).unwrap_or_default())
     }
 
-    /// Returns the id that the application set.
+    /// Returns the id that the application set, or `None` if it set no id.
     pub fn given_id(&self) -> Option<&str> {
         self.pairs.iter().rev().find(|(name, _)| *name == UNIQ_KEY).map(|(_, value)| *value)
     }

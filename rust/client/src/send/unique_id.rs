@@ -5,8 +5,8 @@ use rmqfast_store::format::message_id::UniqKey;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicI64, AtomicU16, Ordering};
 
-/// If the clock is set back to before the month, by at most this many milliseconds, ids carry the start of the month as
-/// their time.
+/// Number of milliseconds by which the clock may lie before the start of the month. Ids then carry the start of the
+/// month as their time.
 const SET_BACK: i64 = 1_000_000;
 
 /// Creates ids for all producers of a process.
@@ -35,7 +35,7 @@ impl UniqueIds {
         now_ms >= self.next_month.load(Ordering::Acquire)
     }
 
-    /// Sets when the current and the next month start in local time, in milliseconds since 1970.
+    /// Sets the start of the current month and of the next month (in local time), in milliseconds since 1970.
     pub fn begin_month(&self, start_ms: i64, next_ms: i64) {
         // in this order: a thread that sees the new end must also see the new start
         self.month_start.store(start_ms, Ordering::Relaxed);
