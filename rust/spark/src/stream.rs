@@ -17,7 +17,7 @@ pub trait Stream: Send {
     /// No broker or store answers, or the starting offset does not exist.
     fn initial(&mut self) -> Result<String>;
 
-    /// Fixes the current end as the last offset of all later batches, for the trigger `availableNow`.
+    /// Makes later batches stop at the current end, for the trigger `availableNow`.
     ///
     /// # Errors
     /// No broker or store answers.
@@ -31,7 +31,7 @@ pub trait Stream: Send {
     /// The checkpoint of another stream, lost messages if `failOnDataLoss` is set, or no answer for too long.
     fn latest(&mut self, start: Option<&str>, is_limited: bool) -> Result<String>;
 
-    /// Returns the last known end offsets, for the query's progress report.
+    /// Returns the last known end offsets, for the query's progress report; `None` if none are known yet.
     fn report(&self) -> Option<String>;
 
     /// Returns the serialized tasks of a batch. Spark may ask again after a failure, so equal offsets must give equal

@@ -1,4 +1,4 @@
-//! Decides for which brokers the log is read instead of pulling messages, and cuts the logs into pieces.
+//! Decides which brokers' logs are read, instead of pulling the brokers' messages. Cuts these logs into pieces.
 //!
 //! A log also has messages of other topics, of rolled-back transactions and of deleted topics. The plan asks the broker
 //! for the first and the last message of each range. Their physical offsets bound the part of the log that must be
@@ -21,8 +21,8 @@ const MOST_PIECES: u64 = 4;
 const PIECE_BYTES: u64 = 64 << 20;
 /// Maximum number of times that one plan asks a broker for the offset at a position of its log.
 const MOST_SEARCHES: usize = 256;
-/// Estimated cost, in nanoseconds of broker and reader together, of each pulled message, each pulled byte, and each
-/// byte of a log. From the figures of 4.9.4 in docs/benchmarks.md.
+/// Estimated time that broker and reader together need for a pulled message, in nanoseconds. The next two values are
+/// for a pulled byte, and for a byte of a log. From the figures of RocketMQ 4.9.4 in docs/benchmarks.md.
 const PULLED_MESSAGE: f64 = 1100.0;
 const PULLED_BYTE: f64 = 1.1;
 const LOG_BYTE: f64 = 0.8;
@@ -35,7 +35,7 @@ pub struct LogPlan {
     pub ways: Vec<BrokerWay>,
 }
 
-/// Plans which logs are read, from the queue ranges of a read.
+/// Plans which brokers' logs are read for the queue ranges of a read.
 pub struct LogPlanner<'a> {
     pub cluster: &'a TopicCluster,
     pub request: &'a RangeRequest,
@@ -164,8 +164,8 @@ impl LogPlanner<'_> {
         ends.collect()
     }
 
-    /// Cuts a part of the log into `count` pieces of similar size. Each cut is at the start of a message. Each piece
-    /// gets the offsets of its part.
+    /// Cuts a part of the log into at most `count` pieces of similar size. Each cut is at the start of a message. Each
+    /// piece gets the ranges of queue offsets that its part of the log contains.
     fn cut(&self, stretch: &LogStretch, ends: &[Ends], count: u64) -> Result<Vec<TopicPiece>, Refusal> {
         let Some(first) = ends.iter().map(|ends| ends.first).min_by_key(|first| first.physical_offset) else {
             return Ok(Vec::new());
@@ -184,7 +184,8 @@ impl LogPlanner<'_> {
         Ok(pieces)
     }
 
-    /// Returns the cut at the first message at or after the physical offset `near`. `None` if all ranges end before it.
+    /// Returns the cut at the first message of the ranges whose physical offset is `near` or higher. `None` if all
+    /// messages are before `near`.
     fn cut_near(&self, near: u64, ends: &[Ends], from: &Cut) -> Result<Option<Cut>, Refusal> {
         let ranges: Vec<(Queue, Bounds, i64)> = ends.iter().map(|ends| ends.near(near)).collect();
         let group = &self.request.puller.consumer_group;
@@ -213,7 +214,8 @@ impl LogPlanner<'_> {
 }
 
 impl Ends {
-    /// Whether the last message is at or after the position of the first message. False for a range that was reordered.
+    /// Returns whether the positions of the two messages in the log are possible: the last message is not before the
+    /// first.
     fn is_sound(&self) -> bool {
         let (first, last) = (self.first.physical_offset, self.last.physical_offset);
         (0..=last).contains(&first) && last.checked_add(self.last.len.into()).is_some()
@@ -223,12 +225,13 @@ impl Ends {
         self.range.end - self.range.start
     }
 
-    /// Estimates the bytes of the range's messages from the sizes of the first and the last.
+    /// Estimates the bytes of the range's messages from the sizes of the first and the last message.
     fn bytes(&self) -> f64 {
         self.count() as f64 * (f64::from(self.first.len) + f64::from(self.last.len)) / 2.0
     }
 
-    /// Estimates the queue offset at a physical offset, as if the queue's messages were spread evenly over the log.
+    /// Returns the queue, the bounds of its range, and an estimate of the queue offset at the physical offset `place`.
+    /// The estimate assumes that the queue's messages are spread evenly over the log.
     fn near(&self, place: u64) -> (Queue, Bounds, i64) {
         let QueueRange { queue, start, end } = &self.range;
         let (first, last) = (self.first.physical_offset, self.last.physical_offset);
@@ -238,7 +241,7 @@ impl Ends {
     }
 }
 
-/// Returns the physical offset of the first message of all ranges, and the end of their last message.
+/// Returns the part of the log that contains all messages of the ranges, as the physical offsets of its start and end.
 fn stretch_of(ends: &[Ends]) -> (u64, u64) {
     let from = ends.iter().map(|ends| ends.first.physical_offset.cast_unsigned()).min().unwrap_or_default();
     let end = ends.iter().map(|ends| ends.last.physical_offset.cast_unsigned() + u64::from(ends.last.len)).max();
@@ -260,7 +263,8 @@ fn check_cost(len: u64, messages: i64, bytes: f64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Returns the piece between two cuts, whose part of the log ends before `end`. `None` if no range has a message in it.
+/// Returns the piece from the cut `from` to the physical offset `end`, where `to` are the queue offsets of the ranges.
+/// `None` if no range has a message in this part of the log.
 fn piece(stretch: &LogStretch, end: u64, ends: &[Ends], from: &Cut, to: &[i64]) -> Option<TopicPiece> {
     let place = from.message.physical_offset.cast_unsigned();
     let (mut ranges, mut begins) = (Vec::new(), Vec::new());

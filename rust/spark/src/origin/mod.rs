@@ -39,7 +39,7 @@ impl Via {
     }
 }
 
-/// Whether a broker's log is read: the reason why its messages are pulled, or `None` if its log is read.
+/// The decision for a broker: `pulled_because` is the reason to pull its messages, or `None` if its log is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BrokerWay {
     pub broker_name: String,

@@ -1,4 +1,4 @@
-//! The part of a topic read that one task gets. Cuts queue ranges into these parts.
+//! The part of a read of topics that one task gets. Cuts queue ranges into such parts.
 use crate::error::{Error, Result};
 use crate::store::piece::{self as store_piece, decode, encode, malformed_piece};
 use rmqfast_client::puller::Queue;
@@ -17,7 +17,8 @@ pub struct TopicPiece {
     pub address: Option<String>,
     /// At most one range of each queue.
     pub ranges: Vec<QueueRange>,
-    /// Whether the stream's next batch continues with the same queues, so that the task keeps its connection for it.
+    /// Whether the stream's next batch continues with the same queues. The task then keeps its connection for that
+    /// batch.
     pub goes_on: bool,
     /// The part of the broker's log to read instead of pulling.
     pub log: Option<LogPart>,
@@ -35,7 +36,7 @@ const FEW_ROWS: i64 = 50_000;
 const MOST_PIECES: i64 = 100_000;
 
 impl TopicPiece {
-    /// Cuts ranges as [`cut`] does; `address_of` returns a broker's address.
+    /// Cuts ranges into pieces, with the rules of the function [`cut`]. `address_of` returns a broker's address.
     ///
     /// # Errors
     /// Fails like [`cut`].
@@ -80,8 +81,8 @@ impl TopicPiece {
         Self { copy: Some(part), ..Self::at(ranges, |_| None) }
     }
 
-    /// Returns a number for the piece's queues, so that the next batch can find the same task again; `None` if no batch
-    /// follows.
+    /// Returns a number that stays equal for the same queues, so that each batch gives them to the same executor.
+    /// `None` if the next batch does not continue with the same queues.
     pub fn number(&self) -> Option<u32> {
         let Queue { topic, broker_name, queue_id } = &self.ranges.first().filter(|_| self.goes_on)?.queue;
         // not `Hash`, whose values may differ between processes and releases

@@ -1,5 +1,5 @@
 //! Reads a task's piece by pulls, from the broker's log, or from a copy. All three give the same messages, so the
-//! reader can change from a log to pulls in between.
+//! reader can change from a log to pulls within a piece.
 use crate::error::Result;
 use crate::origin::copy_rows::CopyRows;
 use crate::origin::log_rows::LogRows;
@@ -29,7 +29,7 @@ struct Log {
     rows: LogRows,
     /// Addresses of the log, according to the plan.
     addresses: Vec<String>,
-    /// Whether the broker has confirmed that its log may be read there.
+    /// Whether the broker has confirmed that its log may be read at `addresses`.
     is_checked: bool,
     request: RangeRequest,
     address: Option<String>,
@@ -177,7 +177,7 @@ impl PieceReader {
         self.with_reader(|reader| reader.with_pool(pool, key))
     }
 
-    /// Ends the read and leaves the puller's connection to the pool.
+    /// Ends the read. A puller returns to its pool; a connection to a log is closed.
     pub fn keep(&mut self) {
         match &mut self.origin {
             Origin::Pulls(reader) => reader.keep(),
@@ -230,8 +230,8 @@ impl Log {
         self.rows.advance(wait, &self.request).map_err(Refusal::Pulled)
     }
 
-    /// Checks that the log may still be read at the planned addresses. The master may by now let sends wait for readers
-    /// of its log.
+    /// Checks that the log may still be read at the planned addresses. Since the plan was made, the master may have
+    /// been configured so that sends wait for readers of its log.
     fn check(&mut self, queue: &Queue) -> Result<(), Refusal> {
         let logs = log_sources(&TopicCluster::new(self.cluster.clone())?, queue)?;
         if logs.iter().any(|log| log.source.addresses == self.addresses) {

@@ -8,7 +8,7 @@ use rmqfast_remoting::{ClientTls, Credentials, KeyPair, Trust};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// `connect_timeout` and `request_timeout` of `ClientConfig`.
+/// Timeout for connecting and for requests. Same as the defaults in Python's `ClientConfig`.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Parses the address, account, TLS and timeouts of a cluster.

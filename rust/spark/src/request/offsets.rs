@@ -85,7 +85,7 @@ impl StoreOffsets {
     }
 
     /// Resolves the offsets with the current bounds of the queues. A queue without a start offset is read from its
-    /// first message, and one without an end offset to its last.
+    /// first message, and a queue without an end offset to its last message.
     ///
     /// # Errors
     /// The topic does not have a queue, a start is behind its end, or a start offset has expired or lies behind the
@@ -121,7 +121,7 @@ pub fn check_not_expired(name: &str, bounds: &Bounds, queues: &Queues) -> Result
     Ok(())
 }
 
-/// Refuses a start offset after the last message, which would silently read nothing.
+/// Refuses a start offset that the queue has not reached yet, since the read would silently return nothing.
 fn check_there(name: &str, bounds: &Bounds, queues: &Queues) -> Result<()> {
     for (id, offset) in bounds {
         let (_, last) = queues.get(id).copied().unwrap_or_default();
@@ -262,7 +262,7 @@ pub fn checkpoint_json(text: &str, form: &str) -> Result<Value> {
     value.map_err(|_| foreign(Error::argument(format!("checkpoint: expected {form}, got {}", quote(text)))))
 }
 
-/// Adds advice to an error that says that another stream wrote the checkpoint.
+/// Adds advice to the error for a checkpoint that another stream wrote: to give this stream a checkpoint of its own.
 pub fn foreign(error: Error) -> Error {
     Error::argument(format!("{error}; {OWN_CHECKPOINT}"))
 }

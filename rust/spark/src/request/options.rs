@@ -318,7 +318,7 @@ impl Options {
         if self.get(name).is_some() { self.flag(name) } else { default }
     }
 
-    /// Returns a number, or a time in milliseconds.
+    /// Returns a number, or a time in milliseconds; `None` if the option has no value.
     pub fn number(&self, name: &str) -> Option<i64> {
         match self.get(name) {
             Some(Value::Number(number) | Value::Time(number)) => Some(*number),

@@ -1,4 +1,4 @@
-//! Filters that Spark pushes down. Spark does not check filters again that the read applies exactly.
+//! Filters that Spark pushes down. Filters that the read applies exactly are not checked by Spark again.
 use rmqfast_store::filter::Sql92;
 use rmqfast_store::scan::Column;
 
@@ -38,7 +38,7 @@ impl Literal {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// A store directory, whose rows all have the same `broker_name`, or null.
+    /// A store directory. Its rows all have the same `broker_name`, which may be null.
     #[default]
     Store,
     Topic,
@@ -185,7 +185,8 @@ impl Selection {
         Some(())
     }
 
-    /// Narrows the range of store times. Store times are whole milliseconds, so a value between two of them is rounded.
+    /// Narrows the range of store times; `None` if the comparison cannot be applied. A value with a fraction of a
+    /// millisecond is rounded, since store times are whole milliseconds.
     fn takes_time(&mut self, kind: &str, micros: i64) -> Option<()> {
         let (low, high) = (micros.div_euclid(1000), micros.checked_add(999)?.div_euclid(1000));
         self.times = both(self.times, range(kind, low, high)?);
@@ -211,7 +212,7 @@ fn left<T: Ord>(mut wanted: Vec<T>, before: Option<&[T]>) -> Vec<T> {
 }
 
 /// Returns the range of whole numbers that match a comparison with a value; `low` and `high` are this value rounded
-/// down and up.
+/// down and up. `None` if `kind` is no comparison.
 fn range(kind: &str, low: i64, high: i64) -> Option<Limits> {
     Some(match kind {
         // for a value between two whole numbers the range is empty

@@ -122,8 +122,8 @@ fn float(shown: &str) -> String {
     format!("{mantissa}e{sign}{:0>2}", digits.trim_start_matches('+'))
 }
 
-/// Python's `str.isprintable()`. A character is printable if `escape_debug` leaves it unchanged. An `a` before it is
-/// needed for combining marks.
+/// Python's `str.isprintable()`. A character is printable if `escape_debug` leaves it unchanged after an `a`. At the
+/// start of a string, it would also escape combining marks.
 fn is_printable(c: char) -> bool {
     let pair: String = ['a', c].iter().collect();
     c == '"' || c == '\'' || pair.escape_debug().eq(['a', c])

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 /// Maximum number of items that wait in front of a thread.
 const WAITING: usize = 2;
-/// Interval at which a waiting thread checks whether another has failed.
+/// Interval at which a waiting thread checks whether another thread has failed.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// The queues of the threads of a sink, before the threads are started.

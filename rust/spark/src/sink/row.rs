@@ -95,7 +95,7 @@ impl<'a> Fields<'a> {
         Some(field)
     }
 
-    /// Reads a length or a count. The inner `None` means null.
+    /// Reads a length or a count. `Some(None)` means null, and `None` that the bytes are malformed.
     fn count(&mut self) -> Option<Option<usize>> {
         let head = i32::from_ne_bytes(*self.take(4)?.first_chunk()?);
         if head == -1 { Some(None) } else { Some(Some(usize::try_from(head).ok()?)) }

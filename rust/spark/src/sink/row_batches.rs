@@ -135,7 +135,7 @@ impl<'a> RowBatches<'a> {
         Ok(full)
     }
 
-    /// Returns the requests of all collected rows. The target whose first row came first is the first.
+    /// Returns the requests of all collected rows, in the order in which their targets first appeared.
     pub fn flush(&mut self, now_ms: i64) -> Vec<Parcel> {
         self.places.clear();
         self.open.drain(..).filter_map(|mut open| open.take(now_ms)).collect()

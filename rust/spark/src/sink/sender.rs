@@ -217,8 +217,8 @@ impl Sender {
         })
     }
 
-    /// Splits a request that is too large in two, again and again if needed, until only the row that is too large
-    /// fails.
+    /// Sends a request that is too large as two halves, which are split again if needed. In the end, only a row that is
+    /// itself too large fails.
     fn send_halves(&self, parcel: &Parcel, queue: &Queue) -> Result<(), Failure> {
         // rounded up, so that there are two parts and not a third part of one row
         let half = parcel.rows.len().div_ceil(2);

@@ -33,8 +33,8 @@ pub fn of_json(json: Value) -> serde_json::Result<Piece> {
 
 /// Approximate bytes of the commit log in a piece, unless the option `partitionBytes` is given.
 pub const PIECE_BYTES: u64 = 256 << 20;
-/// Maximum number of tasks per core. If there are more, pieces become larger, up to `LARGEST` times, because starting a
-/// Python worker takes long.
+/// Maximum number of tasks per core. If there are more tasks, pieces become up to `LARGEST` times larger, because
+/// starting a Python worker takes long.
 const TASKS_PER_CORE: u64 = 4;
 const LARGEST: u64 = 4;
 

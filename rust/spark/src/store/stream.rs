@@ -35,7 +35,7 @@ pub struct StoreStream {
     target: Option<u64>,
     /// The end of the log when it was last read.
     last: Option<u64>,
-    /// Start and end of the last batch. A record is known to begin at each.
+    /// Start and end of the last batch. A record is known to begin at both positions.
     known: Option<(u64, u64)>,
     is_strict: bool,
     log: Log,

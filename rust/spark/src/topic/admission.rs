@@ -118,7 +118,7 @@ impl Admission {
         Ok(next_offsets)
     }
 
-    /// Logs queues that do not continue at the start of a batch. An earlier run of the query planned this batch.
+    /// Logs queues that do not continue at the start offsets of a batch that an earlier run of the query planned.
     ///
     /// # Errors
     /// There is such a queue, and the stream is strict.

@@ -1,5 +1,5 @@
 //! The offsets in a checkpoint, as JSON. Spark compares offsets as strings, so each position must have exactly one
-//! form. It is that of Python's `json.dumps`, in the Python and in the JVM source.
+//! form, in Python and in the JVM: the form of Python's `json.dumps`.
 use crate::error::{Error, Result};
 use crate::request::offsets::{FORM, checkpoint_json, foreign};
 use crate::request::text::{json_quoted, quote};
@@ -22,7 +22,8 @@ pub struct TopicPosition {
 }
 
 impl TopicPosition {
-    /// Parses a position. Offsets may only be missing if topics are selected by a pattern.
+    /// Parses a position. It must have offsets, unless topics are selected by a pattern, which may have matched no
+    /// topic.
     ///
     /// # Errors
     /// See [`topic_offsets`]. Also a string without offsets.
@@ -56,7 +57,7 @@ impl TopicPosition {
         self.stored.extend(stored.map(|time| (queue.clone(), time)));
     }
 
-    /// Adds the queues of another position. Queues of both get the other's values.
+    /// Adds the queues of another position. A queue that is in both positions gets the values of `other`.
     pub fn extend(&mut self, other: Self) {
         self.offsets.extend(other.offsets);
         self.stored.extend(other.stored);

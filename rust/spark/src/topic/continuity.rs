@@ -18,9 +18,9 @@ pub struct Break {
     pub queue: Queue,
     pub offset: i64,
     pub what: String,
-    /// The offset to continue at if messages may be lost.
+    /// The offset at which to continue if lost messages are no error.
     pub next: i64,
-    /// Whether a master reported this. A slave may just be behind.
+    /// False if a slave reported the queue's end, since the slave may just be behind.
     pub is_certain: bool,
 }
 
@@ -37,7 +37,8 @@ pub fn find_ended(position: &TopicPosition, states: &StreamStates) -> Vec<Break>
     ended.collect()
 }
 
-/// Returns queues that have unread messages but no longer exist, because the topic's number of queues was reduced.
+/// Returns, of queues that the topic no longer has, those with unread messages, and those that end before the stream's
+/// offset.
 pub fn withdrawn(position: &TopicPosition, states: &StreamStates) -> Vec<Break> {
     let unread = states.iter().filter_map(|(queue, state)| {
         let (offset, last) = (*position.offsets.get(queue)?, state.bounds.1);
@@ -51,8 +52,8 @@ pub fn withdrawn(position: &TopicPosition, states: &StreamStates) -> Vec<Break> 
     unread.chain(find_ended(position, states)).collect()
 }
 
-/// Returns the queues for which the bounds do not show whether the last message that was read is still there, each with
-/// this message's offset.
+/// Returns each queue for which the bounds do not show whether the last message that was read is still there, with the
+/// offset of this message.
 pub fn doubtful(position: &TopicPosition, states: &StreamStates) -> Vec<(Queue, i64)> {
     let doubtful = position.stored.iter().filter_map(|(queue, stored)| {
         let (offset, state) = (*position.offsets.get(queue)?, states.get(queue)?);

@@ -85,7 +85,7 @@ impl Ends {
         self.last = last;
     }
 
-    /// Returns the time at which the message at `offset` was first known to exist.
+    /// Returns the time at which the message at `offset` was first known to exist; `None` if it is not known to exist.
     fn first_seen(&self, offset: i64) -> Option<Duration> {
         self.seen.iter().find(|(_, end)| *end > offset).map(|(when, _)| *when)
     }

@@ -109,8 +109,8 @@ pub fn resolve(
     Ok((resolved, warnings))
 }
 
-/// Refuses a start offset that is larger than the end offset of the same queue, which would silently read nothing. -1
-/// and -2 are not compared.
+/// Refuses a start offset that is larger than the end offset of the same queue, since the read would silently return
+/// nothing. -1 and -2 are not compared.
 ///
 /// # Errors
 /// There is such a queue.

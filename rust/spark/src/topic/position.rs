@@ -58,8 +58,8 @@ impl TaskPosition {
     }
 }
 
-/// Returns the store time of a message, if its record carries the queue and offset of the answer. The driver later
-/// compares it with the message that the broker has at this offset.
+/// Returns the store time of a message, or `None` if its record does not carry the queue and offset of the answer. The
+/// driver later compares this time with that of the message that the broker has at the same offset.
 fn store_time(answer: &PulledAnswer, index: usize) -> Option<i64> {
     let row = answer.rows.get(index)?;
     let message = row.message(&answer.body)?;

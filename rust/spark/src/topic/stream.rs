@@ -110,8 +110,8 @@ impl TopicStream {
         Ok(states?.into_iter().collect())
     }
 
-    /// Removes from `states` the queues that do not continue at the stream's offset, and returns them with the reason.
-    /// Also returns queues that the topics no longer have.
+    /// Returns the queues that do not continue at the stream's offset, and queues that the topics no longer have.
+    /// Removes from `states` the returned queues, and queues that could not be checked.
     fn take_breaks(&mut self, position: &TopicPosition, states: &mut StreamStates) -> Result<Vec<Break>> {
         let (mut breaks, unseen) = self.breaks(position, states)?;
         if !self.read.request.is_strict {
@@ -155,8 +155,8 @@ impl TopicStream {
         self.admission.offsets_behind(&breaks, &mut self.log)
     }
 
-    /// Finds where to continue in queues that do not continue at the stream's offset: at the first message that was
-    /// stored after the last one that was read. If the topic was created again, this is its first message.
+    /// Sets in `breaks` where to continue: at the first message that was stored after the last message that was read.
+    /// If the topic was created again, this is the first message of the queue.
     fn find_next(&self, position: &TopicPosition, states: &StreamStates, breaks: &mut [Break]) -> Result<()> {
         for found in breaks {
             let (Some(stored), Some(state)) = (position.stored.get(&found.queue), states.get(&found.queue)) else {
@@ -170,8 +170,8 @@ impl TopicStream {
         Ok(())
     }
 
-    /// Returns the stream's queues that the topics no longer have, although their brokers answer. Logs brokers that no
-    /// longer have a topic, which may come back.
+    /// Returns the states of the stream's queues that the topic no longer has, although its route contains their
+    /// broker. Logs brokers that are missing in the route, since they may come back.
     fn gone(&mut self, position: &TopicPosition, states: &StreamStates) -> Result<StreamStates> {
         // no states: no broker answered
         if states.is_empty() {
@@ -191,7 +191,8 @@ impl TopicStream {
         if gone.is_empty() { Ok(StreamStates::new()) } else { self.states_of(&gone, true) }
     }
 
-    /// Adds to each offset the store time of the message before it. Queues that have not moved keep their times.
+    /// Returns the position with `offsets`, and with the store time of the message before each offset. Queues that have
+    /// not moved since `before` keep their store times.
     fn position_at(
         &mut self,
         offsets: StreamOffsets,
@@ -240,8 +241,8 @@ impl TopicStream {
         Ok(position)
     }
 
-    /// Logs queues that are new in a stream and are read from their first message. It is a warning if the checkpoint
-    /// should have the queue, whose messages are then read again. New topics of a pattern are normal.
+    /// Logs queues that `start` does not have, which are read from their first message. This is a warning, since
+    /// messages may be read again, except for empty queues and new topics of a pattern.
     fn tell_of_new(&mut self, start: &StreamOffsets, bounds: &StreamBounds) {
         let is_usual =
             |queue: &Queue| self.read.topics.names().is_none() && !start.keys().any(|known| known.topic == queue.topic);

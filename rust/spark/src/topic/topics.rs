@@ -65,7 +65,7 @@ impl Topics {
     }
 
     /// Creates the topics from their names.
-    /// # Errors A name that no topic may have.
+    ///
     /// # Errors
     /// A name that no topic may have.
     pub fn of_names(names: impl IntoIterator<Item = String>) -> Result<Self> {
@@ -92,7 +92,8 @@ impl Topics {
         }
     }
 
-    /// Returns whether light topics may be read. A pattern never matches one, since name servers do not list them.
+    /// Returns whether light topics may be read. A pattern never matches a light topic, since name servers do not list
+    /// light topics.
     pub fn may_be_light(&self) -> bool {
         match self {
             Self::Named(names) => names.iter().any(|name| name.starts_with(LIGHT_QUEUE)),
