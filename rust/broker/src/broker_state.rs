@@ -39,7 +39,7 @@ pub struct BrokerState {
     pub counters: Counters,
     /// Answers to sends that wait until the disk or a slave has their messages.
     pub group_commit: GroupCommit,
-    /// Offsets up to which slaves have reported to have the log.
+    /// Positions up to which slaves have the log, as they reported.
     pub replicas: Arc<Replicas>,
     // These four are also in `counters`. Kept here, they cost no look-up per message.
     /// Counts messages stored since the start.

@@ -134,7 +134,8 @@ pub struct Quota {
 }
 
 impl Quota {
-    /// Allows `burst` names at once, and `per_second` names per second.
+    /// Creates the buckets. Each holds at most `burst` tokens, is full at first, and gains `per_second` tokens per
+    /// second.
     pub fn new(burst: u32, per_second: u32) -> Self {
         Self { burst: burst.into(), per_second: per_second.into(), budgets: Mutex::default() }
     }
@@ -168,7 +169,7 @@ const MAX_PLACES: usize = 10_000;
 pub struct SkippedMessage {
     pub topic: String,
     pub queue_id: i32,
-    /// The range of skipped messages, and the error in their physical offsets.
+    /// The range of skipped messages, and the reason why they could not be read.
     pub skipped: SkippedRange,
 }
 

@@ -71,7 +71,8 @@ struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlaveWait {
     None,
-    /// When the message arrived, no slave was near enough to the end of the log to wait for it.
+    /// The answer does not wait: when the message arrived, there was no slave, or every slave was too far behind the
+    /// end of the log.
     NotAvailable,
     /// The answer waits for a slave. Its timeout starts at this time, or after the flush if `None`.
     Since(Option<Instant>),
@@ -184,8 +185,8 @@ impl Body for InLog {
     }
 }
 
-/// Result of a request that the control plane must answer. It creates a missing topic or group, or has information
-/// that is not in the tables.
+/// Result of a request that the control plane must answer, because it can create a missing topic or group, or has
+/// information that is not in the tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandOver;
 

@@ -74,7 +74,7 @@ impl<'a> PullHeader<'a> {
         self.sys_flag & SUSPEND != 0
     }
 
-    /// Returns whether the consumer filters by tags, so that it checks the tags of each message itself.
+    /// Returns whether the consumer filters by tags. If so, the consumer compares the tag of each message itself.
     pub fn wants_tags(&self) -> bool {
         self.expression_type == Some(TAG)
     }

@@ -45,7 +45,8 @@ pub fn value<'a>(properties: &[Property<'a>], name: &[u8]) -> Option<&'a [u8]> {
 
 #[derive(Debug)]
 pub struct ParsedSend<'a> {
-    /// The header. Its topic and queue are those in which the message is stored, which may differ from the request.
+    /// The header. Its topic and queue are those in which the message is stored. They may differ from those in the
+    /// request.
     pub header: SendHeader<'a>,
     pub body: &'a [u8],
     pub born_host: Host,
@@ -92,7 +93,8 @@ pub struct ParsedBatch<'a> {
 }
 
 impl<'a> ParsedBatch<'a> {
-    /// Adds the properties of the batch to the properties of each message.
+    /// Creates the batch. The properties of each message are its own and those in `common`, which the request has for
+    /// all messages.
     pub fn new(
         header: SendHeader<'a>,
         messages: Vec<BatchMessage<'a>>,

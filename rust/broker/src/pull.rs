@@ -20,7 +20,8 @@ use std::time::{Duration, Instant};
 /// Maximum number of pulls to answer on the thread that wakes them. More pulls are answered on another thread, so
 /// that the waking thread is not delayed.
 const FEW: usize = 16;
-/// Maximum bytes of a subscription in a pull request that is parsed on the thread of the socket.
+/// Maximum bytes of the subscription in a pull request. A larger subscription is not parsed on the thread of the
+/// socket, but on the thread for expensive filters.
 const LARGE_TEXT: usize = 16 << 10;
 /// Maximum number of compiled filters that each thread caches, for pull requests that carry large filters.
 const KEPT_FILTERS: usize = 8;
@@ -383,7 +384,8 @@ fn compile(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
     Subscription::parse(header.expression_type, text, header.sub_version).map(Arc::new)
 }
 
-/// Returns the compiled filter from this thread's cache. If it is not there, compiles the filter and caches it.
+/// Returns the compiled filter from this thread's cache. If it is not there, compiles the filter and caches it. Returns
+/// `None` if the filter is invalid.
 fn kept_filter(header: &PullHeader<'_>, text: &str) -> Option<Arc<Subscription>> {
     let kind = header.expression_type;
     KEPT.with_borrow_mut(|kept| {

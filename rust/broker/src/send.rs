@@ -250,7 +250,8 @@ pub fn illegal(most: usize) -> String {
     )
 }
 
-/// Refuses a batch to a retry topic. Uses the topic of the request, because the control plane may have replaced it.
+/// Refuses a batch to a retry topic. `topic` is that of the original request, for which the control plane may have
+/// substituted another topic.
 fn check_batch(topic: &str) -> Result<(), Refusal> {
     if topic.starts_with(RETRY) {
         return Err((response::MESSAGE_ILLEGAL, format!("batch request does not support retry group {topic}")));
@@ -258,8 +259,8 @@ fn check_batch(topic: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses messages with a delivery time of 5.x, which are not supported. A 4.9 broker would deliver them at once,
-/// here the producer gets an error.
+/// Refuses messages with a delivery time of 5.x, which are not supported. Without the refusal the messages would be
+/// delivered at once, as by a 4.9 broker.
 fn check_timer(properties: &[Property<'_>]) -> Result<(), Refusal> {
     let is_timed = TIMER.iter().any(|name| value(properties, name).is_some());
     if is_timed && !value(properties, DELAY).is_some_and(is_level) {

@@ -106,7 +106,7 @@ impl Tables {
         }
     }
 
-    /// Returns whether a group is online but has only registered versions of its subscription older than `version`.
+    /// Returns whether an online group has a subscription to the topic whose version is less than `version`.
     pub fn is_behind(&self, group: &str, topic: &str, version: i64) -> bool {
         matches!(self.subscription(group, topic), GroupSubscription::To(subscription, _) if subscription.version < version)
     }

@@ -24,7 +24,7 @@ pub fn key(n: usize) -> String {
     format!("order-{:08}", n * 7919)
 }
 
-/// Returns the body of message number `n`, which is its number, repeated.
+/// Returns the body of message `n`: the number `n`, repeated.
 pub fn body(n: usize) -> Vec<u8> {
     vec![n as u8; BODY]
 }

@@ -9,10 +9,10 @@ pub use std::os::unix::fs::FileExt;
 /// Reads and writes a file at a given position.
 #[cfg(windows)]
 pub trait FileExt {
-    /// Reads some bytes at `offset`.
+    /// Reads some bytes at `offset` into `buffer`, and returns their number.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize>;
 
-    /// Writes some of `bytes` at `offset`.
+    /// Writes some of `bytes` at `offset`, and returns their number.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<usize>;
 
     /// Fills `buffer` with the bytes at `offset`. Fails with the error of the operating system;

@@ -1,4 +1,5 @@
-//! A file lock shared with other processes, including Java's `FileChannel.tryLock(0, 1, false)`.
+//! An exclusive file lock against other processes, including Java programs that call `FileChannel.tryLock(0, 1,
+//! false)`.
 //!
 //! On Unix it is a POSIX lock of the process (`fcntl`, not `flock`). A second lock within the same process succeeds,
 //! and closing the file anywhere in the process releases it. On Windows it is `LockFileEx` on the open file.

@@ -31,7 +31,7 @@ pub struct Address {
 struct State {
     /// The shared connection, over which both sides send requests.
     shared: Option<Arc<Connection>>,
-    /// Idle connections, each with the time since which it is idle. The oldest comes first.
+    /// Idle connections, each with the time at which it became idle. The connection that is idle longest comes first.
     idle: VecDeque<(Client, Instant)>,
     is_tried: bool,
     /// Number of failed attempts to connect since the last success.
@@ -126,8 +126,9 @@ impl Address {
         self.changed.notify_all();
     }
 
-    /// Returns the result of `there` if there is one, otherwise that of `attempt`. Only one attempt runs at a time. During the
-    /// pause after a failure no attempt runs. Fails with the error of the last attempt; [`Error::Interrupted`].
+    /// Returns what `there` finds; if it finds nothing, the result of `attempt`. Only one attempt runs at a time, other
+    /// callers wait for it. During the pause after a failed attempt none runs, and the call fails with the error of
+    /// that attempt. Also fails with [`Error::Interrupted`].
     fn try_once<T>(
         &self,
         timeout: Duration,
@@ -207,8 +208,8 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// Returns the pause after one more failure than `failures`. `random`, from 0 to 1, makes many clients reconnect at
-/// different times.
+/// Returns the pause after a failure. `failures` is the number of failures before it. `random`, from 0 to 1, makes many
+/// clients reconnect at different times.
 fn pause(failures: u32, random: f64) -> Duration {
     let longest = FIRST_PAUSE.saturating_mul(1 << failures.min(16)).min(LONGEST_PAUSE);
     // at least a quarter of the pause: otherwise some clients would hardly wait

@@ -272,8 +272,8 @@ impl Inbox {
         }
     }
 
-    /// Makes room for one read. The buffer grows to at most twice the received bytes. So a frame that only announces
-    /// a large length does not make it large.
+    /// Makes room for one read. The buffer grows to at most twice the received bytes, so a peer cannot make it large by
+    /// only announcing a long frame.
     fn make_room(&mut self) {
         if self.is_empty() {
             (self.start, self.end) = (0, 0);

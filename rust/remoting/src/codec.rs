@@ -1,4 +1,5 @@
-//! Converts frames to commands and headers to frames, in both encodings of headers, and reads and writes the binary encoding:
+//! Converts frames to commands, and headers to frames, in both encodings of headers. Also reads and writes the binary
+//! encoding:
 //!
 //! ```text
 //! int16 code | int8 language | int16 version | int32 opaque | int32 flag

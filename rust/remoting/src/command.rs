@@ -1,4 +1,4 @@
-//! A request or a response: a parsed header and the body, borrowed or owned, and the header of a frame to write.
+//! A received request or response (parsed header and body, borrowed or owned), and the header of a frame to write.
 //!
 //! Source: `RemotingCommand`, `LanguageCode`.
 use crate::frame::SerializeType;

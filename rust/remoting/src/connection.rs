@@ -64,7 +64,7 @@ pub(crate) struct Watch {
 /// Counts oneway requests. They have no answer, so only these counts show how many were never written.
 #[derive(Debug, Default)]
 struct Oneway {
-    /// Number of queued requests. Changed under the lock of `outgoing`, like `taken`.
+    /// Number of requests that were ever queued. Changed under the lock of `outgoing`, like `taken`.
     gathered: AtomicU64,
     /// Number of requests that the session has taken to write them.
     taken: AtomicU64,
@@ -250,9 +250,9 @@ impl Connection {
         }
     }
 
-    /// Sends a request. Its result goes to the completions of the ticket. Waits until `until` if too much output is queued;
-    /// with `None` does not wait. Fails with [`Error::Closed`], [`Error::TooManyRequests`], [`Error::Interrupted`]. The
-    /// request was not sent then.
+    /// Sends a request. Its result goes to the completions of the ticket. Waits until `until` if too much output is
+    /// queued; with `None` does not wait. Fails with [`Error::Closed`], [`Error::TooManyRequests`],
+    /// [`Error::Interrupted`]. After an error the request was not sent.
     pub(crate) fn submit(&self, ask: Ask<'_>, ticket: Ticket, until: Option<Instant>) -> Result<()> {
         let Ask { code, fields, body, .. } = ask;
         let mut outgoing = self.room_for(&ask, until)?;

@@ -104,8 +104,8 @@ impl Connections {
         &self.shared.completions
     }
 
-    /// Sends a request over a connection that only this thread uses, and waits for the answer. `take` gets the answer
-    /// and its body.
+    /// Sends a request over a connection that only this thread uses, and waits for the answer. Passes the answer and
+    /// its body to `take`, and returns the result of `take`.
     ///
     /// An idle connection that its peer has closed is not used. If no byte of the request could be written to an idle
     /// connection, another connection is opened, but only once. A request that the peer may have read is never sent

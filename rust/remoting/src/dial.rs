@@ -1,5 +1,6 @@
-//! Opens connections of a client, with or without TLS. Background threads resolve the host, connect and shake hands, while the
-//! caller waits interruptibly. Each later call waits at most once for the operating system.
+//! Opens connections of a client, with or without TLS. Background threads resolve the host, connect and shake hands,
+//! while the caller waits interruptibly. Later each read and each write waits for a short time only, so that the caller
+//! can check for an interrupt.
 //!
 //! Source: `NettyRemotingClient.createChannel`.
 use crate::error::{Error, Result};

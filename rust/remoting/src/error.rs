@@ -26,7 +26,7 @@ pub enum Error {
     /// The connection was used in a forked process that did not open it.
     #[error("used in a fork of the process that opened it")]
     Forked,
-    /// The limit of requests in flight, or of queued bytes, was reached and did not become free in time.
+    /// Too many requests were in flight, or too many bytes were queued, until the time to wait was over.
     #[error("no room for a further request to <{address}> in time: expected at most {limit} in flight")]
     TooManyRequests { address: String, limit: usize },
     #[error("interrupted")]
@@ -36,7 +36,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the class in `rmqfast.errors` that Python raises. In the JVM, a `SourceException` has its name.
+    /// Returns the name of the class in `rmqfast.errors` that Python raises. In the JVM, a `SourceException` contains
+    /// this name.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Malformed { .. } | Self::TooLarge { .. } => "RemotingProtocolError",
@@ -55,7 +56,7 @@ impl Error {
         Self::Malformed { what, expected: expected.into(), got: got.to_string() }
     }
 
-    /// Returns a copy of the error, for other callers that waited for the same connection.
+    /// Returns a copy of the error. Each caller that waited for the same connection gets a copy.
     pub(crate) fn duplicate(&self) -> Self {
         let again = |source: &io::Error| io::Error::new(source.kind(), source.to_string());
         match self {

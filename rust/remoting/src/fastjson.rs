@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 pub const MAX_DEPTH: usize = 64;
-/// Maximum number of values in a document. Separators are counted, even inside strings. Without a limit the parsed
-/// values could take far more memory than the document.
+/// Maximum number of values in a document, which are counted by commas and opening brackets, even inside strings.
+/// Without a limit the parsed values could take far more memory than the document.
 pub const MAX_VALUES: usize = 2_000_000;
 // Maximum digits of a whole number.
 const MAX_DIGITS: usize = 4000;
@@ -88,7 +88,7 @@ impl Json {
         if let Self::Text(text) = self { Some(text) } else { None }
     }
 
-    /// Returns a whole number. Also accepts a string of digits.
+    /// Returns a whole number, also from a string of digits. Returns `None` for other values.
     pub fn number(&self) -> Option<i64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -273,7 +273,8 @@ fn queue(value: Json) -> Option<Key> {
     Some(Key::Queue { topic: topic.to_owned(), broker_name: broker_name.to_owned(), queue_id })
 }
 
-/// Decodes an escape. `rest` begins behind the backslash. Returns the character and the number of bytes consumed.
+/// Decodes an escape. `rest` begins behind the backslash. Returns the character and the number of bytes consumed, or
+/// `None` for an invalid escape.
 fn escape(rest: &[u8], quote: u8) -> Option<(char, usize)> {
     let character = match rest.first()? {
         b'"' => '"',
@@ -292,7 +293,8 @@ fn escape(rest: &[u8], quote: u8) -> Option<(char, usize)> {
     Some((character, 1))
 }
 
-/// Decodes `uXXXX`. Two surrogates such as `uD83D\uDE00` become one character. An unpaired surrogate becomes U+FFFD.
+/// Decodes `uXXXX` as [`escape`] does. Two surrogates such as `uD83D\uDE00` become one character. An unpaired surrogate
+/// becomes U+FFFD.
 fn unicode(rest: &[u8]) -> Option<(char, usize)> {
     let unit = |at: usize| {
         let digits = rest.get(at..at + 4).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit))?;
@@ -308,7 +310,8 @@ fn unicode(rest: &[u8]) -> Option<(char, usize)> {
     }
 }
 
-/// Returns the length of the number at the start, and whether the number is whole.
+/// Returns the length of the number at the start, and whether the number is whole. Returns `None` if no valid number is
+/// there.
 fn number_end(rest: &[u8]) -> Option<(usize, bool)> {
     let digits = |at: usize| rest[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
     let start = usize::from(rest.first() == Some(&b'-'));

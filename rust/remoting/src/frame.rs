@@ -58,7 +58,7 @@ pub enum SerializeType {
 }
 
 impl SerializeType {
-    /// Returns the number of the encoding in a frame's mark.
+    /// Returns the number by which a frame names this encoding.
     pub fn number(self) -> u8 {
         match self {
             Self::Json => 0,
@@ -82,8 +82,8 @@ pub struct Frame<'a> {
 }
 
 /// Returns the first frame of `bytes` and its length. Returns `None` if the frame is incomplete. Fails with
-/// [`Error::TooLarge`] and [`Error::Malformed`], once the first eight bytes are complete. The connection cannot be used any
-/// more.
+/// [`Error::TooLarge`] and [`Error::Malformed`], which the first eight bytes of the frame suffice to detect. After an
+/// error the connection cannot be used any more.
 pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, usize)>> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
     let length = length_of(i32::from_be_bytes(*length), limits)?;
@@ -94,8 +94,8 @@ pub fn first<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, 
     Ok(Some((Frame { serialize_type, header, body }, LENGTH + length)))
 }
 
-/// Returns the first frame once its header is complete. The frame is returned without its body, but the returned
-/// length includes the body.
+/// Returns the first frame without its body, and its length including the body. Returns `None` until the header is
+/// complete. Fails like [`first`].
 pub fn head<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Frame<'a>, usize)>> {
     let Some((length, rest)) = bytes.split_first_chunk::<LENGTH>() else { return Ok(None) };
     let length = length_of(i32::from_be_bytes(*length), limits)?;
@@ -131,7 +131,8 @@ fn mark_of(mark: u32, length: usize, limits: &Limits) -> Result<(SerializeType, 
     Ok((serialize_type, header))
 }
 
-/// Reserves the length and mark of a frame in `out`. Returns their position, for [`end`].
+/// Reserves the length and the mark (encoding, length of the header) of a frame in `out`. Returns their position, for
+/// [`end`].
 pub(crate) fn begin(out: &mut Vec<u8>) -> usize {
     let at = out.len();
     out.extend_from_slice(&[0; LENGTH + MARK]);

@@ -165,7 +165,8 @@ fn scan(header: &[u8]) -> Option<Command<'_>> {
     }
 }
 
-/// The state of decoding a header. Blanks between tokens count as unusual.
+/// A header, and the position up to which it is decoded. Methods return `None` for unusual JSON, such as blanks between
+/// tokens.
 struct Scan<'a> {
     text: &'a str,
     at: usize,
@@ -222,8 +223,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Parses a string that has an escape. `before` is the part before the first escape, and the scan continues
-    /// behind it.
+    /// Parses a string that has an escape. `before` is the part before the first backslash, and the position is behind
+    /// that backslash. Returns `None` if the string is invalid, or has an escape for a surrogate.
     fn unescape(&mut self, before: &str) -> Option<String> {
         let mut out = String::with_capacity(2 * before.len() + 64);
         out.push_str(before);

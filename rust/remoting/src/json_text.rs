@@ -1,4 +1,5 @@
-//! Writes strings and numbers of JSON headers, and reads the variants that peers send.
+//! Writes strings and numbers of JSON headers. Reads them also in the other forms that peers send, such as a number in
+//! a string.
 //!
 //! Source: fastjson's `StringCodec`, `IntegerCodec`.
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};

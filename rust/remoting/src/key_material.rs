@@ -132,8 +132,9 @@ pub struct Certificates {
     pub server_key: String,
 }
 
-/// Creates both certificates, valid from `begin` to `end`. `names` are the host names and addresses of the server. Fails with
-/// [`Error::Malformed`] without a name; [`Error::Io`] for an invalid name, or if the library fails.
+/// Creates the certificates of an authority and of a server, valid from `begin` to `end`. `names` are the host names
+/// and addresses of the server. Fails with [`Error::Malformed`] without a name; [`Error::Io`] for an invalid name, or
+/// if the library fails.
 pub fn make_certificates(names: &[String], begin: Date, end: Date) -> Result<Certificates> {
     if names.is_empty() {
         return Err(Error::malformed("names of a certificate", "at least one", 0));
@@ -172,7 +173,7 @@ const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// A time in seconds since 1970, with the string from the certificate for messages.
+/// A time in seconds since 1970, and the same time as a string for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moment {
     pub seconds: i64,
@@ -203,7 +204,8 @@ fn validity_of(certificate: &[u8]) -> Option<(Moment, Moment)> {
     Some((moment(tag, begin)?, moment(end_tag, end)?))
 }
 
-/// Splits off the first DER element. Returns its tag, its content and the bytes behind it.
+/// Splits off the first DER element. Returns its tag, its content and the bytes behind it, or `None` if it is
+/// incomplete or not valid DER.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = bytes.split_first()?;
     let (&first, rest) = rest.split_first()?;
@@ -220,7 +222,8 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, content, rest))
 }
 
-/// Parses a time of the form `YYMMDDHHMMSSZ`, or of the form with four digits for the year.
+/// Parses a time of the form `YYMMDDHHMMSSZ`, or of the form with four digits for the year, as `tag` says. Returns
+/// `None` for another form.
 fn moment(tag: u8, text: &[u8]) -> Option<Moment> {
     let text = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
     let full = match tag {

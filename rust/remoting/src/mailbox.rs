@@ -39,7 +39,7 @@ pub struct Mailbox {
 struct Events {
     small: Turns,
     large: Turns,
-    /// Whether the last event was a large request, among those taken by threads that take large requests.
+    /// Whether a large request was returned by the last call of `next` with `takes_large`.
     was_large: bool,
     bytes: usize,
     /// Number of oneway requests that were dropped and not yet reported. The sender gets no answer, so only a warning

@@ -76,8 +76,8 @@ impl Outgoing {
         self.bodies = Vec::new();
     }
 
-    /// Writes all frames. Adds the number of written bytes to `written`. Fails with the errors of the socket; a body whose
-    /// pieces may have changed.
+    /// Writes all frames. Adds the number of written bytes to `written`. Fails with the error of the socket, or if the
+    /// pieces of a body may have changed.
     pub(crate) async fn write(&self, io: &mut (impl AsyncWrite + Unpin), written: &AtomicU64) -> io::Result<()> {
         if self.bodies.is_empty() {
             // usual case: all frames are in one buffer

@@ -74,7 +74,8 @@ impl Server {
         self.shared.open.len()
     }
 
-    /// Stops listening and closes all connections, and waits for both. Does nothing in a fork of the process.
+    /// Stops listening and closes all connections. Waits up to 10 seconds for their tasks to end. Does nothing in a
+    /// fork of the process.
     pub fn close(&self) {
         if self.pid != std::process::id() {
             return;
@@ -212,7 +213,7 @@ pub struct Acceptor {
 }
 
 impl Acceptor {
-    /// Reads the certificate files as they are now.
+    /// Creates the acceptor from the current certificate files. Also returns the contents of these files.
     pub fn open(tls: &ServerTls) -> Result<(Self, KeyMaterial)> {
         let material = tls.material();
         let config = RwLock::new(tls.config(&material)?);
@@ -344,7 +345,7 @@ async fn sweep(connections: Weak<OpenConnections>, patience: Patience) {
     }
 }
 
-/// Timeouts that a peer must keep.
+/// Maximum times of a connection. If a peer exceeds one of them, the connection is closed.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     pub idle: Duration,

@@ -167,7 +167,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
     }
 
     /// Asks the handler about a request with a large body, once its header is complete. If the handler refuses the
-    /// request, the rest of the frame is skipped.
+    /// request, answers it unless it is oneway, skips the rest of the frame, and returns true. Returns false otherwise.
     fn refuse(&mut self, bytes: &[u8]) -> Result<bool> {
         if self.is_admitted {
             return Ok(false);
@@ -249,8 +249,9 @@ pub trait Handler: Send + Sync + 'static {
     /// Must not block.
     fn handle(&self, connection: &Arc<Connection>, request: &Command<'_>, out: &mut Outgoing);
 
-    /// Decides whether to refuse a request with a body of `body` bytes. Returns the response code and the remark of
-    /// the refusal. Called when the header is complete, before memory is allocated for the body.
+    /// Decides whether to refuse a request with a body of `body` bytes. Returns the response code and the remark of the
+    /// refusal, or `None` to accept the request. Called when the header is complete, before memory is allocated for the
+    /// body.
     fn refusal(&self, request: &Command<'_>, body: usize) -> Option<(i32, String)> {
         let _ = (request, body);
         None

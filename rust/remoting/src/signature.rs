@@ -25,8 +25,8 @@ pub struct Credentials {
 }
 
 impl Credentials {
-    /// Returns the fields to add to a request, which are the account and the signature. The signature covers all
-    /// fields and the body. A field that is added later makes it invalid.
+    /// Returns the fields to add to a request, which are the account and the signature. The signature covers all fields
+    /// and the body. If another field is added later, the signature is invalid.
     pub fn sign(&self, fields: &[(&str, &str)], body: &[u8]) -> Vec<(&'static str, String)> {
         let mut added = vec![(ACCESS_KEY, self.access_key.clone())];
         added.extend(self.security_token.clone().map(|token| (SECURITY_TOKEN, token)));

@@ -46,8 +46,8 @@ pub enum Trust {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerTls {
     pub mode: TlsMode,
-    /// Certificate of the server. With `None` a self-signed certificate is created. No client can verify it; it
-    /// corresponds to `tls.test.mode.enable`.
+    /// Certificate of the server. With `None` a self-signed certificate is created, as with `tls.test.mode.enable`. No
+    /// client can verify that certificate.
     pub key_pair: Option<KeyPair>,
     pub client_auth: ClientAuth,
     pub trust: Trust,

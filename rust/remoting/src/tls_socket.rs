@@ -94,7 +94,8 @@ impl TlsSocket {
         }
     }
 
-    /// Decrypts received bytes into `into`, as far as it has room.
+    /// Decrypts received bytes into `into`, until `into` is full or all are decrypted. Returns the number of decrypted
+    /// bytes.
     fn open(&self, sealed: &mut SealedBytes, into: &mut [u8]) -> io::Result<usize> {
         let (mut tls, mut opened) = (self.tls(), 0);
         while opened < into.len() {
@@ -115,7 +116,7 @@ impl TlsSocket {
     }
 
     /// Writes the parts in order. After an error the connection must not be used again, as the peer may have received
-    /// some of them.
+    /// some of the bytes.
     pub fn write_all(&self, parts: &[&[u8]]) -> io::Result<()> {
         let mut sealed = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         for mut left in parts.iter().copied() {

@@ -52,7 +52,7 @@ impl Connection {
         self.wire.write_all(&report(position), &[]).map_err(End::Closed)
     }
 
-    /// Returns the wire. Another thread uses it to write or to end the connection.
+    /// Returns the wire, with which another thread can write to the connection or end it.
     pub fn wire(&self) -> Arc<Wire> {
         self.wire.clone()
     }
@@ -61,8 +61,8 @@ impl Connection {
         self.position
     }
 
-    /// Returns whether any byte from the master has arrived. Until then the master would take a report for the
-    /// request.
+    /// Returns whether any byte from the master has arrived. Before that no report may be sent, because the master
+    /// could take it for the request that begins the connection.
     pub fn has_heard(&self) -> bool {
         self.has_heard
     }
@@ -151,8 +151,8 @@ pub const REPORT_EVERY: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Keeps a connection alive while its thread reads and writes: sends reports to the master, and ends the connection if it is
-/// not read.
+/// Keeps a connection alive while another thread reads from it and writes the copy: sends reports to the master. Ends
+/// the connection if a write takes too long, since nothing is read meanwhile.
 ///
 /// A follower is no replica, unless configured as a slave: it reports a position below all that sends wait for. The first
 /// report is sent only after bytes arrived, because if a master reads two reports at once, it takes the second for the
@@ -190,7 +190,7 @@ impl Keeper {
         }
     }
 
-    /// Called before and after each write to the copy.
+    /// Called before each write to the copy, with true, and after it, with false.
     pub fn writes(&self, is_begun: bool) {
         self.state().writing_since = is_begun.then(Instant::now);
     }
@@ -218,7 +218,8 @@ impl Keeper {
         wire.as_ref().map_or(Ok(()), |wire| wire.write_all(&report(position), &[]).map_err(End::Closed))
     }
 
-    /// Sends reports and checks how long the current write takes, until [`end`](Self::end).
+    /// Sends reports, until [`end`](Self::end). Fails with [`End::Stalled`] if the current write takes too long, and if
+    /// a report cannot be sent.
     pub fn keep(&self) -> Result<(), End> {
         let mut last_report: Option<Instant> = None;
         loop {

@@ -26,7 +26,7 @@ const MOMENT: Duration = Duration::from_millis(2);
 #[derive(Clone, Copy, Debug)]
 pub struct ColdRead {
     pub rate: u64,
-    /// Position from which on the rate is not limited.
+    /// Position before which the rate is limited.
     pub before: u64,
 }
 

@@ -42,7 +42,7 @@ pub enum LogStep {
     Done,
 }
 
-/// Function that allocates a buffer of at least this many bytes.
+/// Function that allocates a buffer. The argument is the minimum number of bytes.
 pub type Memory = dyn Fn(usize) -> Vec<u8> + Send + Sync;
 
 /// Reads the records of a range. Checks for each record its own position, its lengths, and the CRC of its body.

@@ -22,8 +22,8 @@ pub struct Mark {
     pub position: u64,
     /// End of the copy's log when the mark was made.
     pub copy_end: u64,
-    /// Position at which a record of the master's log begins. The CRC is computed from there. It is before `position`
-    /// if a record was copied.
+    /// Start of the range that the CRC covers. A record of the master's log begins there. In a new copy the range is
+    /// empty.
     pub compare_from: u64,
     /// CRC of the master's bytes from `compare_from` to `position`.
     pub crc: u32,
@@ -123,8 +123,8 @@ impl MarkKeeper {
     }
 }
 
-/// Maps positions of a copy of topics to positions of its master's log: pairs that are not indexed yet, and the last indexed
-/// position.
+/// Maps positions in a copy of topics to positions in its master's log. Forgets pairs before the position that was last
+/// asked for.
 #[derive(Debug)]
 pub struct Places {
     state: Mutex<State>,

@@ -97,7 +97,8 @@ impl Slave {
         }
     }
 
-    /// Returns `how` as the reason to log if the peer is a replica. Other readers disconnect all the time.
+    /// Fails with `how`, the reason to log, if the peer is a replica. Returns `Ok` for other peers, which disconnect
+    /// all the time.
     fn leave(&self, how: &str) -> Result<(), Reason> {
         if self.replicas.has(self.number) { Err(how.to_owned()) } else { Ok(()) }
     }

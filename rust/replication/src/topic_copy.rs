@@ -46,8 +46,8 @@ pub struct TopicCopy {
 }
 
 impl TopicCopy {
-    /// Creates a copy of these topics below `root`. `from` is the mark's `compare_from`, or the start of the master's log if
-    /// that is later. Fails with [`End::Store`], also for a copy without a mark, or that ends before its mark.
+    /// Creates a copy of these topics below `root`. `from` is the mark's `compare_from`, or the start of the master's
+    /// log if that is later. Fails with [`End::Store`], also if the copy has no mark or ends before its mark.
     pub fn new(copy: Arc<Appender>, root: &Path, topics: &[String], from: u64, max_record: usize) -> Result<Self, End> {
         let (mark, known_end) = start_of(&copy, root, from).map_err(End::Store)?;
         let file_size = copy.live().log_file_size();
@@ -262,7 +262,8 @@ impl TopicFilter {
         &self.bytes
     }
 
-    /// Returns the position in the master's log of the record at `place` of the copy.
+    /// Returns the position in the master's log of the record at `place` of the copy; `None` if all kept records are
+    /// behind `place`.
     pub fn origin(&self, place: u64) -> Option<u64> {
         let behind = self.moved.partition_point(|(moved, _)| *moved <= place);
         self.moved[..behind].last().map(|(_, origin)| *origin)

@@ -44,7 +44,7 @@ exports! {
         Ok(java::string_pairs(env, resolved)?)
     }
 
-    /// Returns, for each filter, whether the read applies it exactly, so that Spark need not.
+    /// Returns, for each filter, whether the read applies it exactly, so that Spark need not apply it again.
     fn push(env, options => Texts<'a>, filters => TextLists<'a>) -> JBooleanArray<'a> {
         // without columns, since Spark has not chosen them yet
         let mut read = Read::of(&java::pairs(env, &options)?, &[], &[])?;
@@ -54,8 +54,8 @@ exports! {
         Ok(array)
     }
 
-    /// Returns the number of rows, 1 if there are any rows, and the least and the largest queue offset, from the
-    /// consume queues alone. Returns null if messages must be read.
+    /// Returns four numbers, which need only the consume queues: the number of rows, 1 if there are rows (else 0), the
+    /// least queue offset and the largest. Returns null if messages must be read.
     fn listed(env, options => Texts<'a>, filters => TextLists<'a>) -> JLongArray<'a> {
         let read = Read::of(&java::pairs(env, &options)?, &[], &java::filters(env, &filters)?)?;
         let read = read.with_interrupt(Arc::new(java::check_interrupt));

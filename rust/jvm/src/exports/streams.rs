@@ -58,8 +58,8 @@ exports! {
         Ok(java::byte_arrays(env, &pieces)?)
     }
 
-    /// Returns a number that is the same for the piece with the same queues in the next batch; -1 if no batch
-    /// follows.
+    /// Returns a number that the piece with the same queues has in every batch; -1 if no batch follows, or for a piece
+    /// of a store.
     fn piece_number(env, piece => JByteArray<'a>) -> jlong {
         let piece = env.convert_byte_array(piece)?;
         // pieces of a store's stream need no connection, so they have no number

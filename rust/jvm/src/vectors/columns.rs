@@ -17,8 +17,8 @@ pub trait Vector: Send {
     fn extend(&mut self, chunk: Chunk<'_>);
     /// Ends the column and appends the addresses that Java reads from. No values may be appended afterwards.
     fn seal(&mut self, addresses: &mut Vec<i64>);
-    /// Adds the size of each value to its row's number in `sizes`, starting with the value at index `from`: bytes,
-    /// rounded up to whole words of 8 bytes, without the one word that each field has in a row.
+    /// Adds the bytes of a value to each row's size in `sizes`, in whole words of 8 bytes. The first row has the value
+    /// at index `from`. The word that each field has in every row is not counted.
     fn measure(&self, from: usize, sizes: &mut [usize]);
     /// Writes the values into rows. The first row gets the value at index `from`.
     fn write(&self, from: usize, field: usize, rows: &mut UnsafeRows, memory: &Memory<'_>);
@@ -94,7 +94,8 @@ impl<S: TextSource> Vector for Texts<S> {
     }
 }
 
-/// A column whose value rarely changes between rows. Each distinct run is written once, and all its rows view it.
+/// A column whose value rarely changes between rows. The text of a value is written once for successive rows with this
+/// value.
 struct Runs {
     stored: Vec<u8>,
     run: Option<View>,
@@ -165,7 +166,8 @@ impl<S: Fn(&Row) -> Span + Send> TextSource for Property<S> {
     }
 }
 
-/// The column `offset_msg_id`, or with `unique` `msg_id`: the producer's unique id if there is one.
+/// The column `offset_msg_id`. With `unique` the column `msg_id`, which has the producer's unique id of a message, or
+/// else its `offset_msg_id`.
 struct Ids {
     unique: bool,
     prefix: IdPrefix,
@@ -197,7 +199,7 @@ impl TextSource for Ids {
     }
 }
 
-/// Holds the pairs of row `n` from `starts[n]` to `starts[n + 1]`.
+/// A column of maps. The names and values of row `n` are those from index `starts[n]` to `starts[n + 1]` (exclusive).
 #[derive(Debug)]
 struct Map {
     chosen: Option<PropertyNames>,

@@ -30,8 +30,9 @@ pub(super) struct UnsafeRows {
 }
 
 impl UnsafeRows {
-    /// Begins up to `most` rows of `fields` fields. Returns the number of rows, which is at least 1 unless `most` is
-    /// 0. `measure` adds to the size of each row the bytes of its values, without their field words.
+    /// Begins up to `most` rows of `fields` fields. Returns the number of rows, which is at least 1 unless `most` is 0.
+    /// `measure` adds to the size of each row the bytes of its values, without the one word that each field has in
+    /// every row.
     pub(super) fn begin(&mut self, fields: usize, most: usize, measure: impl FnOnce(&mut [usize])) -> usize {
         let fixed = null_bytes(fields) + fields * WORD;
         self.fields = fields;
@@ -111,8 +112,8 @@ impl UnsafeRows {
     }
 }
 
-/// Adds the bytes of each value to `sizes`, rounded up to whole words, starting with the value at index `from`. Field
-/// words are not counted.
+/// Adds the bytes of a value to each row's size in `sizes`, in whole words. The first row has the value at index
+/// `from`. The word that each field has in every row is not counted.
 pub(super) fn measure(views: &Views, from: usize, sizes: &mut [usize]) {
     for (row, size) in (from..).zip(sizes) {
         *size += in_words(views.size(row));
@@ -158,8 +159,8 @@ fn put_array(bytes: &mut [u8], start: usize, views: &Views, elements: Range<usiz
     end
 }
 
-/// Writes a value at `end`. Writes its position, counted from `start`, and its length to `word`. For a null value
-/// only sets bit number `null`, counted from `start`.
+/// Writes a value at `end`. Writes to the word at `word` the length of the value, and its position counted from
+/// `start`. For a null value writes 0 to this word, and sets the null bit with number `null`.
 #[inline]
 fn put_view(bytes: &mut [u8], start: usize, word: usize, null: usize, end: &mut usize, value: Option<&[u8]>) {
     let Some(value) = value else {

@@ -109,7 +109,7 @@ impl Views {
     }
 }
 
-/// The blocks, which do not move until the batch is filled again.
+/// The blocks that contain the values. They do not move until the batch is filled again.
 pub struct Memory<'a> {
     blocks: Vec<&'a [u8]>,
     /// Index of the block in which the last value was found. The next value is usually in the same block.

@@ -17,7 +17,7 @@ impl Guard {
         false
     }
 
-    /// Returns the position of the first missing byte that an access has hit, or `usize::MAX`.
+    /// Returns the position of the first missing byte that an access has hit; `usize::MAX` if there was no such access.
     #[inline]
     pub fn lost_from(&self) -> usize {
         usize::MAX

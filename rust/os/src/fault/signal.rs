@@ -79,7 +79,7 @@ impl Guard {
         self.lost_from() != NONE
     }
 
-    /// Returns the position of the first missing byte that an access has hit, or `usize::MAX`.
+    /// Returns the position of the first missing byte that an access has hit; `usize::MAX` if there was no such access.
     #[inline]
     pub fn lost_from(&self) -> usize {
         slot(self.number).map_or(NONE, |slot| slot.lost_from.load(Ordering::Relaxed))
