@@ -1,4 +1,4 @@
-"""Checks each request against accounts and white lists; without them, refuses or restricts open servers.
+"""Checks each request against accounts and white lists. Without them, restricts a server that other machines reach.
 
 Source: RocketMQ's `PlainAccessValidator`, `PlainPermissionManager`, `AclFileWatchService`.
 """
@@ -215,7 +215,7 @@ def validator_of(home: str, now: Callable[[], int], *, mode: Mode = "strict") ->
 
 
 class Administrator:
-    """Signs requests with the first account of an administrator in the ACL files, which are read for each request."""
+    """Signs requests with the first account of an administrator. The ACL files are read again for each request."""
 
     def __init__(self, validator: AccessValidator) -> None:
         self._validator = validator
@@ -249,7 +249,7 @@ _REMARK = (
 
 
 def exposure_check(host: str, *, is_checked: bool, is_allowed: bool) -> Check | None:
-    """Returns the check of requests for a server that listens at `host` (`bindAddress`).
+    """Returns the check of requests for a server without access control that listens at `host` (`bindAddress`).
 
     The check is `None` at loopback or if accounts or a program check requests (`is_checked`). Otherwise it accepts
     administrators' requests only from this machine, and `ArgumentError` refuses the server unless `insecureBind` allows

@@ -109,7 +109,7 @@ def ending(fields: Mapping[str, str], topics_at: TopicsAt) -> Permissions:
 
 
 def java_sending(topic: str, group: str) -> Resources:
-    """Requires PUB for a topic. For a retry topic, requires SUB for the group that another field names instead."""
+    """Requires PUB for a normal topic. For a retry topic, requires SUB for the group in the field `group`."""
 
     def find(fields: Mapping[str, str], _body: bytes) -> Permissions:
         name = fields.get(topic)

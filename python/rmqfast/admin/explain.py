@@ -48,7 +48,10 @@ _LEVEL = re.compile(r"(\d{1,9})([smhd])")
 
 
 def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
-    """Returns the copies of a message in a group, oldest first; empty if the message has no id of a producer."""
+    """Returns the copies of a message that a group sent back, oldest first.
+
+    Empty for a message without a producer's id.
+    """
     retry, dead = RETRY_PREFIX + group, DLQ_PREFIX + group
     # A message is sent back to its own broker or, if that is down, to another broker of the retry topic.
     brokers = sorted({*client.brokers_of(message.topic), *client.brokers_if_there(retry)})
@@ -369,7 +372,7 @@ def _sql_answers(
 def _sql_answer(
     client: AdminClient, message: Any, queue: MessageQueue, address: str, subscription: SubscriptionData
 ) -> SqlAnswer:
-    """Asks the broker whether a message matches an expression, by pulling it with this expression."""
+    """Asks the broker whether a message matches an SQL92 expression, by pulling it with this expression."""
     values, client_id = (
         {name: message.property(name) for name in names_in(subscription.sub_string)},
         client.instance.client_id,

@@ -135,7 +135,7 @@ class GroupFacts:
 
     @property
     def pulls(self) -> bool:
-        """Whether consumers send a filter with each pull, so that the broker filters for each one separately."""
+        """Whether consumers send a filter with each pull, so that the broker filters for each consumer separately."""
         return self.consume_type == ACTIVELY
 
     def member(self, client_id: str | None) -> MemberFacts | None:

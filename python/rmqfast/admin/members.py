@@ -1,4 +1,4 @@
-"""The consumers of a group: what a broker knows of them, their own answers, and differences between both.
+"""The consumers of a group: what a broker knows of them, their own answers, and how the two differ.
 
 Source: `DefaultMQAdminExtImpl.examineConsumerConnectionInfo`, `DefaultMQAdminExtImpl.getConsumerRunningInfo`.
 """
@@ -24,7 +24,7 @@ Infos = Mapping[str, ConsumerRunningInfo | RemotingError]
 
 
 class Members:
-    """Asks each consumer of a group at most once per query, since one that does not answer costs a timeout."""
+    """Asks each consumer of a group at most once per query, since a consumer that does not answer costs a timeout."""
 
     def __init__(self, client: AdminClient, group: str) -> None:
         self._client, self._group = client, group
@@ -94,7 +94,7 @@ def _member_facts(client_id: str, topic: str, info: ConsumerRunningInfo | Remoti
 
 
 def conflicts_among(group: str, infos: Infos) -> list[SubscriptionConflict]:
-    """Returns topics that the consumers that answered subscribe to differently."""
+    """Returns the topics to which consumers of a group subscribe differently. Only knows consumers that answered."""
     subscriptions = {name: info.subscriptions for name, info in infos.items() if isinstance(info, ConsumerRunningInfo)}
     return conflicts_of(group, subscriptions)
 

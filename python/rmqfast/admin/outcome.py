@@ -251,7 +251,7 @@ def _verdict_of_passed(
 
 
 def _newer_than(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> str | None:
-    """Explains why another filter may have applied when the group passed the message; `None` if that is impossible."""
+    """Returns why a filter other than the current one may have applied to the message. `None` if that is impossible."""
     # Each rebalance gives a member's subscription a new version (a time). A version older than the message
     # proves that neither the tags nor the queue owners have changed since.
     subscription = filter_of(group, group.member(queue.owner))
@@ -286,7 +286,7 @@ def _decide(delivery: Delivery, queue: QueueFacts) -> Verdict:
 
 
 def _by_traces(unknown: Verdict, group: GroupFacts, traces: Sequence[TraceView]) -> Verdict:
-    """Decides by the consumers' traces. Called for messages whose offsets and subscriptions do not decide it."""
+    """Decides by the consumers' traces, for messages about which offsets and subscriptions do not decide."""
     for step in traces:
         if step.trace_type is TraceType.SUB_AFTER and step.group == group.group and step.is_success:
             text = f"consumed: by its trace {step.client_host} processed it at {time_text(step.timestamp)}"

@@ -129,7 +129,7 @@ WATCH = LoopWatch()
 
 
 class Calls:
-    """Runs calls to the blocking client behind an asyncio client. `loop` is set when it is first used."""
+    """Runs calls to the blocking client behind an asyncio client. The first call sets `loop`."""
 
     def __init__(self, client: object, twin: Any) -> None:
         self._kind, self._twin, self._pid = type(client).__name__, twin, os.getpid()
@@ -203,11 +203,11 @@ class Calls:
         return loop
 
     async def ask(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Runs a function on a thread of the client."""
+        """Runs a function on a thread of the client, and returns its result."""
         return await self.ask_on(self._threads, work, *args, **named)
 
     async def ask_on(self, threads: ThreadPoolExecutor, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Runs a function on a thread of the given pool."""
+        """Runs a function on a thread of the given pool, and returns its result."""
         loop = self.here()
         # like `asyncio.to_thread`: context variables of the task, such as a span, apply to the work
         context = copy_context()
@@ -244,7 +244,7 @@ class Calls:
     def new_task(
         self, begin: Callable[[], Coroutine[Any, Any, T]], callback: Callable[[Any], object] | None
     ) -> asyncio.Task[T]:
-        """Starts a task; the callback is called on the loop with the result or the error."""
+        """Starts and returns a task. The callback is called on the loop with the result or the error."""
         task = self.here().create_task(begin())
         # the loop itself holds tasks weakly
         self._tasks.add(task)

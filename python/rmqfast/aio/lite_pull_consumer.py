@@ -133,7 +133,7 @@ class LitePullConsumer:
 
     @property
     def offset_store(self) -> OffsetStore:
-        """The store of the group's offsets. Topics of its queues include the namespace.
+        """The store of the group's offsets. The topics of the queues in it include the namespace.
 
         Raises:
             ClientError: The consumer is not running.
@@ -160,7 +160,7 @@ class LitePullConsumer:
         return await self._wait_and_take(partial(self._twin.poll_arrow, columns=columns), timeout)
 
     async def __aiter__(self) -> AsyncIterator[MessageView]:
-        """Yields messages until shutdown. Commits the messages of a whole pull, as `poll` does."""
+        """Yields messages until shutdown. Calls `poll`, so that the messages of one pull are committed together."""
         while self.is_running:
             try:
                 messages = await self.poll()

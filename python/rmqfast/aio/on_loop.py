@@ -60,7 +60,7 @@ async def _coroutine_of(awaitable: Awaitable[Any]) -> Any:
 def call_on(
     get_loop: Callable[[], asyncio.AbstractEventLoop | None], listener: Callable[..., object] | None
 ) -> Callable[..., None] | None:
-    """Returns a function for any thread that schedules a listener on the loop. It does not wait for the listener."""
+    """Returns a function that schedules the listener on the loop, from any thread. Returns None without a listener."""
     if listener is None:
         return None
     tasks: set[asyncio.Task[Any]] = set()

@@ -236,7 +236,7 @@ class Producer:
         return await self._drive(await self._begun_send(messages, begin))
 
     async def _begun_send(self, messages: Sequence[Message] | Frame, begin: Callable[[], LoopSend]) -> LoopSend:
-        """Starts a send. Uses a thread if the topic is unknown or if there is much to compress, otherwise the loop."""
+        """Starts and returns a send: on a thread for an unknown topic or much to compress, else on the loop."""
         member = self._twin.member
         if member.state is not ServiceState.RUNNING:
             # raises, because the producer is not running
@@ -254,7 +254,7 @@ class Producer:
         return await self._calls.ask_on(self._senders, prepare)
 
     async def _drive(self, send: LoopSend) -> SendResult:
-        """Awaits attempts until the message is stored, without occupying a thread."""
+        """Awaits attempts until the message is stored, without occupying a thread. Returns the result."""
         while True:
             send.begin()
             end: SendResult | RmqError
@@ -283,7 +283,7 @@ class TransactionListener(Protocol):
     def execute_local_transaction(
         self, message: Message, argument: Any
     ) -> Awaitable[LocalTransactionState | None] | LocalTransactionState | None:
-        """Executes the transaction. The message is stored, but consumers do not see it yet."""
+        """Executes the transaction and returns its state. The message is stored, but consumers do not see it yet."""
 
     def check_local_transaction(
         self, message: Any

@@ -80,7 +80,7 @@ class PullConsumer:
 
     @property
     def offset_store(self) -> OffsetStore:
-        """The store of the group's offsets. Topics of its queues include the namespace.
+        """The store of the group's offsets. The topics of the queues in it include the namespace.
 
         Raises:
             ClientError: The consumer is not running.

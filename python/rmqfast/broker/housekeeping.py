@@ -27,7 +27,7 @@ FIRST_DELIVERY = 1.0
 def timers_of(
     state: BrokerState, clients: ClientProcessor, access: AccessValidator | None, is_stopped: Callable[[], bool]
 ) -> list[Timer]:
-    """Starts the threads of the periodic jobs. Deliveries and transaction checks have threads of their own."""
+    """Starts and returns the threads of the periodic jobs. Deliveries and transaction checks have their own threads."""
     housekeeping = [*_saves(state), *_scans(state, clients), *_figures(state)]
     if access is not None:
         housekeeping.append(Job(access.reload_if_changed, 5, lambda: 5))

@@ -115,7 +115,7 @@ class EmbeddedCluster:
         return facts("EmbeddedCluster", {"name_server": self.name_server or None, "brokers": brokers})
 
     def start(self) -> Self:
-        """Starts the name servers and then the brokers. If one fails, all are stopped.
+        """Starts the name servers and then the brokers. If a server fails to start, all are stopped.
 
         Raises:
             StoreError: A store cannot be opened for appending.
@@ -196,7 +196,10 @@ class EmbeddedCluster:
         self.name_server = ";".join(self._client_address(name_server.address) for name_server in self._name_servers)
 
     def _client_address(self, address: str) -> str:
-        """Returns a name server's address for clients. If it listens on all interfaces, its host is the broker's."""
+        """Returns a name server's address for clients.
+
+        It has the broker's host if the server listens on all interfaces.
+        """
         host, _, port = address.rpartition(":")
         config = BrokerConfig(self._config)
         return f"{config.text('brokerIP1')}:{port}" if host in {"0.0.0.0", "[::]"} else address  # noqa: S104

@@ -74,7 +74,7 @@ class ConfigCopy:
         return topics
 
     def _hold(self, end: Callable[[], int]) -> None:
-        """Requests the log's end after the offsets. So all messages before the offsets are before this end."""
+        """Requests the end of the log, after the offsets were requested: so their messages are before this end."""
         try:
             self._held_to = end()
         except RmqError:
@@ -85,7 +85,7 @@ class ConfigCopy:
             raise
 
     def give_held(self, listed_to: int, take: Callable[[ConfigFile], object]) -> None:
-        """Passes on the offsets that wait, as soon as the copy has listed the log up to the end that was requested."""
+        """Passes on the offsets that wait, once the copy has listed the log up to the end that `_hold` requested."""
         if self._held and listed_to >= self._held_to:
             held, self._held = self._held, []
             for table in held:

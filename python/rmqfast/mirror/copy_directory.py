@@ -1,4 +1,4 @@
-"""The directory of a broker's copy: opens it with the master's file sizes, cuts it, or begins another beside it."""
+"""The directory of a broker's copy: opens it with the master's file sizes, cuts it, or begins a new one beside it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def first_offset(client: AdminClient, source: Source, bounds: LogBounds, options
 
 
 def _before(client: AdminClient, source: Source, files: range, when: datetime) -> int:
-    """Returns the last log file whose first message was stored before `when`, or else the first log file."""
+    """Returns the start of the last log file whose first message was stored before `when`, or of the first file."""
     aware = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
     wanted = round(aware.timestamp() * 1000)
     low, high = 0, len(files) - 1
@@ -104,7 +104,7 @@ class CopyUser(Protocol):
         """Called when the copy was opened. If it raises, the copy is closed again."""
 
     def on_close(self) -> None:
-        """Called before the copy is closed. The copy is closed even if it raises."""
+        """Called before the copy is closed. If it raises, the copy is closed all the same."""
 
     def take(self, table: ConfigFile) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Removes queues of topics that the master has deleted. The messages of these topics may still be in its log.
+"""Removes queues of topics that the master has deleted. The master's log may still have messages of these topics.
 
 Slaves of RocketMQ keep such queues. If the topic is created again, they skip its first messages.
 
@@ -51,11 +51,11 @@ class Pruning:
         self._change: _TopicChange | None = None
 
     def topics_changed(self, known_to: int) -> None:
-        """Records that the master's topics have changed, with the end of its log at that time."""
+        """Records that the master's topics have changed, and where the master's log ended at that time."""
         self._change = _TopicChange(known_to)
 
     def was_cut(self) -> None:
-        """Forgets the noted queues, because a cut may have made them shorter."""
+        """Forgets the list of the copy's queues: they may be shorter after a cut. The next `look` lists them again."""
         if self._change is not None:
             self._change = _TopicChange(self._change.known_to)
 
@@ -73,7 +73,7 @@ class Pruning:
 
 
 def _prune(client: AdminClient, address: str, replica: Replica, queues: Iterable[CopiedQueue]) -> None:
-    """Removes the noted queues that the master does not have any more."""
+    """Removes those of the given queues that the master does not have any more."""
     topics = TopicConfigTable.of_members(decode(client.ask(address, RequestCode.GET_ALL_TOPIC_CONFIG).body)).keys()
     by_topic: dict[str, list[CopiedQueue]] = defaultdict(list)
     for queue in queues:

@@ -44,7 +44,7 @@ class SettledEnds:
             self._ends.append(bounds)
 
     def safe_from(self, offset: int, slave_timeout: float = 3.0) -> float:
-        """Returns the time from which on it is safe to start at `offset`, as a value of `time.monotonic`.
+        """Returns the earliest time, of `time.monotonic`, at which it is safe to start at `offset`.
 
         `slave_timeout` is the longest wait of a send, in seconds.
         """

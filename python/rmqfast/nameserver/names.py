@@ -1,4 +1,4 @@
-"""The limits of a name server for names, and for how many there are.
+"""The limits of a name server for the length of names, and for the number of names.
 
 RocketMQ has no such limits, so that any client can fill the memory of its name server. Names are never used as paths
 here, but are sent to clients, which may use them as paths.

@@ -1,4 +1,4 @@
-"""Combines brokers, topics and times of life signs. Finds the route of a topic.
+"""Combines brokers, their topics and the times at which they were last heard of. Finds the route of a topic.
 
 Source: RocketMQ's `RouteInfoManager`, `QueueData`, `TopicSysFlag`, `DefaultRequestProcessor`.
 """
@@ -64,12 +64,12 @@ class TopicQueueTable:
             self.remove_brokers(topic, [broker_name])
 
     def wipe_write_perm(self, broker_name: str) -> int:
-        """Forbids sends to a broker's topics. Returns how many there are."""
+        """Forbids sends to all topics of a broker. Returns the number of topics."""
         # Holds until the broker registers a new data version, with its own permissions.
         return self._set_perm(broker_name, lambda perm: perm & ~PERM_WRITE)
 
     def add_write_perm(self, broker_name: str) -> int:
-        """Allows reads and sends for a broker's topics. Returns how many there are."""
+        """Allows reads and sends for all topics of a broker. Returns the number of topics."""
         # Exactly 6, as in 4.9.4, regardless of the previous permission.
         return self._set_perm(broker_name, lambda _: PERM_READ | PERM_WRITE)
 
@@ -123,7 +123,7 @@ class Master:
 
 
 class RouteInfoManager:
-    """Brokers, topics and times of life signs together. Thread-safe."""
+    """Brokers, their topics and the times at which they were last heard of. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = QuietLock()
@@ -133,7 +133,7 @@ class RouteInfoManager:
         self._filter_servers: dict[str, tuple[str, ...]] = {}
 
     def register(self, broker: BrokerIdentity, body: RegisterBody, channel: Channel, now: int) -> Master | None:
-        """Registers a broker and, from a master, its changed topics. Returns a slave's master, if it is known."""
+        """Registers a broker and, from a master, its changed topics. Returns the master of a slave, if it is known."""
         with self._lock:
             self._live.check_room(broker.address)
             is_new = self._brokers.put(broker.cluster, broker.broker_name, broker.broker_id, broker.address)
@@ -172,7 +172,7 @@ class RouteInfoManager:
             return [info.channel for _, info in silent if not self._live.on_channel(info.channel)]
 
     def query_data_version(self, address: str, version: DataVersion, now: int) -> tuple[bool, DataVersion | None]:
-        """Returns whether a broker's topics changed, and the registered version. "No" counts as a sign of life."""
+        """Returns whether a broker's topics changed, and the registered version. No change counts as a sign of life."""
         with self._lock:
             is_changed = self._live.is_changed(address, version)
             if not is_changed:

@@ -48,7 +48,7 @@ class Callbacks:
 
     @property
     def is_own_thread(self) -> bool:
-        """Whether the calling thread runs callbacks. It then must not wait for another callback."""
+        """Whether the calling thread runs callbacks. If so, it must not wait for another callback."""
         return thread_ident() in self._own
 
     def join(self, patience: float) -> None:
@@ -205,7 +205,10 @@ class Connections:
     def send_oneway(
         self, address: str, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b""
     ) -> None:
-        """Sends a request that gets no answer. Waits up to three seconds for room. Raises the errors of `submit`."""
+        """Sends a request that gets no answer. If much output is queued, waits up to three seconds. Raises as `submit`.
+
+        Raises as `submit`.
+        """
         self._start_dispatcher()
         waits = self._callbacks is None or not self._callbacks.is_own_thread
         self._native.send_oneway(address, code, self._with_signature(code, ext_fields, body), body, waits)
@@ -219,7 +222,7 @@ class Connections:
         self._open.add(address)
 
     def may_wait(self) -> bool:
-        """Whether this thread may wait for room. Threads that run callbacks must not wait."""
+        """Whether this thread may wait if too much is in flight or queued. Threads that run callbacks must not."""
         return not self._start_callbacks().is_own_thread
 
     def close(self) -> None:
@@ -245,7 +248,10 @@ class Connections:
         return fields if self._sign is None else {**fields, **self._sign(code, fields, body)}
 
     def _start_dispatcher(self) -> Dispatcher:
-        """Starts the dispatcher for requests of brokers. Called with the first connection that may carry one."""
+        """Starts the dispatcher for requests of brokers.
+
+        Called before the first connection over which they may come.
+        """
         if os.getpid() != self._pid:
             message = "the connections are those of a parent process: make others in this one"
             raise ForkError(message)

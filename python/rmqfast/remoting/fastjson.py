@@ -28,7 +28,7 @@ _SHORT = {"\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r", '"': 
 
 
 def encode(value: Any, *, standard: bool = False) -> bytes:
-    r"""Returns a value as RocketMQ's JSON. Raises `ArgumentError` for other types, or nesting deeper than 64.
+    r"""Returns a value as RocketMQ's JSON. Raises `ArgumentError` for a type without JSON form, or nesting over 64.
 
     Members of objects are sorted by name, queues keep their order. Members that are `None` are omitted. NaN and
     infinity become `null`. With `standard`, number keys are quoted, maps are sorted, and the output is ASCII.
@@ -162,7 +162,7 @@ class _Writer:
 
 
 def java_text(text: str | None) -> str:
-    """Returns a string as Java concatenates it. `None` becomes "null"."""
+    """Returns a string as Java appends it to another string: `None` becomes "null"."""
     return "null" if text is None else text
 
 

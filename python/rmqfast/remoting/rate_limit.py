@@ -29,7 +29,7 @@ class TokenBucket:
         return self._tokens >= count
 
     def take(self, count: float, *, now: float) -> bool:
-        """Takes `count` tokens if there are as many. Returns whether it took them."""
+        """Takes `count` tokens if the bucket has them. Returns whether it took them."""
         is_there = self.has(count, now=now)
         if is_there:
             self._tokens -= count
@@ -44,7 +44,7 @@ _BURST, _INTERVAL = 20, 1.0
 
 
 def limited(logger: logging.Logger) -> logging.Logger:
-    """Limits a logger to 20 lines per message text, and then to one line per second."""
+    """Limits a logger to 20 lines per message text, then to one line per second. Returns the logger."""
     if not any(isinstance(each, LogLimit) for each in logger.filters):
         logger.addFilter(LogLimit())
     return logger
@@ -52,7 +52,7 @@ def limited(logger: logging.Logger) -> logging.Logger:
 
 @dataclass(slots=True)
 class _Text:
-    """The lines of one message text, before its arguments are filled in."""
+    """A message text without its arguments: how many lines it may still log, and how many were left out."""
 
     budget: TokenBucket
     left_out: int = 0

@@ -177,7 +177,7 @@ def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOption
 
 
 def _merge_file(values: Mapping[str, str]) -> dict[str, str]:
-    """Returns the TLS properties that are not empty. Properties in the named file win."""
+    """Returns the TLS properties that are not empty. Those in the file `tls.config.file` replace those in `values`."""
     file = values.get("tls.config.file", "").strip()
     settings = {**values, **(_read(Path(file)) if file else {})}
     values = {name: settings[name].strip() for name in TLS_KEYS if settings.get(name, "").strip()}

@@ -30,7 +30,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imports at first use the data source, which PySpark 3.5 cannot load, and `read_topic`, which imports clients."""
+    """Imports names at first use: PySpark 3.5 cannot load the data source, and `read_topic` needs the clients."""
     if name == "read_topic":
         from rmqfast.spark.live.reader import read_topic
 

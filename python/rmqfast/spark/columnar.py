@@ -101,7 +101,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _range_now(read: StoreRead) -> tuple[int, int]:
-    """Returns the current log range of the read, which the JVM will cut. Raises an error if the read is invalid."""
+    """Returns the log range that the read has now. The JVM cuts it into pieces. Raises an error for an invalid read."""
     # A piece as long as the log: only the ends of the range are needed.
     pieces = plan_partitions(replace(read, partition_bytes=1 << 62, min_partitions=None))
     return (pieces[0].start, pieces[-1].end) if pieces else (0, 0)
@@ -173,7 +173,10 @@ def option_text(value: Any) -> str | None:
 
 
 def _by_queue(read: StoreRead, bound: int | Mapping[int, int] | None) -> str | None:
-    """Returns the bounds of the queues that exist, as JSON for the option. Other queues have no messages."""
+    """Returns the bounds of existing queues as the value of an option, in JSON.
+
+    None if no queue has a bound of its own.
+    """
     if not isinstance(bound, Mapping):
         return None
     with read.open() as store:

@@ -33,7 +33,7 @@ _MOST_KEPT = 10_000  # as of one scan
 
 
 class _Places(AccumulatorParam[frozenset[Damage]]):
-    """A set of damaged places. A set, because two tasks may report the same place."""
+    """A set of damaged places that tasks add to. It is a set, because two tasks may report the same place."""
 
     def zero(self, _: frozenset[Damage]) -> frozenset[Damage]:
         return frozenset()

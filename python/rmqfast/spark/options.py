@@ -36,7 +36,10 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], kind: str = "store batch") -> SourceOptions:
-        """Parses the options of a "store batch" or a "store stream". Names of options ignore case."""
+        """Parses options. `kind` is "store batch" or "store stream".
+
+        Upper and lower case of option names are the same.
+        """
         return cls(dict(options), SparkOptions(kind, dict(options)).values)
 
     @property
@@ -73,7 +76,7 @@ def names_a_cluster(options: Mapping[str, str]) -> bool:
 
 
 def gets_filters(*, is_wanted: bool) -> bool:
-    """Whether readers may have `pushFilters`. If Spark's push-down is off, a query fails because of this method.
+    """Returns whether readers get a method `pushFilters`, with which a query fails if Spark's push-down is off.
 
     `is_wanted` is the option `pushdown`.
     """

@@ -25,7 +25,7 @@ _ROWS = "org.rmqfast.spark.RocketMQExtensions"
 
 
 def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False) -> SparkSession.Builder:
-    """Returns a builder with the options that make reads fast, and with which workers find this package.
+    """Returns a builder with options that make reads fast, and that let workers find this package.
 
     The jar of the data source `rocketmq-columnar` is added to the builder's `spark.jars`. From PySpark 4.0 on, an
     extension is added to `spark.sql.extensions`: if a query needs rows of all columns, Rust creates them.

@@ -77,7 +77,7 @@ def _open(read: StoreRead) -> MessageStore:
 
 
 def _clip_to_log(store: MessageStore, partition: Partition) -> tuple[Partition, list[Damage]]:
-    """Cuts off parts of a partition that are no longer in the log. Brokers may delete old files meanwhile."""
+    """Returns the part of a partition that is in the log, and the rest as damage: brokers may have deleted files."""
     # A piece as long as the log: only its ends are needed.
     files, _, _ = store.plan(ScanRequest(), cut_bytes=1 << 62)
     first, end = (files[0][1], files[-1][2]) if files else (0, 0)

@@ -72,7 +72,7 @@ class AppendOptions:
         return self if flush is None else replace(self, flush=flush)
 
     def with_system_values(self) -> AppendOptions:
-        """Returns a copy in which values of this system replace None."""
+        """Returns a copy in which fields that are None have this system's values."""
         return self if self.zone_offset_ms is not None else replace(self, zone_offset_ms=zone_offset_ms())
 
 

@@ -23,7 +23,7 @@ class ArrowBatch(Protocol):
 
 
 class LazyRows(Protocol):
-    """A lazy frame, as Polars has."""
+    """A lazy frame like that of Polars: `collect` computes its rows."""
 
     def collect(self) -> Any: ...
 
@@ -31,13 +31,13 @@ class LazyRows(Protocol):
 
 
 class Scannable(Protocol):
-    """A dataset, as pyarrow has."""
+    """An object like a dataset of pyarrow, which creates a scanner."""
 
     def scanner(self) -> Any: ...
 
 
 class Readable(Protocol):
-    """A scanner, as pyarrow has."""
+    """An object like a scanner of pyarrow, which creates a reader of record batches."""
 
     def to_reader(self) -> Any: ...
 

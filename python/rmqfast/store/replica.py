@@ -70,7 +70,7 @@ class Replica:
         return [CopiedQueue(*name, live.queue_bounds(*name)[1]) for name in names]
 
     def remove_ended(self, queues: Iterable[CopiedQueue]) -> list[tuple[str, int]]:
-        """Removes queues that the master no longer has, because their topics were deleted and created again."""
+        """Removes and returns queues that the master no longer has, as their topics were deleted and created again."""
         ended = [((queue.topic, queue.queue_id), queue.next_offset) for queue in queues]
         return self.store.appender.remove_ended_queues(ended) if ended else []
 
@@ -85,7 +85,10 @@ class Replica:
 
     @staticmethod
     def cut(path: Path, at: int, options: AppendOptions) -> int:
-        """Cuts the log of a closed copy after the last record that ends at or before `at`."""
+        """Cuts the log of a closed copy after the last record that ends at or before `at`.
+
+        Returns the log's new end.
+        """
         return cut_copy(os.fspath(path), at, options.with_system_values(), progress=None)
 
 

@@ -155,7 +155,7 @@ class ExportReport:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ingested:
-    """The counts of an ingest or a read.
+    """The counts of an ingest (`ingest`, `write_parquet`) or of a read (`read_all`).
 
     Attributes:
         rows: Number of messages.

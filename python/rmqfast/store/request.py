@@ -63,7 +63,7 @@ class GetLimits:
             raise ArgumentError(f"physical_memory: expected 0 to {(1 << 63) - 1}, got {self.physical_memory}")
 
     def with_system_values(self) -> GetLimits:
-        """Returns a copy in which values of this system replace None."""
+        """Returns a copy in which fields that are None have this system's values."""
         if self.physical_memory is not None:
             return self
         return replace(self, physical_memory=physical_memory())
@@ -304,7 +304,7 @@ def check_names(arguments: Mapping[str, object], bundle: Any) -> None:
 
 
 def one_or_several(topic: str | Sequence[str] | None) -> tuple[str | None, Sequence[str] | None]:
-    """Converts a topic argument to `ScanRequest.topic` for one topic, or `ScanRequest.among` for several."""
+    """Returns the fields `topic` and `among` of `ScanRequest` for a topic argument, which is one topic or several."""
     return (topic, None) if topic is None or isinstance(topic, str) else (None, topic)
 
 

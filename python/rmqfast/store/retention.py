@@ -18,7 +18,7 @@ from rmqfast.paths import local_path
 @suggests_names
 @dataclass(frozen=True, kw_only=True)
 class RetentionOptions:
-    """The age and the disk usage from which on retention removes files of a store.
+    """The age and the disk usage at which retention removes files of a store.
 
     Args:
         file_reserved_hours: Hours that a commit-log file is kept after its last write (`fileReservedTime`).

@@ -64,7 +64,7 @@ class LiveStore:
         return self._appender.offset_for_time(topic, queue_id, when)
 
     def query(self, topic: str, key: str, max_num: int, begin: int, end: int) -> tuple[list[bytes], int, int]:
-        """Returns the newest records with a key that the index lists, and the last entry of the index.
+        """Returns the newest records that the index lists for a key, and the last entry of the index.
 
         Records of other keys with the same hash are included, so callers must compare. Messages that are not indexed
         are not found.
@@ -80,7 +80,10 @@ class LiveStore:
         return self._appender.log_bounds()
 
     def earliest_store_time(self, topic: str | None = None, queue_id: int | None = None) -> int:
-        """Returns the store time of the first message of a queue, topic or log in milliseconds. -1 if there is none."""
+        """Returns the store time in milliseconds of a queue's, a topic's or the log's first message.
+
+        -1 if none exists.
+        """
         return self._appender.earliest_store_time(topic, queue_id)
 
 

@@ -1,4 +1,4 @@
-"""Answers heartbeats, sign-offs and filter checks, and requests for a group's online clients.
+"""Answers heartbeats, unregistrations and filter checks, and requests for a group's online clients.
 
 Source: RocketMQ's `ClientManageProcessor`, `ClientHousekeepingService`, `ConsumerManageProcessor`,
 `AdminBrokerProcessor`.

@@ -60,7 +60,7 @@ class ConsumerGroup:
         return False
 
     def update_subscriptions(self, subscriptions: Iterable[SubscriptionData]) -> SubscriptionChange:
-        """Applies the subscriptions in one client's heartbeat to the whole group.
+        """Applies the subscriptions in one client's heartbeat to the whole group. Returns the change.
 
         A subscription with a higher version replaces the group's. Topics that this client does not subscribe to are
         removed, even if another member subscribes to them.
@@ -124,7 +124,7 @@ class ConsumerManager:
     def register(
         self, client: ClientChannel, data: ConsumerData, *, is_notify_enabled: bool = True
     ) -> GroupChange | None:
-        """Applies one group of a heartbeat. Returns a notice for its clients if this one is new or topics changed."""
+        """Applies one group of a heartbeat. Returns a notice for the group if the client is new or topics changed."""
         with self._lock:
             group, is_new_group = self._open_group(data.group_name)
             old_model = group.message_model
@@ -143,7 +143,7 @@ class ConsumerManager:
     def unregister(
         self, group_name: str, channel: Channel, *, now: int, is_notify_enabled: bool = True
     ) -> GroupChange | None:
-        """Removes a client from a group. Returns the notice for the other clients."""
+        """Removes a client from a group. Returns a notice for the others if the group was online and notices are on."""
         with self._lock:
             group = self._groups.get(group_name)
             if group is None:

@@ -27,7 +27,7 @@ class NameQuota:
         self._budgets: dict[Channel | str, TokenBucket] = {}
 
     def take(self, channel: Channel, count: int = 1) -> None:
-        """Takes from the budgets of a connection and of its host. Refuses if one of them is too small."""
+        """Takes `count` tokens from the budgets of a connection and of its host. Refuses if either has too few."""
         if count == 0:
             return
         # The host's budget stops a client that opens ever more connections.

@@ -173,7 +173,7 @@ class ScheduleMessageService:
             return dict(self._table)
 
     def running_stats(self) -> dict[str, str]:
-        """Returns the offset and the end of each level, for `GET_BROKER_RUNTIME_INFO`."""
+        """Returns the next offset to deliver and the queue's end for each level, for `GET_BROKER_RUNTIME_INFO`."""
         ends = {level: self._live.queue_bounds(SCHEDULE_TOPIC, level - 1)[1] for level in self.offsets()}
         return {f"scheduleMessageOffset_{level}": f"{offset},{ends[level]}" for level, offset in self.offsets().items()}
 

@@ -28,7 +28,7 @@ class Append(Protocol):
     """The type of `WritableStore.append`, which stores one message."""
 
     def __call__(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
-        """Stores the message.
+        """Stores the message and returns its location.
 
         Raises:
             RmqError: The message is not stored, or, for `FlushTimeoutError`, not on disk in time; see its `put_status`.
@@ -44,7 +44,7 @@ _SCHEDULE_CONSUMER = "SCHEDULE_CONSUMER"
 
 
 class InternalAppends:
-    """Stores and counts messages of the control plane. Does not wait for the disk, since in RocketMQ only sends do.
+    """Stores and counts messages of the control plane. Does not wait for the disk: in RocketMQ, only sends wait for it.
 
     Messages that the broker creates count in the statistics of the store but of no topic. Replies and delivered delayed
     messages count in their topics, too.

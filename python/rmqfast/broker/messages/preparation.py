@@ -136,7 +136,7 @@ class Preparation:
         }
 
     def send(self, request: Request) -> Again:
-        """Creates the topic of a send. After too many attempts, the send goes to the dead-letter topic instead."""
+        """Creates the topic of a send. A retry that has failed too often goes to the dead-letter topic instead."""
         header = SendHeader.parse(request.ext_fields, is_short=request.code != RequestCode.SEND_MESSAGE)
         self.topic_for(request, header)
         target = target_of_send(

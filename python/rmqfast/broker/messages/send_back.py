@@ -65,7 +65,7 @@ def target_of_send(
     own_limit: int | None,
     version: int,
 ) -> tuple[str, int]:
-    """Returns topic and queue of a send: its own, or the dead-letter queue after too many attempts.
+    """Returns topic and queue of a send: its own, or the dead-letter queue for a retry that has failed too often.
 
     Only messages to a `%RETRY%` topic are redirected. They keep their delay even there: RocketMQ means to remove it but
     does not.

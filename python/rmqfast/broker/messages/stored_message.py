@@ -155,7 +155,7 @@ class StoredMessage(NamedTuple):
         return _HEAD.pack(_HEAD.size + len(body), magic, *numbers, self.born_timestamp) + body
 
     def message(self, topic: str, queue_id: int, properties: Mapping[str, str], *, flag: int | None = None) -> Message:
-        """Returns the message for storing it again. Body and born time stay the same."""
+        """Returns a message to store again: this body and born time, with the given topic, queue and properties."""
         return Message(
             topic,
             self.body,

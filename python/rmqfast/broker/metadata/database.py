@@ -154,7 +154,7 @@ class Database:
         self._count.write(_in_transaction(db, count))
 
     def _call(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
-        """Calls `work` with the connection, which is opened if needed."""
+        """Calls `work` with the connection and returns its result. Opens the connection if needed."""
         with self._lock:
             try:
                 return work(self._open())
@@ -250,7 +250,7 @@ class Database:
 
 
 def _create(path: Path, permission: int) -> bool:
-    """Creates an empty file unless it exists. SQLite gives the files beside it the same mode."""
+    """Creates an empty file. Returns False if it exists. SQLite gives the files beside it the same mode."""
     # A directory needs the execute bit wherever its files have the read bit.
     may_enter = permission | (permission & 0o444) >> 2
     path.parent.mkdir(may_enter, parents=True, exist_ok=True)

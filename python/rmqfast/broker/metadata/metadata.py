@@ -171,7 +171,7 @@ class Metadata:
         return content
 
     def put(self, table: type[ConfigFile], name: str, value: Any) -> None:
-        """Sets an entry of a table, in the form of `to_json`. None removes it."""
+        """Sets an entry of a table. `value` has the form of `to_json`; None removes the entry."""
         self._put("entry", table, name, value)
 
     def put_texts(self, table: type[ConfigFile], entries: Iterable[tuple[str, str | None]]) -> None:
@@ -277,7 +277,7 @@ class Metadata:
         return True
 
     def _tell_of_changes(self, content: ConfigFile) -> None:
-        """Logs how a file differs from the database's table, which it replaces."""
+        """Logs how a file differs from the database's table. The content of the file will replace the table."""
         table = type(content)
         if not self.is_kept(table):
             return

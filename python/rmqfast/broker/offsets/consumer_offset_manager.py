@@ -46,7 +46,7 @@ class ConsumerOffsetManager:
                 pass  # these are saved already
 
     def persist(self) -> None:
-        """Saves changed offsets. The first call always writes the file, so that a missing file means a removed one."""
+        """Saves changed offsets. The first call always writes the file, so a file that is missing later was removed."""
         with self._saving:
             # Bounded, since endless commits must not keep one save going forever.
             for _ in range(_PIECES):
@@ -81,7 +81,10 @@ class ConsumerOffsetManager:
         return {_split_key(key)[1] for key in self._data_plane.offsets(topic=topic)}
 
     def clone(self, source: str, target: str, topic: str) -> None:
-        """Copies the offsets of a group for a topic to another group, whose offsets are replaced."""
+        """Replaces the offsets of the group `target` for a topic by those of `source`.
+
+        Does nothing if there are none.
+        """
         queues = self._data_plane.offsets(group=source, topic=topic).get(f"{topic}@{source}")
         # A group copied to itself would lose its offsets by the removal below.
         if not queues or source == target:
@@ -91,7 +94,10 @@ class ConsumerOffsetManager:
             self._data_plane.commit_offset(target, topic, queue_id, offset)
 
     def correction(self, topic: str, compare_group: str, left_out: Iterable[str]) -> dict[int, int]:
-        """Returns the lowest offset of all groups by queue. LONG_MAX if the offset of `compare_group` is lower."""
+        """Returns the lowest offset per queue without groups `left_out`.
+
+        LONG_MAX if `compare_group` has a lower one.
+        """
         offsets = self._data_plane.offsets(topic=topic)
         smallest = self._smallest(offsets, topic, set(left_out))
         for queue_id, offset in offsets.get(f"{topic}@{compare_group}", {}).items():

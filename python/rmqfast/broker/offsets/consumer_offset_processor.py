@@ -49,7 +49,10 @@ class ConsumerOffsetProcessor:
         return Response(body=encode({"correctionOffsets": corrections}))
 
     def clone(self, request: Request) -> Response:
-        """Answers request 314. Without a topic, all topics are copied, which 4.9.4 intends but fails to do."""
+        """Answers request 314.
+
+        Without a topic, copies the offsets of all topics, which 4.9.4 intends but fails to do.
+        """
         header = Header(request.ext_fields)
         source, target = header.text("srcGroup"), header.text("destGroup")
         checked_name("group", target)

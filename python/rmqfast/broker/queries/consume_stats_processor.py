@@ -1,4 +1,4 @@
-"""Answers requests for the ends of topics, and for how far groups have read and how late they are.
+"""Answers requests for the bounds of queues, for the offsets of groups, and for how late groups consume.
 
 Source: RocketMQ's `AdminBrokerProcessor`, `UtilAll`, `QueueTimeSpan`.
 """
@@ -93,7 +93,7 @@ class ConsumeStatsProcessor:
         return Response(body=encode(body))
 
     def query_consume_time_span(self, request: Request) -> Response:
-        """Answers request 303: per queue, the times of the first, last and consumed message, and the delay."""
+        """Answers request 303: store times of each queue's first, last and last consumed message, and the delay."""
         header = Header(request.ext_fields)
         topic, group = existing_topic(self._topics, header.text("topic")), header.text("group")
         queues = self._queues(topic, topic.write_queue_nums)

@@ -34,7 +34,7 @@ class QueueBoundsProcessor:
         return Response(ext_fields={"offset": str(offset)})
 
     def get_earliest_msg_store_time(self, request: Request) -> Response:
-        """Answers request 32: the earliest store time of a queue, or -1 if it is empty."""
+        """Answers request 32: the store time of a queue's first message, or -1 if the queue is empty."""
         topic, queue_id = _queue(request)
         time = -1 if queue_id < 0 else self._live.earliest_store_time(topic, queue_id)
         return Response(ext_fields={"timestamp": str(time)})
@@ -60,7 +60,7 @@ class ConsumeQueueProcessor:
         return {RequestCode.QUERY_CONSUME_QUEUE: self.query_consume_queue}
 
     def query_consume_queue(self, request: Request) -> Response:
-        """Answers request 321: entries of a consume queue from an index on, and the group's subscription."""
+        """Answers request 321: consume-queue entries, beginning at an offset, and the group's subscription."""
         header = Header(request.ext_fields)
         topic, queue_id = header.text("topic"), header.integer("queueId")
         index, count = header.number("index"), header.integer("count")

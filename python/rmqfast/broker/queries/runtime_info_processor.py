@@ -98,7 +98,7 @@ class RuntimeInfoProcessor:
 
 
 def used_ratio(path: Path) -> float:
-    """Returns the used part of the disk of a path, from 0 to 1, rounded up to hundredths. -1 if there is no path."""
+    """Returns which part of a path's disk is used, from 0 to 1, rounded up to hundredths. -1 if it is unknown."""
     percent = used_percent(path)
     return -1.0 if percent is None else percent / 100
 

@@ -32,7 +32,7 @@ _LEAVE_TIMEOUT = 1.0
 
 
 class NameServers:
-    """Registers at all name servers. One that is down does not delay the others."""
+    """Registers at all name servers. A name server that is down does not delay the others."""
 
     def __init__(self, addresses: Sequence[str], config: BrokerConfig, credentials: Signer | None = None) -> None:
         self._config = config

@@ -139,7 +139,7 @@ class StoreStats:
         self._put_times: Mapping[str, int] = {}
 
     def run_once(self, now: int) -> None:
-        """Records a sample of the totals if one is due. At the start of a day, also closes those of the last."""
+        """Records the totals: as a sample every second, and for the daily counts at the start of a day."""
         if self._samples and 0 <= now - self._samples[-1][0] < SECOND:
             return
         totals = StoreTotals.from_counters(self._counters())

@@ -49,7 +49,7 @@ class SubscriptionGroupManager:
             return list(self._table.values())
 
     def find(self, name: str, admit: Callable[[], object] = lambda: None) -> SubscriptionGroupConfig | None:
-        """Returns a group, which is created if that is allowed. None otherwise.
+        """Returns a group. Creates a missing group if that is allowed, otherwise returns None.
 
         Does not wait for the disk, since a lost group is created again.
         """

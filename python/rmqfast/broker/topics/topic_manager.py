@@ -86,7 +86,7 @@ def created_after(model: TopicConfig, name: str, queue_nums: int, sys_flag: int)
 
 
 def mask_permission(topic: TopicConfig, broker_permission: int) -> TopicConfig:
-    """Returns the topic with the broker's permission, if the broker does not allow both reads and writes."""
+    """Returns the topic with the broker's permission, or unchanged if the broker allows both reads and writes."""
     if broker_permission & READ_WRITE == READ_WRITE:
         return topic
     return TopicConfig(
@@ -266,7 +266,7 @@ class TopicManager:
             self._table.data_version = self._table.data_version.next(self._now())
 
     def hold(self, work: Callable[[Collection[str]], _T]) -> _T:
-        """Calls `work` with the names of all topics. No topic is created or deleted in the meantime."""
+        """Returns the result of `work`, called with all topics' names. Meanwhile no topic is created or deleted."""
         with self._lock:
             return work(frozenset(self._table))
 

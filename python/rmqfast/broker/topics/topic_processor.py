@@ -53,7 +53,7 @@ class TopicProcessor:
         }
 
     def update_and_create_topic(self, request: Request) -> Response:
-        """Answers request 17: creates or changes a topic. Whether it is ordered is for name servers to decide."""
+        """Answers request 17: creates or changes a topic. Name servers decide whether the topic is ordered."""
         header = Header(request.ext_fields)
         filter_type = _filter_type(header)
         name = self._client_topic(header)

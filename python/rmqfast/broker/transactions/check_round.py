@@ -1,4 +1,4 @@
-"""One round of transaction checks of a queue: finds half messages that ended, and the next step for each other one.
+"""One round of transaction checks of a queue: finds half messages that ended, and chooses the next step for the rest.
 
 Source: RocketMQ's `TransactionalMessageServiceImpl`, `BrokerConfig`, `MessageStoreConfig`, `fillOpRemoveMap`,
 `checkPrepareQueueOffset`.
@@ -123,7 +123,7 @@ class CheckRound:
         return self._half.read(HALF_TOPIC, self._queue_id, offset, 1)
 
     def take_removed(self, half_offset: int) -> bool:
-        """Whether an operation message ended the half message at this offset. Marks the operation as used."""
+        """Returns whether an operation message ended the half message at this offset. Marks that operation as used."""
         operation = self._removed.pop(half_offset, None)
         if operation is not None:
             self._done.append(operation)

@@ -56,7 +56,10 @@ class HalfMessages:
         return self._live.queue_bounds(topic, queue_id)[0]
 
     def commit(self, half: StoredMessage) -> None:
-        """Stores the message of a half message in its target topic, with the same properties."""
+        """Stores the message of a half message in its target topic, where consumers see it.
+
+        Its properties stay the same.
+        """
         topic, queue_id = half.properties["REAL_TOPIC"], int(half.properties["REAL_QID"])
         self._append(
             half.message(topic, queue_id, in_map_order(half.properties)),
@@ -80,7 +83,7 @@ class HalfMessages:
             _log.error("no operation message for half message %d: %s", half.queue_offset, status_of(error))
 
     def put_back(self, half: StoredMessage, properties: Mapping[str, str]) -> AppendResult:
-        """Stores a half message again at the end of its queue. As in RocketMQ, its flag and attempts are lost.
+        """Stores a half message again at the end of its queue. As in RocketMQ, its flag and reconsume times are lost.
 
         Raises:
             RmqError: The message is not stored, or, for `FlushTimeoutError`, not on disk in time.

@@ -19,7 +19,10 @@ M = TypeVar("M", bound=ActiveMember)
 
 
 class ActiveConsumer(Generic[M]):
-    """Base class of the pull and the lite pull consumer. Threads refer to its `ActiveMember`, never to this object."""
+    """Base class of `PullConsumer` and `LitePullConsumer`.
+
+    Its threads refer to the `ActiveMember`, never to this object.
+    """
 
     def __init__(self, member: M) -> None:
         self._member = member
@@ -47,7 +50,7 @@ class ActiveConsumer(Generic[M]):
 
     @property
     def offset_store(self) -> OffsetStore:
-        """The store of the group's offsets. Topics of its queues include the namespace.
+        """The store of the group's offsets. The topics of the queues in it include the namespace.
 
         Raises:
             ClientError: The consumer is not running.
@@ -91,7 +94,7 @@ class ActiveConsumer(Generic[M]):
         return self._member.admin.min_offset(self._member.with_namespace(queue))
 
     def search_offset(self, queue: MessageQueue, timestamp: Time) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or of the first one from then on (5.x).
+        """Returns the offset of the message stored nearest to a time. RocketMQ 5: of the first one since that time.
 
         Raises:
             ClientError: See `max_offset`.

@@ -230,7 +230,7 @@ class ActiveMember(ABC):
         }
 
     def reset_offset(self, topic: str, _offsets: Mapping[MessageQueue, int]) -> None:
-        """Does nothing. As in Java, administrators can only reset push consumers."""
+        """Does nothing. As in Java, administrators cannot reset the offsets of consumers that pull."""
         _log.warning("offsets of group %s and topic %s are not reset: the group pulls, use seek", self.group, topic)
 
     def consume_message_directly(self, _message: Any, _broker_name: str | None) -> dict[str, Any]:

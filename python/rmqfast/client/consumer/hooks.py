@@ -30,7 +30,7 @@ _CODES = {kind.value: code for code, kind in enumerate(ConsumeReturnType)}
 
 @dataclass(slots=True)
 class ConsumeContext:
-    """The messages of one consumption, which hooks get.
+    """The argument of a `ConsumeHook`: the messages of one consumption.
 
     Attributes:
         consumer_group: The group, with its namespace.
@@ -191,7 +191,7 @@ def _now() -> int:
 
 @dataclass(slots=True)
 class FilterContext:
-    """The messages of a pull, which filter hooks get.
+    """The argument of a `FilterHook`: the messages of a pull.
 
     Attributes:
         consumer_group: The group, with its namespace.

@@ -34,7 +34,7 @@ _MOST_QUEUES = 1_000_000
 
 
 class ReadOffsetType(Enum):
-    """The source of an offset: memory, the store, or memory and then, if it has none, the store."""
+    """The source of an offset: memory, the store, or the store if memory has no offset."""
 
     READ_FROM_MEMORY = "READ_FROM_MEMORY"
     READ_FROM_STORE = "READ_FROM_STORE"
@@ -63,7 +63,7 @@ class OffsetStore(Protocol):
         """Drops the offset of a queue from memory."""
 
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
-        """Returns a copy of the offsets in memory: those of one topic, or all."""
+        """Returns a copy of the offsets in memory: of one topic, or of all if `topic` is None."""
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
         """Commits an offset to the broker without changing memory."""
@@ -98,7 +98,7 @@ class _OffsetTable(ABC):
         return offset
 
     def clone(self, topic: str | None = None) -> dict[MessageQueue, int]:
-        """Returns a copy of the offsets in memory: those of one topic, or all."""
+        """Returns a copy of the offsets in memory: of one topic, or of all if `topic` is None."""
         return {queue: offset for queue, offset in self._offsets.copy().items() if topic in {None, queue.topic}}
 
     @abstractmethod

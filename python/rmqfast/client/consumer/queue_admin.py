@@ -23,7 +23,7 @@ class QueueAdmin:
         self._instance = instance
 
     def fetch_subscribe_message_queues(self, topic: str) -> tuple[MessageQueue, ...]:
-        """Fetches the readable queues of a topic from a name server. The known route stays as it is."""
+        """Returns the readable queues of a topic from a name server. Does not change the route that the client uses."""
         try:
             queues = self._instance.api.readable_queues(topic, timeout=_TIMEOUT)
         except (ClientError, RemotingError) as error:
@@ -40,7 +40,7 @@ class QueueAdmin:
         return self._ask_master(queue, lambda address: self._instance.api.min_offset(address, queue, timeout=_TIMEOUT))
 
     def search_offset(self, queue: MessageQueue, timestamp: int) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or of the first one from then on (5.x)."""
+        """Returns the offset of the message stored nearest to a time. RocketMQ 5: of the first one since that time."""
         api = self._instance.api
         return self._ask_master(queue, lambda address: api.search_offset(address, queue, timestamp, timeout=_TIMEOUT))
 

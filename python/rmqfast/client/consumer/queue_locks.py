@@ -81,7 +81,7 @@ class QueueLocks:
             self._given_up.add(queue)
 
     def unlock_given_up(self, *queues: MessageQueue) -> None:
-        """Unlocks the given queues if they are still marked. Without arguments, unlocks all marked queues."""
+        """Unlocks those of the given queues that `give_up` has marked. Without arguments, unlocks all marked queues."""
         with self._unlocking:
             due = self._given_up.intersection(queues) if queues else self._given_up.copy()
             self._given_up -= due

@@ -39,7 +39,9 @@ class AllocateMessageQueueStrategy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragely:
-    """The default: each consumer gets a range of adjacent queues. If they do not divide evenly, the first get one more.
+    """The default: each consumer gets adjacent queues.
+
+    If the division has a remainder, the first consumers get one more.
 
     Example:
         >>> queues = [MessageQueue("t", "b", n) for n in range(8)]
@@ -103,7 +105,7 @@ class AllocateMessageQueueByConfig:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueByMachineRoom:
-    """Gives out only the queues of certain machine rooms. Brokers are named `room@name`.
+    """Distributes only the queues of the given machine rooms. Broker names have the form `room@name`.
 
     Attributes:
         consumer_idcs: The machine rooms.
@@ -131,7 +133,7 @@ class AllocateMessageQueueByMachineRoom:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMachineRoomNearby:
-    """Divides the queues of each machine room among the consumers there, or among all consumers if it has none.
+    """Divides the queues of a machine room among the consumers there, or among all consumers if the room has none.
 
     Attributes:
         inner: The strategy within a room.
@@ -229,7 +231,7 @@ class AllocateMessageQueueConsistentHash:
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueSticky:
-    """Ranks the consumers for each queue by a hash, and gives the queue to the first consumer that has room.
+    """Ranks the consumers for each queue by a hash. The first consumer whose share is not full gets the queue.
 
     When a member joins or leaves, most queues stay; shares differ by one at most. RocketMQ has no such strategy, so all
     members must be rmqfast's.

@@ -129,7 +129,7 @@ def subscription_conflicts(
     group_table: Mapping[str, SubscriptionData],
     others: Mapping[str, Mapping[str, SubscriptionData] | None],
 ) -> list[SubscriptionConflict]:
-    """Returns the conflicts that this consumer can detect, even if other consumers do not answer."""
+    """Returns the conflicts among consumers that answered, and if some did not, also those that the broker shows."""
     own = {subscription.topic: subscription for subscription in mine}
     answers = {name: by_topic for name, by_topic in others.items() if by_topic is not None}
     conflicts = conflicts_of(group, {client_id: own, **answers})
@@ -159,7 +159,7 @@ def meaning_of(subscription: SubscriptionData | None) -> object:
 def _find_unexplained(
     group: str, client_id: str, mine: Mapping[str, SubscriptionData], group_table: Mapping[str, SubscriptionData]
 ) -> list[SubscriptionConflict]:
-    """Returns conflicts for topics whose subscription at the broker is newer than this consumer's and differs from it.
+    """Returns conflicts for topics whose subscription at the broker differs from this consumer's and is not older.
 
     A topic that the broker does not have proves nothing: the heartbeat may be in flight.
     """

@@ -133,7 +133,7 @@ class SubscriptionWatcher:
     def _note_changes(
         self, group: ConsumerConnection, mine: Iterable[SubscriptionData], others: frozenset[str]
     ) -> None:
-        """Forgets consumers that left. After a change, all answers count as outdated, so that all are asked again."""
+        """Forgets the answers of consumers that left. If the group has changed, marks all answers as outdated."""
         table = frozenset((topic, each.sub_version, meaning_of(each)) for topic, each in group.subscriptions.items())
         seen = frozenset(group.client_ids), table, frozenset((each.topic, meaning_of(each)) for each in mine)
         self._said = {client_id: said for client_id, said in self._said.items() if client_id in others}
@@ -164,7 +164,7 @@ class SubscriptionWatcher:
             return None
 
     def _given_away_before(self, conflicts: Iterable[SubscriptionConflict]) -> list[SubscriptionConflict]:
-        """Returns earlier conflicts with consumers that do not answer. The broker may not show their subscription."""
+        """Returns conflicts of earlier checks that this one cannot detect, since a consumer does not answer."""
         if None not in self._said.values():
             return []
         topics, present = {conflict.topic for conflict in conflicts}, {*self._said, self._instance.client_id, SOMEBODY}

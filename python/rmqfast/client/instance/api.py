@@ -166,7 +166,7 @@ class ClientApi:
         return _number(self.ask(address, RequestCode.GET_MIN_OFFSET, _queue(queue), timeout=timeout), "offset")
 
     def search_offset(self, address: str, queue: MessageQueue, timestamp: int, *, timeout: float | None = None) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or of the first one from then on (5.x)."""
+        """Returns the offset of the message stored nearest to a time. RocketMQ 5: of the first one since that time."""
         fields = {**_queue(queue), "timestamp": timestamp}
         return _number(self.ask(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, fields, timeout=timeout), "offset")
 
@@ -303,7 +303,7 @@ class ClientApi:
         oneway: bool = True,
         timeout: float | None = None,
     ) -> None:
-        """Reports the end of a transaction: 8 means commit, 12 rollback, and after 0 the broker asks again later."""
+        """Reports the state of a transaction. `end`: 8 commits, 12 rolls back, 0 makes the broker ask again later."""
         fields = {
             "producerGroup": group,
             "tranStateTableOffset": queue_offset,

@@ -125,7 +125,7 @@ class ClientConfig:
         instance_name: str = DEFAULT_INSTANCE_NAME,
         namespace: str = "",
     ) -> ClientConfig:
-        """Returns the configuration of a client. Arguments of its constructor override those of `config`."""
+        """Returns a copy of `config`, or of the defaults, with the values of the other arguments that were given."""
         arguments = {"name_server": name_server, "namespace": namespace or None}
         changed: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
         if instance_name != DEFAULT_INSTANCE_NAME:
@@ -168,7 +168,10 @@ class ClientConfig:
         return home / ".rocketmq_offsets"
 
     def signer(self, *, is_stream: bool = False) -> Sign | None:
-        """Returns the function that adds account, signature and a pull consumer's fields. None if it adds nothing."""
+        """Returns the function that signs requests and, with `is_stream`, marks them.
+
+        None if it would add no fields.
+        """
         stream = STREAM_FIELDS if is_stream else {}
         if self.access_key is None or self.secret_key is None:
             return (lambda _code, _fields, _body: stream) if stream else None

@@ -98,5 +98,5 @@ def warn_unclosed(client: object, pid: int, named: str, step: str = "shutdown()"
 
 
 def leave_warning_to_owner(client: object) -> None:
-    """Suppresses the warning for a client that belongs to another client, since that one warns."""
+    """Suppresses the warning for a client that belongs to another client, since the owner warns."""
     vars(client)[_OWNED] = True

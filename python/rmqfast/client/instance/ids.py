@@ -20,7 +20,7 @@ from rmqfast.system import local_addresses
 def build_client_id(
     client_ip: str | None, instance_name: str, unit_name: str | None = None, *, is_stream: bool = False
 ) -> str:
-    """Returns a client id: address, instance name, unit, and a mark of pull consumers, joined by `@`."""
+    """Returns a client id: address, instance name, unit, and `STREAM` if `is_stream` is set, joined by `@`."""
     parts = [local_address() if client_ip is None else client_ip, instance_name]
     if unit_name and unit_name.strip():
         parts.append(unit_name)

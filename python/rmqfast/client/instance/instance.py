@@ -368,7 +368,10 @@ class Registry(Generic[_T]):
             return users <= 1
 
     def _clear(self) -> None:
-        """Empties the registry in a fork, which has none of the threads but may have inherited locks."""
+        """Empties the registry and replaces its lock.
+
+        Also called in a fork, which must not use its parent's clients.
+        """
         self._lock = QuietLock()
         self._things: dict[str, tuple[_T, int]] = {}
 

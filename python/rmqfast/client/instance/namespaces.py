@@ -11,7 +11,7 @@ RETRY_PREFIX = "%RETRY%"
 
 
 def wrap(namespace: str, resource: str) -> str:
-    """Adds the namespace to a topic or group. Changes nothing if it is empty or already there."""
+    """Adds the namespace to a topic or group. Returns the name unchanged if `namespace` is empty or already in it."""
     return _native.wrap_namespace(namespace, resource)
 
 

@@ -151,14 +151,14 @@ def reply_of(ext_fields: Mapping[str, str], body: bytes, *, now: int) -> Message
 
 
 class _Host(NamedTuple):
-    """A network address, in the form of a record."""
+    """An IP address and a port, encoded as in a record of the commit log."""
 
     data: bytes
     is_v6: bool
 
     @classmethod
     def of(cls, text: str) -> _Host:
-        """Parses an address. In Java's form it has a slash, with a host name or nothing before it."""
+        """Parses an address: `ip:port`, or in Java's form `/ip:port` or `name/ip:port`."""
         host, _, port = text.rpartition("/")[2].rpartition(":")
         try:
             address = ip_address(host.strip("[]"))

@@ -142,7 +142,7 @@ class Scheduler:
                 self._idle += 1
 
     def _next(self) -> Callable[[], object] | None:
-        """Waits for the next due task."""
+        """Waits for the next due task and returns it. None once the scheduler is stopped."""
         with self._changed:
             while not self._is_stopped:
                 now = monotonic()

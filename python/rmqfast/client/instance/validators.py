@@ -22,7 +22,7 @@ __all__ = [
 
 
 class HasTopicAndBody(Protocol):
-    """A message, as far as it is checked."""
+    """The fields of a message that are checked."""
 
     @property
     def topic(self) -> str: ...

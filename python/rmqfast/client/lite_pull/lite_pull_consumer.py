@@ -172,7 +172,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return None
 
     def __iter__(self) -> Iterator[MessageView]:
-        """Yields messages until shutdown. Commits the messages of a whole pull, as `poll` does."""
+        """Yields messages until shutdown. Calls `poll`, so that the messages of one pull are committed together."""
         while self.is_running:
             try:
                 messages = self.poll()
@@ -242,12 +242,17 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return pulled is None or pulled.is_paused
 
     def commit_sync(self) -> None:
-        """Commits the positions of all queues in memory. They are stored every five seconds and at shutdown."""
+        """Sets the group's offsets in memory to the positions of all queues.
+
+        They are stored every five seconds and at shutdown.
+        """
         self._member.check_process()
         self._commit()
 
     def commit(self, queues: Iterable[MessageQueue] | None = None, *, persist: bool = False) -> None:
-        """Commits positions in memory. They are stored every five seconds and at shutdown.
+        """Sets the group's offsets in memory to the positions of queues.
+
+        They are stored every five seconds and at shutdown.
 
         Args:
             queues: The queues. Default: all. Queues that are not assigned are ignored.
@@ -283,7 +288,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return offset
 
     def offset_for_timestamp(self, queue: MessageQueue, timestamp: Time) -> int:
-        """Returns the offset of the message stored nearest to a time (4.9), or of the first one from then on (5.x).
+        """Returns the offset of the message stored nearest to a time. RocketMQ 5: of the first one since that time.
 
         Args:
             queue: The queue.

@@ -36,7 +36,7 @@ class CommunicationMode(StrEnum):
 
 @dataclass(slots=True)
 class SendContext:
-    """One attempt to send, which hooks get.
+    """The argument of a `SendHook`: one attempt to send.
 
     Attributes:
         producer_group: The producer's group.
@@ -98,7 +98,7 @@ class SendHook(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EndTransactionContext:
-    """The end of a transaction, which hooks get.
+    """The argument of an `EndTransactionHook`: the end of a transaction.
 
     Attributes:
         producer_group: The group, with its namespace.

@@ -1,4 +1,4 @@
-"""Local transactions of a producer: calls its listener, and reports how they ended to brokers.
+"""Local transactions of a producer: calls its listener, and reports to brokers how they ended.
 
 Source: `DefaultMQProducerImpl.sendMessageInTransaction`, `checkTransactionState`, `endTransaction`.
 """
@@ -39,7 +39,7 @@ class LocalTransactions:
         self.hooks: Final[Hooks[EndTransactionHook]] = Hooks("endTransaction")
 
     def carry_out(self, message: Message, argument: Any, sent: SendResult) -> LocalTransactionState:
-        """Calls the listener to execute a transaction. Sends the resulting state to the broker."""
+        """Calls the listener to execute a transaction. Sends the resulting state to the broker and returns it."""
         state, remark = self._execute(message, argument, sent)
         self._end_own(message, sent, state, remark)
         return state

@@ -41,7 +41,7 @@ class Batches:
     def many(
         self, messages: Sequence[Message] | Frame, topic: str | None, batch_size: int
     ) -> list[tuple[Outgoing, Sequence[Message]]]:
-        """Encodes messages or rows into batches of up to `batch_size`. Each comes with its messages; rows have none."""
+        """Encodes messages or rows as batches of up to `batch_size`. Returns each with its messages, or () for rows."""
         if not isinstance(messages, Sequence):
             return [(rows, ()) for rows in self.of_rows(messages, topic, batch_size)]
         self._check(messages)
@@ -49,7 +49,7 @@ class Batches:
         return [(self._encode(part), part) for part in parts]
 
     def of_rows(self, rows: Frame, topic: str | None, batch_size: int) -> list[Outgoing]:
-        """Encodes rows into batches of one topic, with up to `batch_size` messages and the maximum message size."""
+        """Encodes rows as batches of one topic each, limited to `batch_size` messages and the maximum message size."""
         most = self._options.max_message_size
         batches = arrow_rows(rows)
         if batches is None:

@@ -105,7 +105,7 @@ class Producer:
             self._trace.start(Producer, self.member.instance.config)
 
     def start_inside(self, instance: ClientInstance) -> None:
-        """Starts the producer as a part of an instance. It ends with the instance."""
+        """Starts the producer as a part of an instance. The producer ends with the instance."""
         self.member.run_on(instance)
 
     def shutdown(self) -> None:
@@ -429,7 +429,7 @@ class Producer:
         key: str | None = None,
         attributes: Mapping[str, str] | None = None,
     ) -> None:
-        """Creates a topic at all brokers that have another topic.
+        """Creates a topic at all brokers that have the topic `key`.
 
         Args:
             topic: Name of the new topic.

@@ -16,7 +16,7 @@ DEFAULT_REGION = "DefaultRegion"
 
 
 class SendStatus(StrEnum):
-    """The durability of a stored message. Except for `SEND_OK`, the flush or the slave's copy is not confirmed."""
+    """The durability of a stored message. Unless it is `SEND_OK`, the flush or the copy at a slave is not confirmed."""
 
     SEND_OK = "SEND_OK"
     # the message is stored, but the master's flush took too long

@@ -68,7 +68,7 @@ class TransactionListener(Protocol):
     """
 
     def execute_local_transaction(self, message: Message, argument: Any) -> LocalTransactionState | None:
-        """Executes the transaction. The message is stored, but consumers do not see it yet.
+        """Executes the transaction and returns its state. The message is stored, but consumers do not see it yet.
 
         Args:
             message: The message passed to `send_in_transaction`, with a property `UNIQ_KEY`.

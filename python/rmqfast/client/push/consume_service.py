@@ -1,4 +1,4 @@
-"""Base class of both consume services: calls the listener and checks the status that it returns.
+"""Base class of the services that consume in order or in any order: calls the listener and checks its status.
 
 Source: RocketMQ's `ConsumeMessageService`, `DefaultMQPushConsumerImpl`, `ConsumeMessageConcurrentlyService`.
 """
@@ -83,7 +83,10 @@ class ConsumeService(ABC):
         return message if topic is None else message.seen_as(topic=unwrap(self._namespace, topic))
 
     def _call(self, messages: tuple[MessageView, ...], context: Any, queue: MessageQueue, kind: type[StrEnum]) -> Any:
-        """Returns the listener's status. If it raises or returns another value, logs this and returns None."""
+        """Returns the listener's status.
+
+        If the listener raises or returns anything else, logs this and returns None.
+        """
         if self._hooks:
             return self._call_with_hooks(messages, context, queue, kind)
         try:

@@ -64,12 +64,12 @@ class ProcessQueue:
 
     @property
     def size(self) -> int:
-        """Bytes of the pull answers in which a message is not consumed yet."""
+        """Bytes of all pull answers that still contain an unconsumed message."""
         return self._size
 
     @property
     def span(self) -> int:
-        """The last offset minus the first offset that is not consumed yet."""
+        """The last minus the first offset of the messages that are not consumed yet."""
         first, last = self.offsets()
         return last - first
 
@@ -132,7 +132,7 @@ class ProcessQueue:
             return self._position()
 
     def free(self, count: int, size: int) -> None:
-        """Counts messages as consumed that were filtered out or are duplicates."""
+        """Counts messages that were filtered out or are duplicates as consumed."""
         with self._lock:
             self._freed_count += count
             self._freed_size += size
@@ -198,7 +198,7 @@ class ProcessQueue:
         return info
 
     def _insert(self, messages: Sequence[MessageView], size: int) -> list[MessageRun]:
-        """Inserts messages between others. Needed if the queue was truncated and its offsets were used again."""
+        """Inserts messages between present ones. Returns their runs. Needed if a truncated queue uses offsets again."""
         there = {
             message.queue_offset
             for run in self._runs
@@ -263,7 +263,7 @@ class OrderlyProcessQueue(ProcessQueue):
             return True
 
     def take(self, count: int) -> tuple[MessageView, ...]:
-        """Takes the next messages. If there are none, consumption of the queue ends."""
+        """Takes and returns the next messages, at most `count`. If there are none, consumption of the queue ends."""
         self.last_consume_timestamp: float = self._wall_clock()
         with self._lock:
             waiting = self._waiting
@@ -275,7 +275,7 @@ class OrderlyProcessQueue(ProcessQueue):
         return taken
 
     def commit(self) -> int:
-        """Removes all messages taken. Returns the offset to commit, or -1 if there were none."""
+        """Removes all messages taken. Returns the offset to commit, or -1 if no messages were taken."""
         with self._lock:
             if not self._taken:
                 return -1
@@ -331,7 +331,7 @@ class OrderlyProcessQueue(ProcessQueue):
 
 
 class MessageRun:
-    """Messages of a queue by ascending offset. Consumed messages are marked; all are freed together when the last is.
+    """Messages of a queue by ascending offset. Consumed messages are marked; when all are marked, all are freed.
 
     It has no lock: its `ProcessQueue` serializes access.
 

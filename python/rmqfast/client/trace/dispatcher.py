@@ -42,7 +42,7 @@ _NUMBERS = itertools.count(1)
 
 
 class TraceSegment:
-    """Traces to be sent in one message. `since` is the time of the first trace; None without traces."""
+    """Traces to be sent in one message. `since` is the time at which the first was added, None if there are none."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -97,7 +97,7 @@ class TraceProducer(Protocol):
 
 
 class MakesProducer(Protocol):
-    """The class `Producer`. It is passed as a parameter, since its module imports this one."""
+    """The class `Producer`. It is passed as a parameter, since its module imports this module."""
 
     def __call__(self, group: str, *, config: ClientConfig) -> TraceProducer: ...
 

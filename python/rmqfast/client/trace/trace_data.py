@@ -75,7 +75,7 @@ class ConsumeReturnType(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class TraceBean:
-    """A message in a step. Each kind of step uses some of these fields.
+    """One message of a `TraceContext`. Each kind of step uses some of these fields.
 
     Attributes:
         topic: The topic, without its namespace.
@@ -172,7 +172,7 @@ def encode_trace(context: TraceContext) -> TraceData:
 
 
 def decode_trace(text: str) -> list[TraceContext]:
-    """Decodes the contexts of a body, each with one message. Skips kinds that are unknown.
+    """Decodes the body of a trace message as contexts with one message each. Skips steps of an unknown kind.
 
     A context that lacks fields is skipped and logged; Java's decoder fails for the whole body.
     """

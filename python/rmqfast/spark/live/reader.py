@@ -1,4 +1,4 @@
-"""Topics of a live cluster as a DataFrame: in the JVM if the jar is there, otherwise in Python workers.
+"""Topics of a live cluster as a DataFrame: by the columnar source if it can be used, otherwise in Python workers.
 
 Source: `RocketMqUtils.createRDD` of rocketmq-spark.
 """

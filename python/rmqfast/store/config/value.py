@@ -38,7 +38,7 @@ class ConfigValue:
 
 
 def with_names(members: Mapping[str, Any], **names: str) -> Mapping[str, Any]:
-    """Adds the entry's names to its fields, unless they are there."""
+    """Returns the fields of an entry, with its names added if the fields lack them."""
     untold = {field: name for field, name in names.items() if members.get(field) is None}
     return {**members, **untold} if untold else members
 

@@ -1,4 +1,4 @@
-"""The version of topics and groups, and their tables, whose version each change increments.
+"""The tables of topics and of groups. Each table has a version, which each change increments.
 
 Source: RocketMQ's `DataVersion`, `TopicConfigManager`, `SubscriptionGroupManager`.
 """
