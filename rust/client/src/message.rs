@@ -53,7 +53,7 @@ impl<'a> Message<'a> {
         self.text(self.row.tags)
     }
 
-    /// Returns the keys, separated by spaces.
+    /// Returns the keys, separated by spaces; `None` without keys.
     pub fn keys(&self) -> Option<Cow<'a, str>> {
         self.text(self.row.keys)
     }
@@ -80,7 +80,8 @@ impl<'a> Message<'a> {
         decompress_into(kind, stored, cap, &mut body).ok().map(|()| body.into())
     }
 
-    /// Returns the value of a property. If the name is repeated, the last value counts.
+    /// Returns the value of a property, or `None` if the message does not have it. If the name is repeated, the last
+    /// value counts.
     pub fn property(&self, name: &str) -> Option<Cow<'a, str>> {
         properties::get(self.record.properties(), name).map(String::from_utf8_lossy)
     }

@@ -60,7 +60,7 @@ pub fn check_sent_topic(topic: &str) -> Result<(), String> {
     if FORBIDDEN_TOPICS.contains(&topic) { Err(forbidden()) } else { Ok(()) }
 }
 
-/// Checks the topic of a batch to send.
+/// Checks the topic of a batch to send. Refuses retry topics, too.
 ///
 /// # Errors
 /// The reason for the refusal.

@@ -41,7 +41,7 @@ pub fn plain_remark(remark: &str) -> Cow<'_, str> {
     Cow::Owned(remark.trim().to_owned())
 }
 
-/// Removes every range that `find` returns. `find` gets the text and the position at which to search.
+/// Returns the text without the ranges that `find` returns. `find` gets the text and the position at which to search.
 fn without(text: String, find: impl Fn(&str, usize) -> Option<(usize, usize)>) -> String {
     let mut text_left = String::new();
     let mut at = 0;
@@ -91,7 +91,7 @@ fn java_frame(text: &str, from: usize) -> Option<(usize, usize)> {
     })
 }
 
-/// Finds the class of an exception before its message, such as `java.lang.IllegalStateException: `.
+/// Finds the class of an exception before the text of the exception, such as `java.lang.IllegalStateException: `.
 fn java_exception(text: &str, from: usize) -> Option<(usize, usize)> {
     packages(text, from).find_map(|(start, class)| {
         let end = class + word_end(&text[class..], is_word)?;

@@ -9,9 +9,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     /// An option or an argument with an invalid value.
     Argument(String),
-    /// The read starts at an offset that the store has already removed.
+    /// A store has no message at the start offset of the read, or a copy of a store is damaged.
     Corrupt(String),
-    /// The read starts at an offset that the broker has already removed.
+    /// Messages that a read or stream must return do not exist.
     DataLoss(String),
     /// A column name that the row does not have.
     UnknownColumn(String),

@@ -28,7 +28,7 @@ pub enum AskError<E> {
 }
 
 impl NameServers {
-    /// Shuffles the addresses, so that clients spread over the name servers.
+    /// Creates the list of name servers. Shuffles the addresses, so that clients spread over the name servers.
     pub fn new(mut addresses: Vec<String>) -> Self {
         let chance = RandomState::new();
         addresses.sort_by_cached_key(|address| chance.hash_one(address));
@@ -89,8 +89,8 @@ impl NameServers {
         Ok(Err(failures))
     }
 
-    /// Chooses the next name server, unless another thread has already done so. Returns a warning if this thread chose
-    /// another name server.
+    /// Chooses the next name server, unless another thread has already done so. Returns a warning if this thread has
+    /// changed the choice, otherwise `None`.
     fn choose_after(&self, failed: usize) -> Option<String> {
         let servers = &self.addresses;
         let next = (failed + 1) % servers.len();

@@ -14,7 +14,7 @@ pub struct TopicRoute {
     pub addresses: BTreeMap<String, String>,
     /// Names of the brokers for which `addresses` has the master's address.
     pub masters: BTreeSet<String>,
-    /// Addresses of the slaves by broker name, sorted by their ids.
+    /// Addresses of the slaves by broker name, sorted by broker id.
     pub slaves: BTreeMap<String, Vec<String>>,
 }
 

@@ -133,8 +133,8 @@ impl RouteData {
         sorted
     }
 
-    /// Turns the route of the default topic into the route of a topic that does not exist yet. Brokers create the
-    /// topic, with at most `queues` queues, when its first message arrives.
+    /// Returns the route of a topic that does not exist yet, made from this route of the default topic. When the first
+    /// message of the new topic arrives at a broker, the broker creates the topic with at most `queues` queues.
     ///
     /// Source: `MQClientInstance.updateTopicRouteInfoFromNameServer` with `isDefault`.
     #[must_use]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Addresses of a broker by id, in the order of its route.
+/// A broker's ids and addresses, in the order of the route.
 pub type Addresses = Vec<(i64, Arc<str>)>;
 
 /// Code and remark of a name server's answer that contains no route.

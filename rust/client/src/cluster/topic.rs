@@ -214,7 +214,7 @@ impl TopicCluster {
         Ok((address.to_owned(), self.broker(address).config()?))
     }
 
-    /// Returns the addresses of the slaves of the queue's broker, sorted by their ids.
+    /// Returns the addresses of the slaves of the queue's broker, sorted by broker id.
     ///
     /// # Errors
     /// Fails like [`route`](Self::route).
@@ -311,8 +311,8 @@ impl TopicCluster {
         Ok(())
     }
 
-    /// Stores offsets of a group at the brokers, so that tools show the group's progress. A failure only adds a
-    /// warning.
+    /// Stores offsets of a group at the brokers, so that tools show the group's progress. If a broker does not store an
+    /// offset, a warning is added.
     ///
     /// # Errors
     /// An interrupt, or no name server answers.

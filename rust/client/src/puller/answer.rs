@@ -60,7 +60,7 @@ const QUEUE_OFFSET_AT: usize = 20;
 const OFFSET_DELTA: &str = "offsetDelta";
 
 /// Returns the queue offset of the row `index`: `counted_from + index` if `counted_from` is given, otherwise the offset
-/// in the record.
+/// in the record. `None` if there is no such row.
 pub fn queue_offset(body: &[u8], rows: &[Row], counted_from: Option<i64>, index: usize) -> Option<i64> {
     match counted_from {
         Some(first) => Some(first + index as i64),

@@ -242,7 +242,7 @@ impl Puller {
         Ok(BrokerThread { bell, thread })
     }
 
-    /// Changes the state and wakes all threads.
+    /// Changes the state, wakes all threads, and returns the result of `change`.
     fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let result = change(&mut self.shared.lock());
         self.threads().iter().for_each(|broker| broker.bell.ring());

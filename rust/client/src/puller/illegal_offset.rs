@@ -20,7 +20,8 @@
 pub enum IllegalOffset {
     /// Retention removed the message at this offset.
     Expired,
-    /// The broker lost its last messages, or the topic was deleted and created again.
+    /// The offset is after the queue's end: the broker lost its last messages, or the topic was deleted and created
+    /// again.
     BehindEnd,
 }
 

@@ -178,7 +178,7 @@ impl Default for Subscription {
 }
 
 impl Subscription {
-    /// Selects messages by a tag expression such as `A || B`, or all messages by `*`.
+    /// Creates a filter that selects messages by a tag expression such as `A || B`, or all messages by `*`.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if there is no tag between the `||`.
@@ -191,7 +191,7 @@ impl Subscription {
         Ok(Self { expression: expression.to_owned(), tags: Some(tags.into()), ..Self::default() })
     }
 
-    /// Selects messages whose properties match an SQL92 expression.
+    /// Creates a filter that selects messages whose properties match an SQL92 expression.
     ///
     /// # Errors
     /// [`crate::Error::Store`] if the expression does not parse.

@@ -175,7 +175,7 @@ impl PulledAnswer {
         }
     }
 
-    /// Returns the bytes of the records, for flow control.
+    /// Returns the size of the records in bytes, for flow control.
     pub fn bytes(&self) -> usize {
         self.size
     }
@@ -185,8 +185,8 @@ impl PulledAnswer {
         matches!(self.status, PullStatus::NoNewMsg | PullStatus::NoMatchedMsg)
     }
 
-    /// Merges the next answer into this one if both have no messages, or both failed. Otherwise returns `next`
-    /// unchanged.
+    /// Merges the answer `next` into this answer, if both have no messages or both failed. Returns `None` if merged,
+    /// otherwise `next` unchanged.
     pub fn join(&mut self, next: Self) -> Option<Self> {
         let follows = self.epoch == next.epoch && self.next_begin_offset == next.begin_offset;
         // otherwise the failures of a broker that is down would fill the list

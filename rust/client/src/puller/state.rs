@@ -90,7 +90,7 @@ impl State {
         }
     }
 
-    /// Returns the number of the broker with this address, and adds it if it is new.
+    /// Returns the number of the broker with this address. Adds the broker if it is new.
     pub fn broker(&mut self, broker: Broker) -> usize {
         if let Some(index) = self.brokers.iter().position(|state| state.broker.address == broker.address) {
             self.brokers[index].broker = broker;
@@ -152,7 +152,8 @@ impl State {
         self.ready.iter().any(|item| matches!(item, Item::Disconnected(..)))
     }
 
-    /// Stops pulling a queue. Its buffered messages are dropped, and messages in hand no longer count.
+    /// Stops pulling a queue. Its buffered messages are dropped, and messages in hand no longer count. Returns the
+    /// state of the queue, or `None` if it was not pulled.
     pub fn remove(&mut self, queue: &Queue) -> Option<PullQueue> {
         let epoch = self.epochs.remove(queue)?;
         // answers to requests still in flight must be ignored

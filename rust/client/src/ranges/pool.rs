@@ -39,7 +39,7 @@ struct Idle {
 pub struct PoolKey(String);
 
 impl PoolKey {
-    /// Creates a key from all settings that two readers must have in common.
+    /// Creates a key from all settings that two readers must have in common to share pullers.
     pub fn of<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
         // no option contains a NUL character
         Self(parts.into_iter().flat_map(|part| [part, "\0"]).collect())

@@ -21,7 +21,7 @@ pub struct Properties<'a> {
     pub pairs: &'a [(&'a str, &'a str)],
     /// Properties of the producer, which override all others.
     pub added: &'a [(&'a str, &'a str)],
-    /// Message id, unless `pairs` contains one.
+    /// Message id; not used if `pairs` contains an id.
     pub unique_id: Option<&'a str>,
 }
 

@@ -248,7 +248,8 @@ fn stretch_of(ends: &[Ends]) -> (u64, u64) {
     (from, end.unwrap_or(from))
 }
 
-/// Refuses to read the log if its `len` bytes cost more than pulling `messages` messages of `bytes` bytes.
+/// Refuses to read `len` bytes of the log if this costs more than pulling `messages` messages with `bytes` bytes in
+/// all.
 fn check_cost(len: u64, messages: i64, bytes: f64) -> Result<(), Refusal> {
     if len < PIECE_BYTES {
         return Err(pull_because("it is little"));

@@ -115,8 +115,8 @@ impl LogRows {
         unfinished.map(|range| (&*range.queue, range.next.max(range.start)))
     }
 
-    /// Compares the first record with the plan. The address may have passed to another broker, whose log has other
-    /// records at this position.
+    /// Checks that the first record is the one in the plan. Otherwise the address now belongs to another broker, whose
+    /// log has other records at this position.
     fn check_first(&mut self, body: &[u8]) -> Result<(), String> {
         let Some(expected) = self.first.take() else { return Ok(()) };
         let record = self.reader.records().first();
@@ -168,7 +168,8 @@ fn topics_of(ranges: &[QueueRange]) -> Vec<Topic> {
     topics.into_iter().map(|(name, ranges)| Topic { name: name.to_owned(), ranges }).collect()
 }
 
-/// Returns the index of the topic called `name` in sorted topics. Tries index `last` first.
+/// Returns the index of the topic called `name` in sorted topics, or `None` if there is no such topic. Tries index
+/// `last` first.
 fn topic_of(topics: &[Topic], last: usize, name: &[u8]) -> Option<usize> {
     if topics.get(last)?.name.as_bytes() == name {
         return Some(last);

@@ -227,7 +227,7 @@ pub type LogParts = (Vec<String>, [u64; 4], (i64, i32), Vec<(i64, u64)>);
 const MAX_FILE: u64 = i32::MAX as u64;
 
 impl LogPart {
-    /// Drops the ranges that filters have removed; `left` are the ranges that remain.
+    /// Returns the part without the ranges that filters have removed; `left` are the ranges that remain.
     #[must_use]
     pub fn keep_ranges(&self, ranges: &[QueueRange], left: &[QueueRange]) -> Self {
         let begins = ranges.iter().zip(&self.begins);

@@ -107,7 +107,7 @@ pub fn name_servers(text: &str) -> Result<Vec<String>> {
     Ok(addresses)
 }
 
-/// Returns the namespace in an endpoint: `MQ_INST_1_x` for `http://MQ_INST_1_x.host:80`.
+/// Returns the namespace in an endpoint: `MQ_INST_1_x` for `http://MQ_INST_1_x.host:80`. `None` for other addresses.
 ///
 /// Source: `NameServerAddressUtils.parseInstanceIdFromEndpoint`.
 pub fn namespace_of_endpoint(text: &str) -> Option<&str> {

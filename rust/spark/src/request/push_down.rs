@@ -194,7 +194,8 @@ impl Selection {
     }
 }
 
-/// Returns the strings of a condition, without NULL: `IN (..., NULL)` is never true because of NULL.
+/// Returns the strings of a condition, or `None` if a value is no string. NULL is left out, as `IN (..., NULL)` is
+/// never true because of NULL.
 fn texts(values: &[Option<Literal>]) -> Option<Vec<String>> {
     values.iter().flatten().map(|value| value.text().map(str::to_owned)).collect()
 }
@@ -238,7 +239,7 @@ fn is_one_tag(tag: &str) -> bool {
     tag == crate::request::text::trim(tag) && !matches!(tag, "" | "*") && !tag.contains('|')
 }
 
-/// Returns a warning if an SQL92 expression names a column, since SQL92 filters only see properties.
+/// Returns a warning if an SQL92 expression names a column, since SQL92 filters see properties, but no columns.
 pub fn column_warning(sql: &str) -> Option<String> {
     let parsed = Sql92::parse(sql).ok()?;
     let column = parsed.properties().find(|name| Column::ALL.iter().any(|column| column.name() == *name))?;

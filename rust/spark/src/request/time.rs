@@ -29,8 +29,8 @@ pub fn named_milliseconds(name: &str, text: &str) -> Result<i64> {
     })
 }
 
-/// Refuses numbers that look like seconds, microseconds or nanoseconds of the years 2001 to 2096. As milliseconds, they
-/// would silently select no messages, or all.
+/// Refuses numbers that look like seconds, microseconds or nanoseconds of the years 2001 to 2096. If they were taken as
+/// milliseconds, the read would silently return no messages, or all.
 fn check_unit(name: &str, number: i64) -> Result<()> {
     let wrong = |unit: &str, milliseconds: i64| {
         let text = format!("expected milliseconds since 1970, got {number}, which are {unit}: write {milliseconds}");

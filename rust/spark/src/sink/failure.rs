@@ -58,7 +58,7 @@ impl Stop {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).failure.clone().map_or(Ok(()), Err)
     }
 
-    /// Waits for `pause`, or until the threads must stop. Returns whether they must stop.
+    /// Waits for `pause`, or until the threads must stop. Returns whether the threads must stop.
     pub fn wait(&self, pause: Duration) -> bool {
         let until = Instant::now() + pause;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);

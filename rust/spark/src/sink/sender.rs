@@ -234,7 +234,8 @@ impl Sender {
         parts.iter().try_for_each(|part| self.send(part, queue.clone()))
     }
 
-    /// See [`next_queue`]. With `is_new`, a name server is asked again.
+    /// Returns the next queue for a target, see [`next_queue`]. With `is_new`, a name server is asked for the queues
+    /// again.
     fn next_queue(
         &self,
         target: &Target,

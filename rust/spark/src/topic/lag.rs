@@ -43,7 +43,7 @@ impl Lag {
         self.queues.iter().map(|(queue, ends)| (queue.clone(), ends.last)).collect()
     }
 
-    /// Returns the lag of a query that has read up to `consumed`. Empty if none of its queues is known.
+    /// Returns the lag of a query that has read up to `consumed`. Empty if the ends of its queues are not known.
     ///
     /// Source: Spark's `KafkaMicroBatchStream.metrics`, for the first three names.
     pub fn metrics(&self, consumed: &StreamOffsets, now: Duration) -> Vec<(String, String)> {

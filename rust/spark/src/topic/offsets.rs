@@ -130,8 +130,8 @@ pub fn check_order(start: &Offsets<ByTopic>, end: &Offsets<ByTopic>, queues: &[(
     Ok(())
 }
 
-/// Returns the offset that the option gives for a queue. If the option names the queue's broker, the entry `*` is
-/// ignored.
+/// Returns the offset that the option gives for a queue, or `None` if it gives none. If the option names the queue's
+/// broker, the entry `*` is ignored.
 fn named_offset(by_topic: &ByTopic, queue: &Queue) -> Option<i64> {
     let (_, by_broker) = by_topic.iter().find(|(topic, _)| *topic == queue.topic)?;
     let of_broker = |wanted: &str| by_broker.iter().find(|(broker, _)| broker == wanted);

@@ -428,7 +428,8 @@ impl TopicRead {
         Ok(())
     }
 
-    /// Returns a warning if a pattern matches no topic, unless a filter excluded all topics.
+    /// Returns a warning if there are no queues because a pattern matches no topic. No warning if filters select
+    /// topics.
     fn nothing(&self, queues: &[Queue]) -> Option<String> {
         // no warning if a pushed filter excluded all topics
         let is_nothing = queues.is_empty() && self.cut.topics.is_none();

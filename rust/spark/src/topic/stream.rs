@@ -221,7 +221,7 @@ impl TopicStream {
         Ok(TopicPosition { offsets, stored })
     }
 
-    /// Adds new queues to a position, and moves queues that do not continue at it.
+    /// Returns a position with new queues added, and with new offsets for queues that do not continue at their offset.
     fn continue_from(&mut self, mut position: TopicPosition) -> Result<TopicPosition> {
         // Spark has just asked for the latest offsets, and nobody reads until the tasks start
         let recent = self.told.take().filter(|(at, _)| self.now() - *at < FRESH);
