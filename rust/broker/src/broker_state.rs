@@ -92,7 +92,7 @@ impl BrokerState {
         }
     }
 
-    /// Decides whether the answer to a send that ends at `position` waits for a slave.
+    /// Decides whether the answer to a send waits for a slave. `position` is the end of the send's messages in the log.
     pub fn slave_wait(&self, position: u64) -> SlaveWait {
         let Some(sync) = self.options.sync_replication else { return SlaveWait::None };
         if !self.replicas.is_near(position, sync.most_behind) {

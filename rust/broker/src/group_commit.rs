@@ -59,7 +59,7 @@ fn refuse(remark: &str, answer: &Answer) {
     answer.send(&Header { code, remark: Some(remark), ..Header::response(answer.serialize_type) }, b"");
 }
 
-/// An answer that is sent when the log is safe up to `position`.
+/// An answer that is sent when the log up to `position` is on the disk, and on a slave if required.
 #[derive(Debug)]
 struct Pending {
     position: u64,
@@ -100,7 +100,7 @@ struct Queue {
 }
 
 impl GroupCommit {
-    /// Queues an answer. It is sent when the log is on the disk, and on a slave if required, up to `position`.
+    /// Queues an answer. It is sent when the log up to `position` is on the disk, and on a slave if required.
     pub fn push(&self, position: u64, slave: SlaveWait, answer: Answer, receipt: SendReceipt) {
         self.lock().pending.push(Pending { position, slave, answer, receipt });
         self.changed.notify_one();
@@ -162,8 +162,8 @@ impl GroupCommit {
     }
 }
 
-/// Minimum bytes of records in an answer that is copied chunk by chunk while it is written. A smaller answer is
-/// copied at once, because a single write wakes the client only once.
+/// Minimum bytes of records with which an answer is copied chunk by chunk while it is written. A smaller answer is
+/// copied at once and sent by a single write, so that the client wakes only once.
 const LARGE: usize = 512 << 10;
 
 /// A body in the mapped files of the log. The files stay mapped until the body is written or the connection ends,

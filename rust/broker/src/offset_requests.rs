@@ -33,7 +33,8 @@ enum Outcome {
 
 enum Refusal {
     Wrong(String),
-    /// The limit of groups and topics, per connection or per broker, is reached.
+    /// The limit of pairs of group and topic, per connection or per broker, is reached. Holds the remark for the
+    /// client.
     TooMany(String),
 }
 

@@ -114,8 +114,8 @@ impl Offsets {
         }
     }
 
-    /// Returns the pairs that changed or were removed since the last call, at most `limit`. Later calls do not return
-    /// them again.
+    /// Returns at most `limit` pairs of group and topic whose offsets were changed or removed. Each change is returned
+    /// by one call only.
     pub fn take_changed(&self, limit: usize) -> Vec<ChangedOffsets> {
         let mut inner = self.write();
         let rest = inner.changed.len().saturating_sub(limit);

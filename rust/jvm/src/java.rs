@@ -28,7 +28,7 @@ pub fn texts(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Vec<Option<String>>
     Ok(texts)
 }
 
-/// Converts a `String[]` without null elements.
+/// Converts a `String[]` that has no null elements.
 pub fn words(env: &mut Env<'_>, array: &Texts<'_>) -> Result<Vec<String>> {
     // options and columns are never null in Spark
     Ok(texts(env, array)?.into_iter().map(Option::unwrap_or_default).collect())

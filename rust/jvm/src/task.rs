@@ -32,7 +32,7 @@ pub trait Task: Send {
     /// The task reads a store, which Real-Time Mode does not support.
     fn position(&self, rows: usize) -> Result<String>;
 
-    /// Returns the log lines that were added since the last call.
+    /// Returns the warnings since the last call, as lines for Spark's log; `None` if there are none.
     fn take_warning(&mut self) -> Option<String>;
 
     /// Called when the task ends before its last row without a failure, for example at a limit or in Real-Time Mode.

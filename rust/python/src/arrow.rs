@@ -40,7 +40,8 @@ impl Batch {
         schema_capsule(py, self.0.schema_ref())
     }
 
-    /// Ignores `requested_schema`, as the interface allows. The reader of the capsule converts the rows itself.
+    /// Returns the capsules of the schema and of the rows. Ignores `requested_schema`, as the interface allows: whoever
+    /// reads the capsules converts the rows.
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,

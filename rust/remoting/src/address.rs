@@ -58,8 +58,8 @@ impl Address {
         self.lock().shared.as_ref().filter(|connection| connection.is_open()).cloned()
     }
 
-    /// Returns the shared connection. If there is none, calls `open`. If another thread is just opening one, waits
-    /// for its result instead.
+    /// Returns the shared connection. If there is none, opens it by calling `open`. If another thread is already doing
+    /// so, waits for the result of that thread instead.
     pub fn share(
         &self,
         timeout: Duration,
@@ -88,7 +88,8 @@ impl Address {
         self.try_once(timeout, interrupt, |_| None, open)
     }
 
-    /// Removes and returns the idle connection that was used last. Its peer may have closed it.
+    /// Removes and returns the idle connection that was used last, or `None` if there is none. The peer may have closed
+    /// it.
     pub fn take_idle(&self) -> Option<Client> {
         self.lock().idle.pop_back().map(|(client, _)| client)
     }

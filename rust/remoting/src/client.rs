@@ -100,7 +100,7 @@ impl Client {
         self.tell(Ask::new(code, fields, body, timeout))
     }
 
-    /// Sends as [`send_oneway`](Self::send_oneway) does. The interrupt can end the wait early.
+    /// Sends a oneway request, as [`send_oneway`](Self::send_oneway) does. The interrupt can end the wait early.
     pub fn tell(&mut self, ask: Ask<'_>) -> Result<()> {
         let header = Header { flag: ONEWAY, ..Header::request(ask.code, self.opaque(), ask.fields) };
         self.write(&header, ask.body, &Patience::of(&ask))
@@ -236,7 +236,7 @@ pub struct Inbox {
 /// A frame with its parsed header. Its body stays in the inbox until the next read.
 #[derive(Debug)]
 pub struct ReceivedFrame {
-    /// The header. Its body is empty.
+    /// The header, as a command with an empty body.
     pub head: OwnedCommand,
     pub body: Range<usize>,
 }

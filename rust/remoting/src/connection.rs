@@ -34,7 +34,8 @@ pub struct Connection {
     peer: SocketAddr,
     local: SocketAddr,
     max_outgoing: usize,
-    /// Maximum bytes of the buffer to keep for further frames.
+    /// Maximum size of a buffer that is kept for further frames after its frames were written. A larger buffer is
+    /// freed.
     kept: usize,
     outgoing: Mutex<Outgoing>,
     taken: Condvar,
@@ -48,7 +49,7 @@ pub struct Connection {
     pub(crate) watch: Watch,
 }
 
-/// Times of the last events, in milliseconds of [`now_ms`]. The sweeper reads them to detect timeouts.
+/// Times of the last events, in milliseconds of [`now_ms`]. A background task reads them to detect timeouts.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     /// Time of the last read or write.
@@ -101,7 +102,7 @@ impl Connection {
         }
     }
 
-    /// Sets the number of bytes of the buffer that the connection keeps. A large buffer suits connections with heavy
+    /// Sets the maximum size of a buffer that is kept for further frames. A large size suits connections with heavy
     /// traffic.
     pub(crate) fn keeping(self, kept: usize) -> Self {
         Self { kept, ..self }
@@ -202,7 +203,7 @@ impl Connection {
         !self.is_open() || self.outgoing().is_empty() && !self.is_writing.load(Ordering::Acquire)
     }
 
-    /// Returns the number of oneway requests that were never written. Each lost request is returned by one call only.
+    /// Returns the number of oneway requests that were never written. Each of them is counted by one call only.
     pub(crate) fn lost_oneway(&self) -> u64 {
         let gathered = self.oneway.gathered.load(Ordering::Relaxed);
         // fetch_max returns the count settled before, so that each request is reported once
@@ -328,7 +329,7 @@ impl Connection {
     }
 }
 
-/// An answer that is still to be sent, with the connection and the number of its request.
+/// Everything that is needed to answer a request later, above all its connection and its number.
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub connection: Arc<Connection>,

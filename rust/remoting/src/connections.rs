@@ -139,7 +139,7 @@ impl Connections {
         Ok((client, received))
     }
 
-    /// Returns a connection that [`request_with`](Self::request_with) has lent to the caller.
+    /// Takes back a connection that [`request_with`](Self::request_with) lent to the caller, for further requests.
     pub fn give_back(&self, client: Client) -> Result<()> {
         match self.address(client.address()) {
             Ok(address) => address.give_back(client),
@@ -342,7 +342,8 @@ impl Shared {
         }
     }
 
-    /// Closes connections that are idle, that receive a frame too slowly, or whose peers do not read requests.
+    /// Closes connections that were idle for too long, that receive a frame too slowly, or whose peers do not read
+    /// requests.
     fn sweep(&self) {
         let options = &self.options;
         let patience =

@@ -220,7 +220,7 @@ impl Completions {
         }
     }
 
-    /// Counts that a sent request will not get a result in this queue.
+    /// Subtracts a request from those without a result: it got a result, or nobody waits for one any more.
     pub(crate) fn note_forgotten(&self) {
         self.unanswered.fetch_sub(1, Ordering::Relaxed);
     }
@@ -242,14 +242,14 @@ impl Completions {
         }
     }
 
-    /// Waits for results and takes some of them, by [`wait`](Self::wait) and [`take_ready`](Self::take_ready).
-    /// Returns an empty list after `timeout`, and `None` after the end.
+    /// Waits for results and takes some of them, by [`wait`](Self::wait) and [`take_ready`](Self::take_ready). Returns
+    /// an empty list after `timeout`, and `None` once the queue is closed and no request is in flight.
     pub fn take(&self, max: usize, timeout: Duration) -> Option<Vec<Completion>> {
         self.wait(timeout).then(|| self.take_ready(max))
     }
 
-    /// Waits until there is a result, or `timeout` is over. Returns false after the end, which means that the queue
-    /// is closed and no request is in flight.
+    /// Waits until there is a result, or `timeout` is over. Returns false once the queue is closed and no request is in
+    /// flight.
     ///
     /// The caller must take results afterwards, because other threads may not have been woken for them.
     pub fn wait(&self, timeout: Duration) -> bool {

@@ -195,8 +195,8 @@ impl Default for ServerOptions {
     }
 }
 
-/// First byte of a TLS handshake. A RocketMQ frame with this first byte would have a length of 352 MiB, so the two
-/// cannot be confused.
+/// First byte of a TLS handshake. A RocketMQ frame cannot begin with it, because the frame would be longer than 350
+/// MiB, which is over the limit.
 pub const HANDSHAKE: u8 = 0x16;
 
 pub enum Begun {
@@ -240,8 +240,9 @@ impl Acceptor {
     }
 }
 
-/// Waits for the first byte, and for the TLS handshake if that byte starts one. Without an acceptor, TLS is disabled. Fails
-/// with [`Error::Tls`] if the handshake fails or the mode does not allow it; [`Error::Io`].
+/// Waits for the first byte, and for the TLS handshake if that byte starts one. Returns the plain or the TLS
+/// connection. Without an acceptor, TLS is disabled. Fails with [`Error::Tls`] if the handshake fails or the mode does
+/// not allow the connection; [`Error::Io`].
 async fn begin_session(
     stream: TcpStream,
     connection: &Connection,
@@ -401,8 +402,8 @@ async fn watch_certificates(
 }
 
 impl Watch {
-    /// Returns the contents to load. A change is loaded after two checks in a row have seen it, because certificate
-    /// and key are replaced one after the other.
+    /// Returns the contents to load, or `None` if there is nothing to load. A change is loaded after two checks in a
+    /// row have seen it, because certificate and key are replaced one after the other.
     fn look(&mut self, material: KeyMaterial) -> Option<KeyMaterial> {
         if material == self.loaded {
             self.seen = None;

@@ -192,7 +192,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         Ok(true)
     }
 
-    /// Notes the time since which a frame is incomplete, for the timeout that the sweeper checks.
+    /// Notes the time since which a frame is incomplete. A background task checks it for a timeout.
     fn note_partial(&self) {
         let began = &self.connection.watch.frame_began;
         // while this side is behind, the peer is not to blame
@@ -229,7 +229,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         }
     }
 
-    /// Returns the buffer to its thread, if the buffer is empty.
+    /// Gives the buffer back to its thread, but only if the buffer is empty.
     fn give_buffer(&mut self) {
         if self.out.is_empty() {
             let mut buffer = std::mem::take(self.out.frames());

@@ -23,7 +23,7 @@ const LINE_EVERY: Duration = Duration::from_secs(1);
 // Pause after a failed accept, for example with too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Receives lines for the log that administrators read.
+/// A function that writes lines to the broker's log file, for administrators.
 pub type Tell = dyn Fn(String) + Send + Sync;
 
 /// A listener, and the connections that it accepted.

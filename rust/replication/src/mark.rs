@@ -89,8 +89,8 @@ impl MarkKeeper {
         Self { copy, root, saved, waiting: None, every, due: Instant::now() + every }
     }
 
-    /// Saves the next mark if the copy is flushed up to its position. When the interval is over, `now` becomes the
-    /// next mark.
+    /// Makes `now` the next mark when the interval is over. Saves the next mark once the copy is flushed up to the end
+    /// in that mark. Does not wait for this.
     pub fn keep(&mut self, now: Mark) -> Result<()> {
         if self.waiting.is_none() && Instant::now() >= self.due {
             self.waiting = Some(now);

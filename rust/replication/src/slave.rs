@@ -16,7 +16,7 @@ const REPORTS_LEN: usize = 4096;
 // Value of `asked` before the first request.
 const NOTHING: u64 = u64::MAX;
 
-/// The reason why a connection ended, for the log.
+/// The reason why a connection ended, to be written to the broker's log file.
 type Reason = String;
 
 #[derive(Debug)]

@@ -25,7 +25,7 @@ impl<T> Handle<T> {
         unsafe { &mut *(self.address as *mut T) }
     }
 
-    /// Returns the value to Rust. Called when Java closes the handle.
+    /// Removes the value from the heap and returns it. Called when Java closes the handle.
     pub fn into_inner(self) -> T {
         // SAFETY: as in `get`; Java closes a handle only once.
         *unsafe { Box::from_raw(self.address as *mut T) }

@@ -34,8 +34,8 @@ exports! {
         Ok(java::string_pairs(env, row.into_iter().map(|c| (c.name().to_owned(), spark_type(c).to_owned())))?)
     }
 
-    /// Replaces words for offsets in the options, such as the latest offset, by the current numbers. `fields` are
-    /// names, types and nullability of the schema.
+    /// Returns the options with numbers for offsets: replaces words for them, such as "latest", by the current offsets.
+    /// `fields` are names, types and nullability of the schema.
     fn resolve(env, options => Texts<'a>, fields => Texts<'a>) -> Texts<'a> {
         let columns = columns_of_schema(&java::words(env, &fields)?)?;
         let pairs = java::pairs(env, &options)?;

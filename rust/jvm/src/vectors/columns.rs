@@ -58,7 +58,7 @@ pub fn vector(column: Column, request: &ScanRequest) -> Option<Box<dyn Vector>> 
 
 type Part = for<'a> fn(Message<'a>) -> &'a [u8];
 
-/// A column of texts, which `source` appends as views.
+/// A column of texts. For each row `source` appends a view of the text.
 struct Texts<S> {
     views: Views,
     source: S,

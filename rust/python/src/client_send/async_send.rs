@@ -53,7 +53,8 @@ impl CallbackSend {
         Arc::new(Self { sender, outgoing, state, callback, context })
     }
 
-    /// Makes attempts until a request is in flight. If all attempts fail, returns the callback and the outcome.
+    /// Makes attempts until a request is in flight, then returns `None`. If all attempts fail, returns the callback and
+    /// the outcome.
     pub fn request_until_in_flight<'py>(
         self: &Arc<Self>,
         py: Python<'py>,

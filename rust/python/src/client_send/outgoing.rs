@@ -43,8 +43,8 @@ pub struct Outgoing {
     pub max_reconsume_times: Option<i32>,
 }
 
-/// The properties and the message id. For a batch, the ids of all messages, separated by commas. One allocation holds
-/// all, because another thread frees it.
+/// The properties and the message id. For a batch, the ids of all messages, separated by commas. They share one
+/// allocation.
 pub struct Texts {
     both: String,
     id_at: usize,
