@@ -67,7 +67,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the class in `rmqfast.errors` that Python raises. In the JVM, a `SourceException` has its name.
+    /// Returns the name of the class in `rmqfast.errors` that Python raises. In the JVM, a `SourceException` contains
+    /// this name.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Io { .. } if self.is_not_found() => "StoreNotFoundError",

@@ -185,8 +185,8 @@ impl Lists {
         self.index.take_unsynced(out)
     }
 
-    /// Sets the modification time of each queue file to the store time of its last message, since RocketMQ 4.9 uses it to search messages
-    /// by time (`MappedFileQueue.getMappedFileByTime`).
+    /// Sets the modification time of each queue file to the store time of its last message, since RocketMQ 4.9 searches
+    /// messages by modification time. Source: `MappedFileQueue.getMappedFileByTime`.
     pub fn set_times(&self) -> Result<()> {
         for (number, times) in self.times.iter().enumerate() {
             let number = number as u32;

@@ -69,7 +69,7 @@ impl Drop for Partial {
     }
 }
 
-/// Fails if the existing directory was not created by an export.
+/// Fails if the directory `path` is neither empty nor left by an export.
 fn refuse_others(path: &Path) -> Result<()> {
     // An unfinished export has a lock file, but no file `abort`, which a store in use has.
     let is_ours = place::is_file(&path.join(lock::NAME))? && !place::exists(&path.join("abort"))?;

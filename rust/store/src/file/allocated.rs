@@ -1,6 +1,6 @@
 //! A file of a store, open for writing. Its blocks are allocated before bytes are written to them. So on a full disk
-//! the allocation fails, before any byte is written. Without it a full disk would leave half a record, or raise a
-//! signal when a map is written. A file grows step by step, or has all its blocks from the start.
+//! the allocation fails, before any byte is written. Without the allocation a full disk would leave half a record, or
+//! raise a signal when a map is written. A file grows step by step, or has all its blocks from the start.
 //!
 //! Source: `MappedFile.init`, `MappedFile.appendMessagesInner`.
 use super::disk::{self, Call, create_directories, sync_directory};
@@ -192,9 +192,9 @@ fn in_parts(from: u64, len: u64, mut each: impl FnMut(u64, &mut [u8]) -> io::Res
     Ok(())
 }
 
-/// A file to which records are appended. A write through a map is a copy in memory, while a system call takes longer than
-/// copying a small record. Blocks are allocated first, since a write through a map to a full disk raises a signal. A file
-/// system that copies on write may need new blocks even for allocated bytes, so it gets no map, but `pwrite`.
+/// A file to which records are appended through a map, since a system call takes longer than copying a small record in
+/// memory. Blocks are allocated first, since a write through a map to a full disk raises a signal. A file system that
+/// copies on write may need new blocks even for allocated bytes, so files on it are written with `pwrite`.
 #[derive(Debug)]
 pub struct AppendFile {
     file: Arc<AllocatedFile>,
@@ -278,9 +278,9 @@ impl AppendFile {
 
 const STEP: u64 = 1 << 20;
 
-/// Restores a file whose name was removed while it is open; its bytes exist until it is closed. Copies the first `len` bytes
-/// to `temporary`, and renames the copy to the lost name. With `has_blocks` all blocks are allocated. The open file must not
-/// be written to any more. After an error there is no new file.
+/// Restores a file whose name was removed. The file is still open, so its bytes still exist. Copies the first `len`
+/// bytes to `temporary`, and renames the copy to the lost name. With `has_blocks` all blocks are allocated. The open
+/// file must not be written to any more. After an error there is no new file.
 pub fn write_back(file: &AllocatedFile, len: u64, has_blocks: bool, temporary: &Path) -> Result<()> {
     let _ = fs::remove_file(temporary);
     let new =

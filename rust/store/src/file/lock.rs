@@ -1,5 +1,5 @@
-//! The lock on a store. It is a record lock on the file `lock`, as a Java broker takes it, so that broker and this project exclude each
-//! other.
+//! The lock on a store. It is a lock on the first byte of the file `lock`, which a Java broker locks, too. So a broker
+//! and this project never write to a store at the same time.
 //!
 //! The operating system grants such a lock again within the same process. It also releases the lock when any part of the process closes the
 //! file ([`rmqfast_os::lock`]). So this module keeps a list of the stores that this process has locked, and checks the list first.

@@ -100,7 +100,8 @@ impl Segment {
         Ok(out.len() - start)
     }
 
-    /// Returns the position of the first nonzero byte from `from` to `end`. Skips holes and allocated blocks that were never written.
+    /// Returns the position of the first nonzero byte from `from` to `end`, or `None`. Skips holes and allocated blocks
+    /// that were never written.
     pub fn first_written(&self, from: u64, end: u64) -> Result<Option<u64>> {
         for stored in blocks::stored_ranges(&self.file, from, end) {
             if let Some(at) = self.first_nonzero(stored).map_err(|e| Error::io(&self.path, e))? {

@@ -113,7 +113,8 @@ impl Segments {
         self.files.last().map_or(0, SegmentFile::end)
     }
 
-    /// Returns the size of most files. This is the configured size, even if some files are damaged.
+    /// Returns the size of most files, or `None` without files. This is the configured size, even if some files are
+    /// damaged.
     pub fn file_size(&self) -> Option<u64> {
         // Count the distances between names as well as lengths, since a file may have been truncated.
         let steps: Vec<_> = self.files.windows(2).map(|w| w[1].base - w[0].base).collect();

@@ -91,7 +91,8 @@ impl Checkpoint {
         page
     }
 
-    /// Returns the flushed end in `page`. `None` if it is missing or damaged, or if RocketMQ has written to the store since.
+    /// Returns the flushed end in `page`. `None` if it is missing or damaged, or if RocketMQ has written to the store
+    /// later.
     pub fn flushed_end(&self, page: &[u8]) -> Option<FlushedEnd> {
         let bytes = page.get(END_AT..END_AT + END_LEN)?;
         let is_whole = page.get(END_AT + END_LEN..)?.first_chunk() == Some(&crc32fast::hash(bytes).to_be_bytes());

@@ -38,7 +38,7 @@ pub const MAX_LEN: usize = i32::MAX as usize;
 pub enum ConfigError {
     #[error("expected a configuration of at most {MAX_LEN} bytes, got {0}")]
     TooLong(usize),
-    /// The text is not JSON, even with bare integer keys, or is nested deeper than 127 levels.
+    /// The text is not JSON, even if bare integer keys are allowed, or is nested deeper than 127 levels.
     #[error("line {line} column {column}: {reason}")]
     Syntax {
         line: usize,

@@ -128,7 +128,7 @@ impl<'a> Message<'a> {
         let len = self.layout.properties_len as usize;
         self.slice(self.record.len() - len, len)
     }
-    /// Returns the value of a property. Of a repeated name the last value counts.
+    /// Returns the value of a property, or `None`. Of a repeated name the last value counts.
     pub fn property(&self, name: &str) -> Option<&'a [u8]> {
         properties::get(self.properties(), name)
     }

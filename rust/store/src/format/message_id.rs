@@ -152,7 +152,7 @@ fn hex_digits(value: u32) -> u64 {
     word + u64::from(b'0') * ONES + letters * u64::from(b'A' - b'0' - 10)
 }
 
-/// Parses 32 or 56 hexadecimal digits. Returns the bytes and their number.
+/// Parses 32 or 56 hexadecimal digits. Returns the bytes and their number, or `None` for any other text.
 fn unhex(text: &str) -> Option<([u8; 28], usize)> {
     let (pairs, odd) = text.as_bytes().as_chunks();
     // 16 bytes with an IPv4 address, 28 with an IPv6 address.

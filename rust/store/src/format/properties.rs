@@ -46,7 +46,7 @@ pub fn iter(properties: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// Returns the last value of `name`.
+/// Returns the last value of `name`, or `None`.
 #[inline]
 pub fn get<'a>(properties: &'a [u8], name: &str) -> Option<&'a [u8]> {
     // Java puts the properties into a map one by one, so the last value stays.

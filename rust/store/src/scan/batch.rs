@@ -100,8 +100,8 @@ impl BatchBuilder {
     }
 }
 
-/// Builds batches from records, in their order. Skips invalid records. Returns bodies that cannot be decompressed as
-/// damage.
+/// Builds batches from records, in their order. Skips invalid records. Also returns damage for each body that cannot be
+/// decompressed.
 pub fn batches_of<'a>(
     records: impl IntoIterator<Item = &'a [u8]>,
     request: &ScanRequest,

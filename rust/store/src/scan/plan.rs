@@ -24,7 +24,7 @@ pub struct Plan {
     /// The pieces, in the order of the log.
     pub pieces: Vec<Piece>,
     pub sources: Sources,
-    /// Number of messages before filters that the queues list in the range. 0 if no queue was read.
+    /// Number of messages that the queues list in the range, before any filter. 0 if no queue was read.
     pub listed: u64,
     /// Cost of reading by queue, as the bytes of the log that could be read in the same time.
     pub queue_cost_bytes: u64,

@@ -233,8 +233,8 @@ fn pick(units: &[u8], is_match: impl Fn(i64) -> bool, take: &mut impl FnMut(usiz
 }
 
 impl Cursor {
-    /// Finds the entries of a range of the log. If the range begins or ends where the log does, takes all entries on
-    /// that side, since damaged entries could mislead a bisection.
+    /// Creates the cursor for the entries of a range of the log. If the range begins or ends where the log does, takes
+    /// all entries on that side, since damaged entries could mislead a bisection.
     fn of(queue: &ConsumeQueue, request: &ScanRequest, (from, end): (u64, u64), log: &CommitLog) -> Result<Self> {
         let max = queue.max_offset()?;
         let first = if from > log.min_offset() { queue.lower_bound(from, max)? } else { queue.first_offset() };
@@ -423,7 +423,8 @@ impl QueueWalk {
         self.log.damage(hit.physical_offset, length, reason)
     }
 
-    /// Checks that `bytes` begin with the record that the consume-queue entry describes.
+    /// Checks that `bytes` begin with the record that the consume-queue entry describes. Returns the record's layout,
+    /// or the reason why it is not that record.
     fn check(&self, hit: &Hit, bytes: &[u8]) -> Result<Layout, String> {
         let layout = match Layout::decode(bytes) {
             Ok(Item::Message(layout)) => layout,
@@ -445,8 +446,8 @@ impl QueueWalk {
     }
 }
 
-/// Checks a hit that is larger than a block. If the size in the record itself differs, returns this as the reason not
-/// to read the record.
+/// Returns the reason not to read a record of which the consume-queue entry says that it is larger than a block; `None`
+/// if the record itself has the same size.
 fn too_long(segment: &Segment, hit: Hit, base: u64) -> Result<Option<String>> {
     // A damaged unit may claim 2 GiB, so the record's head must have the same size before all of it is read.
     if hit.size as usize <= BLOCK_LEN {

@@ -154,7 +154,8 @@ impl Workers {
         self.join()
     }
 
-    /// Waits for the threads. If a thread has panicked, panics with the same message.
+    /// Waits for the threads. If a thread has panicked, panics with the same message. Otherwise returns `None`, the end
+    /// of the scan.
     fn join(&mut self) -> Result<Option<RecordBatch>> {
         self.batches = None;
         for thread in self.threads.drain(..) {

@@ -53,7 +53,7 @@ impl Selector {
         }
     }
 
-    /// Filters by topic, queue, offset and time, which are fields of the record.
+    /// Returns whether a message passes the filters by topic, queue, offset and time, which are fields of the record.
     #[inline]
     fn position_matches(&self, message: &Message<'_>) -> bool {
         let request = &*self.request;
@@ -78,7 +78,7 @@ impl Selector {
         request.times_match(message.store_timestamp()) && !self.generations.is_earlier(message)
     }
 
-    /// Filters by tags, keys and SQL92, which need the properties.
+    /// Returns whether a message passes the filters by tags, keys and SQL92, which need the properties.
     #[inline]
     fn content_matches(&self, row: &Row, bytes: &[u8]) -> bool {
         let request = &*self.request;

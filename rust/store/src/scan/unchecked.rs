@@ -45,7 +45,7 @@ pub(super) fn masks(chunk: &[u8; LANES]) -> (u16, u16) {
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) use plain_masks as masks;
 
-/// Computes [`masks`] in plain Rust, for other processors and as the reference in tests.
+/// Computes [`masks`] in plain Rust, for processors other than x86-64 and as the reference in tests.
 #[cfg(any(test, not(target_arch = "x86_64")))]
 #[inline]
 pub(super) fn plain_masks(chunk: &[u8; LANES]) -> (u16, u16) {

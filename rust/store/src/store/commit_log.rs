@@ -251,7 +251,8 @@ fn check_record(bytes: &[u8], offset: u64) -> std::result::Result<usize, String>
     }
 }
 
-/// Returns the reason not to trust a record whose lengths agree, which is a wrong offset or a wrong body CRC.
+/// Returns the reason not to trust a decoded record: a wrong offset or a wrong body CRC. Returns `None` for a sound
+/// record.
 #[inline]
 pub fn find_fault(bytes: &[u8], layout: Layout, offset: u64, verify_crc: bool) -> Option<String> {
     let message = Message::new(bytes, layout)?;

@@ -142,7 +142,8 @@ impl ConfigFile {
         table.into_iter().flat_map(|table| table.keys().map(String::as_str))
     }
 
-    /// Returns the number of queues of a configured topic: read queues or write queues, whichever is greater.
+    /// Returns the number of queues of a topic: read queues or write queues, whichever is greater. Returns `None` for a
+    /// topic without configuration.
     pub fn queue_nums(&self, topic: &str) -> Option<u64> {
         let config = self.value.as_ref()?.get("topicConfigTable")?.get(topic)?;
         let nums = ["readQueueNums", "writeQueueNums"].map(|name| config.get(name).and_then(Value::as_u64));

@@ -81,6 +81,7 @@ impl ConsumeQueue {
     }
 
     /// Visits the consume-queue entries of messages before `end`, the last one first, until `visit` returns a value.
+    /// Returns this value, or `None`.
     fn find_back<T>(&self, end: i64, mut visit: impl FnMut(i64, Unit) -> Option<T>) -> Result<Option<T>> {
         let mut reader = UnitReader::new(self);
         // Reads one unit at first, because the last unit is usually a message.
@@ -129,8 +130,8 @@ impl ConsumeQueue {
         }))
     }
 
-    /// Returns the position of the first nonzero byte behind `max_offset`. If there is one, a hole of zeroes has
-    /// misled the bisection in [`max_offset`](Self::max_offset).
+    /// Returns the position of the first nonzero byte behind `max_offset`, or `None`. If there is one, a hole of zeroes
+    /// has misled the bisection in [`max_offset`](Self::max_offset).
     pub fn written_behind(&self, max_offset: i64) -> Result<Option<u64>> {
         let end = max_offset as u64 * UNIT;
         for (index, file) in self.segments.files().iter().enumerate().filter(|(_, file)| file.end() > end) {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 const UNITS: usize = 4096;
 const BLOCK: usize = 64 << 10;
 
-/// The search for unlisted records before the listed end of a store.
+/// Searches the part of the log that queues list for records that no queue lists.
 #[derive(Debug)]
 pub struct Coverage<'a> {
     store: &'a MessageStore,
@@ -42,8 +42,8 @@ impl<'a> Coverage<'a> {
         Ok(Self { store, queues, owners: Owners::new(store) })
     }
 
-    /// Adds the records in `[from, end)` of the log that their queues do not list to `missing`. A record must begin
-    /// at `from`.
+    /// Adds to `missing` the records in `[from, end)` of the log that their queues do not list. A record must begin at
+    /// `from`.
     pub fn find(&mut self, (from, end): (u64, u64), missing: &mut UnlistedRecords) -> Result<()> {
         missing.note(self.gaps((from, end)));
         for (index, sum) in self.sums((from, end))? {

@@ -26,12 +26,13 @@ pub struct Generations {
     /// The first message of each queue by topic, sorted by queue id.
     topics: Vec<(String, Vec<QueueBegin>)>,
     removed: RemovedTopics,
-    /// Physical offset from which on no message belongs to an earlier generation.
+    /// Physical offset behind all messages that belong to an earlier generation.
     newest: u64,
 }
 
 impl QueueBegin {
-    /// Returns `None` if the first consume-queue entry does not point to a message of this queue.
+    /// Returns the first message of `queue`, or `None` if the first consume-queue entry does not point to a message of
+    /// this queue.
     pub fn of(queue: &ConsumeQueue, log: &CommitLog) -> Result<Option<Self>> {
         let offset = queue.first_live(log.min_offset(), queue.max_offset()?)?;
         let Some(unit) = UnitReader::new(queue).unit(offset)?.filter(Unit::is_message) else { return Ok(None) };
@@ -40,7 +41,7 @@ impl QueueBegin {
         Ok(queue.is_own(log, offset, unit)?.then_some(begin))
     }
 
-    /// Returns whether a record of the queue is older than the last deletion of its topic.
+    /// Returns whether a record of the queue belongs to an earlier generation of its topic.
     pub fn is_behind(&self, offset: i64, physical_offset: u64) -> bool {
         physical_offset < self.physical_offset && offset >= self.offset
     }
@@ -152,7 +153,7 @@ impl RemovedTopics {
             })
     }
 
-    /// Returns the log offset from which on no message of the topic counts as removed; 0 for a topic that was never
+    /// Returns the log offset behind all messages of the topic that count as removed; 0 for a topic that was never
     /// removed.
     pub fn end_of(&self, topic: &str) -> u64 {
         self.topics.get(topic).map_or(0, |removal| removal.before)

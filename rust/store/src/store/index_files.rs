@@ -122,7 +122,7 @@ impl IndexReader<'_> {
 
     /// Calls `visit` with the physical offsets under `hash` from `begin_ms` to `end_ms`, newest first, until `visit`
     /// returns false. The offsets may belong to another key with the same hash, and times are exact to a second. A
-    /// damaged chain ends the search.
+    /// damaged chain ends the search, which then returns the damage.
     pub fn query(
         &mut self,
         hash: i32,

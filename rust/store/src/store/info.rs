@@ -73,7 +73,7 @@ impl MessageStore {
         })
     }
 
-    /// Returns a note about messages that queues do not list, with the command to repair the queues.
+    /// Returns a note about messages that queues do not list, if there are any, with the command to repair the queues.
     fn lost_note(&self) -> Result<Option<String>> {
         let missing = self.missing()?;
         let topics = missing.topics().flat_map(|topic| missing.queue_ids(topic).map(move |id| (topic, id)));
@@ -99,8 +99,8 @@ impl MessageStore {
         }))
     }
 
-    /// Returns a note about damage in a part of the log that queues do not list, since the bounds of the queues are
-    /// uncertain then.
+    /// Returns a note if there is damage in a part of the log that queues do not list, since this makes the bounds of
+    /// the queues uncertain.
     fn damage_note(&self) -> Result<Option<String>> {
         let (missing, unlisted) = (self.missing()?, self.unlisted()?);
         let mut places = missing.damage().entries().iter().chain(unlisted.damage().entries());

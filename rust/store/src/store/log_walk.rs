@@ -455,7 +455,7 @@ fn is_at(head: &[u8], offset: u64) -> bool {
     head.get(28..36).is_some_and(|stored| stored == offset.to_be_bytes())
 }
 
-/// Returns the offset of the first valid record in file `index` at or behind `target`.
+/// Returns the offset of the first valid record in file `index` at or behind `target`, or `None`.
 pub fn record_behind(log: &CommitLog, index: usize, target: u64) -> Result<Option<u64>> {
     let base = log.segments().files()[index].base;
     let mut segment = log.open(index)?;

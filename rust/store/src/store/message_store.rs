@@ -55,8 +55,8 @@ pub struct MessageStore {
     end: u64,
     dispatched_to: OnceLock<u64>,
     unlisted: OnceLock<Arc<UnlistedRecords>>,
-    /// Records before `dispatched_to` that no queue lists, together with the offset from which on this list is
-    /// complete.
+    /// The offset at which a search for unlisted records began, and the records from there to `dispatched_to` that no
+    /// queue lists.
     missing: Mutex<Option<(u64, Arc<UnlistedRecords>)>>,
     topics_config: OnceLock<ConfigFile>,
     index_files: OnceLock<Arc<Vec<IndexFile>>>,
@@ -153,7 +153,7 @@ impl MessageStore {
         Ok(page.and_then(|page| Checkpoint::decode(&page).ok()?.flushed_end(&page)))
     }
 
-    /// Returns the size of log files. It comes from the checkpoint if possible, otherwise from the files.
+    /// Returns the size of log files, as the checkpoint or else the files themselves show it; `None` if neither does.
     pub fn log_file_size(&self) -> Result<Option<u64>> {
         let noted = self.flushed_end()?.map(|end| u64::from(end.file_size));
         // A truncated file that is too short for any record does not show the size.

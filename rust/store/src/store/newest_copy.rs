@@ -9,7 +9,8 @@ const NOTE: &str = "mirror.json";
 
 /// Returns the newest copy of the broker that `directory` (here `DIR`) is named after. This is `DIR` itself, or the
 /// last restarted copy beside it, such as `DIR.2`. Another broker may be called `DIR.2`, so the note in each copy
-/// decides. If `DIR` is a restarted copy of another broker, returns the first free name.
+/// decides. If `DIR` is a restarted copy of another broker, this broker has no copy yet, and the result is the first
+/// free name.
 pub fn newest_copy(directory: &Path) -> Result<PathBuf> {
     let Some(name) = directory.file_name().map(|name| name.to_string_lossy().into_owned()) else {
         return Ok(directory.to_owned());

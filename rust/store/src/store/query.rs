@@ -143,8 +143,8 @@ impl MessageStore {
         Ok(false)
     }
 
-    /// Returns damage for a record that a queue lists but that cannot be read. Returns `None` if the record is before
-    /// the start of the log.
+    /// Returns damage for a listed record that cannot be read. Returns `None` if the record is before the start of the
+    /// log.
     fn damage_at(&self, offset: u64, reason: String) -> Result<Option<Damage>> {
         let log = self.log();
         let index = log.segments().find(offset);

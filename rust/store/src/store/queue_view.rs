@@ -76,7 +76,7 @@ impl QueueView {
     pub fn max_offset(&self) -> i64 {
         self.max_offset
     }
-    /// Returns the first queue offset at or behind `from` whose entry is only in memory.
+    /// Returns the first queue offset at or behind `from` whose entry is not on disk but in memory, or `None`.
     pub fn next_unlisted(&self, from: i64) -> Option<i64> {
         let behind = self.tail.partition_point(|(offset, _)| *offset < from);
         self.tail.get(behind).map(|(offset, _)| *offset)
@@ -126,7 +126,8 @@ impl QueueView {
         ViewReader { view: self, disk: self.disk.as_ref().map(UnitReader::new) }
     }
 
-    /// Returns the first queue offset at or behind `from` that has an entry. All offsets before it are a hole.
+    /// Returns the first queue offset at or behind `from` that has an entry, or `None`. All offsets before it are a
+    /// hole.
     pub fn next_offset(&self, from: i64) -> Option<i64> {
         let in_files = self.disk.as_ref().and_then(|queue| next_in_files(queue, from.max(0)));
         // Units at or behind `disk_end` are remains of a crash.

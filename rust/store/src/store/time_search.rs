@@ -39,14 +39,15 @@ impl MessageStore {
         }
     }
 
-    /// Returns the store time in milliseconds of the first readable message of a queue.
+    /// Returns the store time in milliseconds of the first readable message of a queue, or `None`.
     pub fn earliest_in_queue(&self, topic: &str, queue_id: i32) -> Result<Option<i64>> {
         let view = self.queue_view(topic, queue_id)?;
         let mut search = Search { view: &view, units: view.reader(), log: RecordReader::new(self.log()) };
         Ok(search.readable(view.min_offset(), view.max_offset())?.map(|(_, time)| time))
     }
 
-    /// Returns the store time in milliseconds of the first readable message of a topic, or of the whole log.
+    /// Returns the store time in milliseconds of the first readable message of a topic, or of the whole log if `topic`
+    /// is `None`.
     ///
     /// A 4.9.4 broker returns no time for a log of less than 8 MiB (`DefaultMessageStore.getEarliestMessageTime`); 5.x returns
     /// the time.

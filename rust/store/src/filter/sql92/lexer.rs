@@ -174,8 +174,8 @@ fn number(rest: &str) -> Option<(Kind<'_>, usize)> {
     }
 }
 
-/// Returns the length of a decimal such as `5.`, `.5`, `5.5E-3` or `5e3`. Unlike an integer, a decimal may have
-/// leading zeros.
+/// Returns the length of a decimal such as `5.`, `.5`, `5.5E-3` or `5e3`. Unlike an integer, a decimal may have leading
+/// zeros. Returns `None` if `rest` does not begin with a decimal.
 fn decimal_len(rest: &str, digits: usize) -> Option<usize> {
     let point = rest[digits..].starts_with('.');
     let fraction = if point { prefix_len(&rest[digits + 1..], |b| b.is_ascii_digit()) } else { 0 };
@@ -197,7 +197,8 @@ fn exponent_len(rest: &str) -> Option<usize> {
     (len > 0).then(|| rest.len() - digits.len() + len)
 }
 
-/// Returns the length of an integer: `0`, or digits that do not begin with 0 and an optional `L`.
+/// Returns the length of an integer, or `None`. An integer is `0`, or digits that do not begin with 0, followed by an
+/// optional `L`.
 fn integer_len(rest: &str, digits: usize) -> Option<usize> {
     match rest.as_bytes() {
         // The grammar has no integers with leading zeros, so `007` is three tokens.
@@ -245,7 +246,7 @@ impl Fault {
         Self { at, reason: reason.into() }
     }
 
-    /// Converts to the error for the expression `text`.
+    /// Returns the error for the expression `text`.
     pub(super) fn of(self, text: &str) -> Error {
         let position = text[..self.at].chars().count();
         Error::Expression { expression: text.to_owned(), position, reason: self.reason }

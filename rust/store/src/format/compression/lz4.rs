@@ -29,7 +29,8 @@ pub(super) fn decompress(input: &[u8], body: &mut Body) -> Result<(), Malformed>
     if rest.len() < input.len() { Ok(()) } else { Err(broken(0, "an lz4 frame", input.len() as i64)) }
 }
 
-/// Returns the bytes behind a skippable frame. `frame` begins behind the magic number.
+/// Returns the bytes behind a skippable frame, or `None` if the frame is truncated. `frame` begins behind the magic
+/// number.
 fn skip_frame(frame: &[u8]) -> Option<&[u8]> {
     let (len, rest) = frame.split_first_chunk()?;
     rest.get(u32::from_le_bytes(*len) as usize..)

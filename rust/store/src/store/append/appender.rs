@@ -323,8 +323,8 @@ fn recover_and_clear(
     Ok(report)
 }
 
-/// Opens the files of a store at its end. Recovers the store first if necessary. An interrupted recovery starts again
-/// when the store is opened again.
+/// Opens the files of a store, to continue at their ends. Recovers the store first if necessary, and also returns the
+/// report of the recovery. An interrupted recovery starts again when the store is opened again.
 fn resume_or_recover(
     root: &Path,
     options: &AppendOptions,

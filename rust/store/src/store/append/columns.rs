@@ -140,7 +140,8 @@ fn hosts(texts: &Bytes, len: usize) -> Result<Vec<Option<Host>>> {
     (0..len).map(host).collect()
 }
 
-/// Returns the column `name`. A column that has only nulls counts as missing, because its type is meaningless.
+/// Returns the column `name`, or `None` if it is missing. A column that has only nulls counts as missing, because its
+/// type is meaningless.
 fn column<'a>(batch: &'a RecordBatch, name: &str) -> Option<&'a ArrayRef> {
     batch.column_by_name(name).filter(|array| *array.data_type() != DataType::Null)
 }

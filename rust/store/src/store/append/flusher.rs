@@ -82,7 +82,7 @@ impl Flusher {
         })
     }
 
-    /// Runs `work` while no thread flushes. Files are removed in this way.
+    /// Runs `work` while no thread flushes, and returns its result. Files are removed in this way.
     pub fn alone<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         self.is_served(u64::MAX, None)?;
         let mut result = None;

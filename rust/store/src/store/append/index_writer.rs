@@ -105,7 +105,7 @@ impl IndexWriter {
         self.geometry
     }
 
-    /// Returns the name of the file that is being written. The files in `ahead` come after it.
+    /// Returns the name of the file that is being written, or `None`. The files in `ahead` come after it.
     pub fn in_use(&self) -> Option<String> {
         let name = self.current.as_ref()?.file.path().file_name()?;
         Some(name.to_string_lossy().into_owned())

@@ -100,7 +100,8 @@ pub struct NextFile {
 }
 
 impl NextFile {
-    /// Creates the file in the store's directory. A stray file in the log's directory would keep a broker from starting.
+    /// Creates the file in the store's directory, since a stray file in the log's directory would keep a broker from
+    /// starting.
     pub fn create(self, root: &Path) -> Result<AllocatedFile> {
         Self::remove_left_over(root);
         AllocatedFile::create(&root.join(NEXT_FILE), self.size)
@@ -113,8 +114,8 @@ impl NextFile {
 }
 
 impl LogWriter {
-    /// Continues at `position`, in the file `current` (given with its base offset) or in a new file. Maps do not pay
-    /// if each append waits for the disk, because each flush write-protects their pages.
+    /// Continues at `position`, in the file `current` (given with its base offset) or in a new file. Without
+    /// `is_mapped` writes through system calls, which are faster than a map if each append waits for a flush.
     pub fn new(
         directory: PathBuf,
         file_size: u64,
@@ -268,7 +269,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// Returns the pages to fault in, for records of `size` bytes and for later records.
+    /// Returns the pages to fault in, for records of `size` bytes and for later records; `None` if there are too few.
     #[inline]
     pub fn to_touch(&mut self, size: u64) -> Option<(Pages, Range<u64>)> {
         let end = self.position + size;

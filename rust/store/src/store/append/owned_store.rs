@@ -67,7 +67,7 @@ impl OwnedStore {
         })
     }
 
-    /// Takes the state away, which closes the store.
+    /// Closes the store by taking its state away. Returns the state, or `None` if the store was closed before.
     pub(super) fn take_open(&self) -> Option<Open> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -234,7 +234,8 @@ impl Harm {
 }
 
 impl OwnedStore {
-    /// Removes queues whose messages are all removed. Nobody appends while a queue is removed.
+    /// Removes queues whose messages are all removed, and returns these queues. No thread appends while a queue is
+    /// removed.
     pub(super) fn remove_expired_queues(&self) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
@@ -257,8 +258,9 @@ impl OwnedStore {
         Ok(removed)
     }
 
-    /// Removes the queues of all selected topics, while no thread appends. The time of the removal is saved before
-    /// the first queue is removed. Otherwise a start after a crash would list the removed messages again.
+    /// Removes the queues of all selected topics, while no thread appends. Returns the removed queues. The time of the
+    /// removal is saved before the first queue is removed. Otherwise a start after a crash would list the removed
+    /// messages again.
     pub(super) fn remove_topics(&self, select: &dyn Fn(&str) -> bool) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;
@@ -287,8 +289,8 @@ impl OwnedStore {
         })
     }
 
-    /// Removes queues that the master no longer has, if they still end at the given offset. Their topics were deleted and
-    /// created again, so their earlier messages no longer belong to a topic.
+    /// Removes queues that the master no longer has, if they still end at the given offset. Returns the removed queues.
+    /// Their topics were deleted and created again, so their earlier messages no longer belong to a topic.
     pub(super) fn remove_queues(&self, ends: &[(QueueName, i64)]) -> Result<Vec<QueueName>> {
         let _no_run = self.retention.runner();
         self.flush()?;

@@ -45,8 +45,8 @@ pub struct QueueWriter {
 }
 
 impl QueueWriter {
-    /// Continues a queue at `next_offset`. With `stays_open` the file stays open between writes. A process can only
-    /// have the files of some queues open.
+    /// Continues a queue at `next_offset`. With `stays_open` the file stays open between writes. The files of all
+    /// queues may be more than a process can have open.
     pub fn new(
         topic: usize,
         queue_id: i32,

@@ -274,7 +274,8 @@ fn queue_table(
     Ok(table)
 }
 
-/// Returns the size that all files have. Fails if sizes differ, since RocketMQ does not open such a store.
+/// Returns the size that all files have, or `None` without files. Fails if sizes differ, since RocketMQ does not open
+/// such a store.
 fn one_size(segments: &Segments) -> Result<Option<u64>> {
     let size = segments.files().first().map(|file| file.len);
     match segments.files().iter().find(|file| Some(file.len) != size) {
@@ -306,8 +307,9 @@ fn index_writer(root: &Path, options: &AppendOptions, end: u64) -> Result<IndexW
     IndexWriter::new(directory, geometry, Some((name, file)))
 }
 
-/// Returns the number of slots and entries of an index file. Reads the file only if its size is not the default. Does
-/// not map the file, because reading holes through a map would allocate memory in a tmpfs.
+/// Returns the number of slots and entries of an index file, or `None` if they are unknown. Reads the file only if its
+/// size is not the default. Does not map the file, because reading holes through a map would allocate memory in a
+/// tmpfs.
 fn geometry_of(path: &Path, configured: Geometry) -> Result<Option<Geometry>> {
     let len = path.metadata().map_err(|e| Error::io(path, e))?.len();
     let guessed = match guess_geometry(len, &[]) {
@@ -318,7 +320,7 @@ fn geometry_of(path: &Path, configured: Geometry) -> Result<Option<Geometry>> {
     Ok(guessed.or(Some(configured)).filter(|geometry| index::file_size(geometry.slots, geometry.entries) == len))
 }
 
-/// Returns the newest index file. As in RocketMQ, names that are not numbers are skipped.
+/// Returns the newest index file, or `None`. As in RocketMQ, names that are not numbers are skipped.
 fn newest_index(directory: &Path) -> Result<Option<PathBuf>> {
     let names = place::names(directory)?.into_iter();
     let newest = names.filter(|name| name.bytes().all(|b| b.is_ascii_digit())).max();

@@ -176,7 +176,8 @@ impl LogFollow {
         }
     }
 
-    /// Keeps the leading records that are surely complete. `len` is the length of all records that were read.
+    /// Keeps only the leading records that are surely complete, and moves the position behind them. `len` is the length
+    /// of all records that were read.
     fn settle(&mut self, mut len: usize) -> Result<ItemHere> {
         // Records before the bound are complete, so they need no second read.
         if self.place.position + len as u64 > self.place.bound.to() {
@@ -274,7 +275,8 @@ pub struct SettlingBytes {
 }
 
 impl SettlingBytes {
-    /// Returns how long the bytes at `offset` have been `record`; `None` if they were other bytes, or not read, last time.
+    /// Returns how long the bytes at `offset` have been `record`; `None` if the earlier read found other bytes there,
+    /// or did not include them.
     pub fn age(&self, offset: u64, record: &[u8]) -> Option<Duration> {
         let at = usize::try_from(offset.checked_sub(self.from)?).ok()?;
         let seen = self.bytes.get(at..at.checked_add(record.len())?)?;

@@ -122,7 +122,8 @@ impl LogPlace {
         true
     }
 
-    /// Goes to the next file once this file exists. Until then a restarted broker may overwrite the blank record.
+    /// Goes to the next file if it exists. Otherwise waits, since a restarted broker may overwrite the blank record.
+    /// Returns whether another step may find more without waiting.
     pub(super) fn roll(&mut self, at: u64, size: usize, damage: &mut DamageLog) -> Result<bool> {
         let Some((base, segment)) = &self.open else { return Ok(false) };
         let (base, len) = (*base, segment.file_len()?);
@@ -140,7 +141,7 @@ impl LogPlace {
     }
 
     /// Waits for bytes that are not written yet. If the bytes turn out to be damaged, reports the damage and skips
-    /// them.
+    /// them. Returns whether another step may find more without waiting.
     pub(super) fn wait_or_skip(&mut self, reason: String, damage: &mut DamageLog) -> Result<bool> {
         if self.find_file_again()? {
             return Ok(true);
@@ -168,8 +169,8 @@ impl LogPlace {
         Ok(false)
     }
 
-    /// Skips files that retention removed. If nothing was read before, this is not a loss; reading begins at the
-    /// first file that exists.
+    /// Skips files that retention removed. If nothing was read before, this is not a loss; reading begins at the first
+    /// file that exists. Returns whether a file can be read now.
     pub(super) fn pass_removed(&mut self) -> Result<bool> {
         self.log = self.store.log_now()?;
         let first = match self.log.segments().files().first() {

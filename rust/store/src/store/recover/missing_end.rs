@@ -39,8 +39,8 @@ pub struct MissingEnd {
 }
 
 impl MissingEnd {
-    /// Checks a store that no process has open. `queues` are all its queues. Fails with [`Error::Corrupt`] if records
-    /// follow behind damage.
+    /// Returns the missing end of a store's log, or `None` if the log is complete. No process may have the store open.
+    /// `queues` are all its queues. Fails with [`Error::Corrupt`] if records follow behind damage.
     pub fn find(store: &MessageStore, queues: &[ConsumeQueue]) -> Result<Option<Self>> {
         let log = store.log();
         if let Some(flushed) = store.flushed_end()?.map(|end| end.offset) {

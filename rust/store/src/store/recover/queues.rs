@@ -142,7 +142,8 @@ impl QueueRepair {
         Ok(!is_written && state.unit(offset)?.physical_offset == message.physical_offset())
     }
 
-    /// Compares the entry of a record with the entry on disk, and adds the record to its additional queues.
+    /// Compares the entry that a record should have with the entry on disk, or appends it if the queue ends there. Also
+    /// adds the record to its additional queues.
     pub fn dispatch(&mut self, message: &Message<'_>) -> Result<()> {
         let Some(topic) = topic_with_place(message) else {
             // One flipped bit makes a number negative, and no checksum covers these numbers.
@@ -429,8 +430,8 @@ fn end_before(log: &CommitLog, queue: &ConsumeQueue, next: i64, end: u64) -> Res
     Ok(if is_cut { bound - 1 } else { bound })
 }
 
-/// Returns the topic of a message that can be in a queue. No checksum covers topic, queue id and offset, so they may be
-/// invalid.
+/// Returns the topic of a message, or `None` if no queue can list the message. Topic, queue id and offset may be
+/// invalid, since no checksum covers them.
 fn topic_with_place<'a>(message: &Message<'a>) -> Option<&'a str> {
     let has_place = message.layout().is_dispatched() && message.queue_id() >= 0 && message.queue_offset() >= 0;
     std::str::from_utf8(message.topic()).ok().filter(|name| has_place && is_directory_name(name))

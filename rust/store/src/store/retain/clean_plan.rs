@@ -1,6 +1,6 @@
 //! Plans the files to remove: first the log files that the [`decision`](super::options::decide) selects, then queue and
-//! index files that list only removed messages. Also removes whole queues for an administrator: a later message gets offset 0, even
-//! if an earlier message with offset 0 was acknowledged.
+//! index files that list only removed messages. Also removes whole queues, if an administrator asks for it. The next
+//! message of such a queue gets offset 0, even if an earlier message with offset 0 was acknowledged.
 //!
 //! Source: `MappedFileQueue.deleteExpiredFileByTime`, `MappedFileQueue.deleteExpiredFileByOffset`,
 //! `IndexService.deleteExpiredFile`, `UtilAll.getDiskPartitionSpaceUsedPercent`, `DefaultMessageStore.cleanExpiredConsumerQueue`,
@@ -92,7 +92,7 @@ pub fn preview(root: &Path, options: &RetainOptions, now_ms: i64) -> Result<Clea
     CleanPlan::new(root, &in_use, 0, |modified| decision.count_expired(modified, now_ms, options.reserved_ms()))
 }
 
-/// Returns the last file with data. Files behind it were created before they were needed.
+/// Returns the last file with data, or `None`. Files behind it were created before they were needed.
 fn last_written(segments: &Segments) -> Result<Option<&SegmentFile>> {
     for file in segments.files().iter().rev() {
         if Segment::open(&file.path, Io::Pread)?.window(0, 8)?.iter().any(|byte| *byte != 0) {
@@ -198,7 +198,8 @@ fn percent_of(directory: &Path) -> Option<u8> {
     percent(space.total.saturating_sub(space.free), space.usable)
 }
 
-/// Returns the percentage of the usable space, without the space reserved for root.
+/// Returns the percentage of the space that is used, not counting the space reserved for root; `None` for a disk
+/// without space.
 fn percent(used: u64, usable: u64) -> Option<u8> {
     let (used, all) = (u128::from(used), u128::from(used) + u128::from(usable));
     (all > 0).then(|| (used * 100).div_ceil(all) as u8)

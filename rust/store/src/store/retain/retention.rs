@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Interval of checks of the disk in milliseconds (`diskCheckScheduledExecutorService`).
+/// Milliseconds between two checks of the disk. Source: `diskCheckScheduledExecutorService`.
 const LOOK_EVERY_MS: i64 = 10_000;
 
 /// The result of a run: numbers of removed files, and their bytes.

@@ -49,7 +49,7 @@ pub fn get_message<F: PullFilter + ?Sized>(
 /// parts.
 const MAX_FILTER_COST: usize = 1 << 18;
 
-/// Number of entries by which prefetching of records is ahead.
+/// Number of entries by which the prefetching of records is ahead of reading.
 const AHEAD: i64 = 16;
 
 struct Source<'a, F: ?Sized, R> {

@@ -38,7 +38,7 @@ impl Live {
         Self { parts: Arc::new(Parts { log, queues, index, arrivals, growth }) }
     }
 
-    /// Returns a queue that has or had messages. The handle is valid until the queue is
+    /// Returns a queue that has or had messages, otherwise `None`. The handle is valid until the queue is
     /// [removed](LiveQueue::is_removed).
     pub fn queue(&self, topic: &str, queue_id: i32) -> Option<Arc<LiveQueue>> {
         self.parts.queues.get(topic, queue_id)

@@ -113,7 +113,7 @@ impl LiveLog {
     }
 }
 
-/// Returns the published record of `len` bytes at `offset`. Its size, magic code and physical offset must be right.
+/// Returns the published record of `len` bytes at `offset`; `None` if its size, magic code or physical offset is wrong.
 #[inline]
 pub fn record_in(file: &FileMap, offset: u64, len: usize) -> Option<&[u8]> {
     let record = file.slice(offset, len).filter(|record| record.len() >= PROOF_LEN)?;

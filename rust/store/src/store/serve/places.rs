@@ -5,8 +5,8 @@ use crate::format::consume_queue::Unit;
 use std::fmt;
 use std::sync::Arc;
 
-/// Number of pieces by which prefetching is ahead. Only the first bytes of a piece are prefetched; the processor
-/// prefetches the rest by itself.
+/// Number of pieces by which prefetching is ahead of copying. Only the first bytes of a piece are prefetched; the
+/// processor prefetches the rest by itself.
 const AHEAD: usize = 2;
 const FETCHED: usize = 512;
 const CACHE_LINE: usize = 64;

@@ -18,7 +18,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The checkpoint, or a description of its fault; `None` if the file does not exist.
 pub(super) type Content = Option<Result<Checkpoint, String>>;
 
-/// Reads the checkpoint. Called before the log is read, because a running broker continues to write both.
+/// Reads the checkpoint. Called before the log is read, because a running broker may meanwhile advance the checkpoint
+/// beyond the log that was read.
 pub(super) fn read(store: &MessageStore) -> Result<Content> {
     match place::read(&store.root().join(NAME), FILE_SIZE as u64) {
         Ok(page) => Ok(page.map(|page| Checkpoint::decode(&page).map_err(|malformed| malformed.to_string()))),

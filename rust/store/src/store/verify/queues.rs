@@ -18,7 +18,7 @@ pub(super) struct Queues<'a> {
     cursors: HashMap<String, BTreeMap<i32, Cursor>>,
     /// Queues that have a missing file. They are not compared.
     unknown: BTreeSet<(String, i32)>,
-    /// Log offset from which on records may be unlisted, because a broker lists these records at its next start.
+    /// Records at or behind this log offset may be unlisted, because a broker lists them at its next start.
     listed_to: u64,
     /// Topics that were deleted, but whose records are still in the log.
     forgotten: BTreeSet<String>,
@@ -165,7 +165,8 @@ impl Cursor {
         Ok(at(self).and_then(|at| self.buffer.get(at..)).and_then(Unit::decode))
     }
 
-    /// Compares a record of this queue with its entry. Records must come in the order of the log.
+    /// Returns the outcome of comparing a record of this queue with its entry. Records must come in the order of the
+    /// log.
     pub(super) fn meet(&mut self, message: &Message<'_>, topic: &str, report: &mut VerifyReport) -> Result<Outcome> {
         let (number, offset) = (message.queue_offset(), message.physical_offset());
         // The topic was deleted and created again, so the unit with this offset belongs to a later message.
