@@ -6,7 +6,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The body of a pull contains an invalid record.
+    /// The body of an answer to a pull contains an invalid record.
     #[error("malformed body of a pull at byte {at}: {reason}")]
     Body {
         /// Start of the damaged record, in bytes from the body's start.

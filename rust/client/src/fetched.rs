@@ -1,4 +1,4 @@
-//! Converts bodies of pulls to Arrow columns, without an object per message.
+//! Converts the bodies of answers to pulls into Arrow columns, without an object per message.
 use crate::error::Result;
 use crate::puller::PulledAnswer;
 use arrow_array::RecordBatch;

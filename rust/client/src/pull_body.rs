@@ -69,7 +69,7 @@ pub fn messages(body: &[u8], tags: Option<&Tags>) -> Result<Vec<Row>> {
     })
 }
 
-/// Returns whether the message has one of `tags`, or `tags` is `None`.
+/// Returns whether the message has one of `tags`. True if `tags` is `None`.
 pub fn has_tag(body: &[u8], row: &Row, tags: Option<&Tags>) -> bool {
     let Some(tags) = tags else { return true };
     // compared as strings, as in Java: invalid UTF-8 was replaced on both sides

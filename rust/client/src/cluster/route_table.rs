@@ -64,8 +64,8 @@ impl RouteTable {
         }
     }
 
-    /// Stores the route of a topic. Returns whether it differs from the known route. `translate` maps the brokers'
-    /// addresses to addresses that this machine can reach.
+    /// Stores the route of a topic. Returns whether `route` differs from the route known before. `translate` maps the
+    /// brokers' addresses to addresses that this machine can reach.
     ///
     /// # Errors
     /// The error of `translate`; the old route stays.

@@ -5,7 +5,8 @@ use crate::error::Error;
 use rmqfast_remoting::code::response;
 use rmqfast_remoting::{Error as RemotingError, OwnedCommand};
 
-/// The status of a stored message. Except for `SEND_OK`, the message was not flushed or copied to a slave in time.
+/// The status of a stored message. With a status other than `SEND_OK`, the message was not flushed in time, or not
+/// copied to a slave in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendStatus {
     SendOk,

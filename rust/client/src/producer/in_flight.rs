@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 /// Interval of checks for an interrupt.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// From this number of sends in flight on, waiting threads are only woken after every `AT_ONCE` ended sends, since
-/// waking a thread costs more than a send.
+/// While this many sends or more are in flight, waiting threads are woken after every `AT_ONCE` ended sends, not after
+/// each, since waking a thread costs more than a send.
 const MANY: usize = 64;
 const AT_ONCE: usize = 16;
 

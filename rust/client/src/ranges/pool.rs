@@ -1,4 +1,5 @@
-//! A pool of idle pullers, so that a stream's next micro-batch reuses the connection and thread of the last one.
+//! A pool of idle pullers, so that a stream's next micro-batch reuses the connection and thread of the previous
+//! micro-batch.
 //!
 //! Source: `InternalKafkaConsumerPool` of Spark, which has the same size.
 use crate::puller::{Puller, Queue};

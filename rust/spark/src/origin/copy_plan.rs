@@ -148,7 +148,7 @@ impl Copy {
         (held, lacking)
     }
 
-    /// Returns the pieces of ranges of one topic.
+    /// Cuts one topic's ranges into pieces.
     fn pieces(&self, ranges: &[QueueRange], request: &RangeRequest, least: u64) -> Result<Vec<TopicPiece>> {
         if ranges.is_empty() {
             return Ok(Vec::new());

@@ -94,7 +94,7 @@ pub enum Value {
     /// A number within the option's limits.
     Number(i64),
     Time(i64),
-    /// A list of strings that are not empty.
+    /// A list of strings, none of which is empty.
     Texts(Vec<String>),
     Ids(Vec<i32>),
 }

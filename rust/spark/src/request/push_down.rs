@@ -65,9 +65,9 @@ pub struct Selection {
     pub queue_ids: Option<Vec<i32>>,
     /// Whether the options set offsets for each queue.
     pub has_offsets_by_queue: bool,
-    /// The first offset to read in all queues, and the offset after the last one.
+    /// The first offset to read in all queues, and the offset after the last offset to read.
     pub offsets: Limits,
-    /// The first store time to read, and the time after the last one, in milliseconds.
+    /// The first store time to read, and the time after the last store time to read, in milliseconds.
     pub times: Limits,
     /// Whether no message can match.
     pub is_empty: bool,

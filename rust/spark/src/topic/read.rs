@@ -78,7 +78,7 @@ pub struct RangeCut {
     pub topics: Option<Vec<String>>,
     pub broker_names: Option<Vec<String>>,
     pub queue_ids: Option<Vec<i32>>,
-    /// The first offset to read in all queues, and the offset after the last one.
+    /// The first offset to read in all queues, and the offset after the last offset to read.
     pub offsets: Limits,
 }
 
@@ -114,7 +114,7 @@ impl RangeCut {
 #[derive(Debug, Default)]
 pub struct ReadPlan {
     pub pieces: Vec<TopicPiece>,
-    /// The decision for each broker, whether its log is read. Empty if the read uses only pulls or copies.
+    /// For each broker, the decision whether its log is read. Empty if the read never uses logs.
     pub ways: Vec<BrokerWay>,
     pub log: Log,
 }
@@ -351,7 +351,7 @@ impl TopicRead {
         Ok(ReadPlan { pieces, ways, log })
     }
 
-    /// Plans a read from a mirror's copies. Brokers are only asked for queue bounds and for offsets at times.
+    /// Plans a read from a mirror's copies. The bounds of queues, and offsets at given times, still come from brokers.
     fn plan_copies(
         &self,
         directory: &Path,
