@@ -10,7 +10,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     #[error("{path}: {source}", path = path.display())]
     Io { path: PathBuf, source: io::Error },
-    /// The disk has no room for a new file of the commit log. Such a file gets all its blocks when it is created.
+    /// The disk has no room for a new file of the commit log, which gets all its blocks when it is created.
     #[error("{path}: {}", no_room(*needed, *free), path = path.display())]
     NoRoom { path: PathBuf, needed: u64, free: u64 },
     #[error("{path} at offset {offset}: {reason}", path = path.display())]

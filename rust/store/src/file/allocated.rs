@@ -122,7 +122,8 @@ impl AllocatedFile {
         OwnedMap::new(&self.file).map_err(|e| Error::io(&self.path, e))
     }
 
-    /// Maps the file for appends. `None` if the file system copies on write, since it may then have no room for allocated blocks.
+    /// Maps the file for appends. Returns `None` if the file system copies on write, since a write may then need new
+    /// blocks, although all blocks are allocated.
     pub fn write_map(&self) -> Result<Option<WriteMap>> {
         let map = self.keeps_blocks()?.then(|| WriteMap::new(&self.file)).transpose();
         map.map_err(|e| Error::io(&self.path, e))
@@ -144,8 +145,8 @@ impl AllocatedFile {
     }
 }
 
-/// Returns the free bytes on the disk of `path`, first for this user, then for root, who may also use the reserve.
-/// `None` if the system does not report them.
+/// Returns the free bytes on the disk of `path`: those for this user, and those for root, who may also use reserved
+/// blocks. `None` if the system does not report them.
 pub fn free_bytes(path: &Path) -> Option<(u64, u64)> {
     let space = os_disk::space(path).ok()?;
     Some((space.usable, space.free))

@@ -85,7 +85,7 @@ fn call_watched<T>(call: Call, path: &Path, action: impl FnOnce() -> io::Result<
     Ok(value)
 }
 
-/// Returns the watchers of `path`. Copies them, so that the lock is not held while a watcher waits.
+/// Returns the watchers of `path`. Copies the list of watchers, so that its lock is not held while a watcher waits.
 #[cold]
 fn watchers_of(path: &Path) -> Vec<Arc<dyn Watcher>> {
     let watchers = WATCHERS.read().unwrap_or_else(PoisonError::into_inner);

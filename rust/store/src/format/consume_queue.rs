@@ -47,8 +47,8 @@ impl Unit {
 
     /// Creates the last entry of a queue that has lost its last messages. The entry spans the log file before
     /// `log_file` and the first byte of `log_file`. RocketMQ finds no message there, and counts the log as dispatched
-    /// up to that byte (`ConsumeQueue.maxPhysicOffset`). The size of a pre-blank entry would make RocketMQ count
-    /// bytes that do not exist. `file_size` is the size of a log file.
+    /// up to that byte (`ConsumeQueue.maxPhysicOffset`). With the size of a pre-blank entry, RocketMQ would count bytes
+    /// that do not exist. `file_size` is the size of a log file.
     pub const fn last_left_out(log_file: i64, file_size: i32) -> Self {
         Self { physical_offset: log_file - file_size as i64, size: file_size.saturating_add(1), tags_code: LEFT_OUT }
     }

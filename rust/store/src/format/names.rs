@@ -44,8 +44,8 @@ pub enum Rule {
     /// A topic to which a client sends, or which a client consumes.
     Topic,
     NewTopic,
-    /// A topic that a client names in another request to a broker, such as a lock or a heartbeat. It may be a retry topic, which is longer
-    /// than its group.
+    /// A topic that a client names in a request that neither sends nor consumes, such as a lock or a heartbeat. It may
+    /// be a retry topic, whose name is longer than that of its group.
     NamedTopic,
 }
 

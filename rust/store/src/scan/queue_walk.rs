@@ -33,8 +33,8 @@ pub struct Hit {
     pub queue_offset: i64,
 }
 
-/// Collects the records that match a scan, one part of the log a call. Call [`next_stretch`](Self::next_stretch)
-/// until it returns `false`.
+/// Collects the hits of a scan, for one part of the log per call. Call [`next_stretch`](Self::next_stretch) until it
+/// returns `false`.
 #[derive(Debug)]
 pub struct HitCollector {
     queues: Arc<Vec<ConsumeQueue>>,
@@ -142,9 +142,8 @@ impl HitCollector {
         Ok(())
     }
 
-    /// Returns the number of entries before the first entry whose record is behind this step. Bisects, since a queue
-    /// is in the order of the log. Invalid entries count as before that entry, so that they are examined and
-    /// reported.
+    /// Returns the number of entries before the first entry whose record is behind this step. Bisects, since a queue is
+    /// in the order of the log. Invalid entries are also counted, so that they are examined and reported.
     fn units_below(&mut self, units: &[u8], end: u64) -> usize {
         let (units, _) = units.as_chunks::<UNIT_SIZE>();
         let physical_offset = |bytes: &[u8; UNIT_SIZE]| i64_at(bytes, 0).unwrap_or(0) as u64;
@@ -446,8 +445,8 @@ impl QueueWalk {
     }
 }
 
-/// Returns the reason not to read a record of which the consume-queue entry says that it is larger than a block; `None`
-/// if the record itself has the same size.
+/// Checks a record that is larger than a block, according to its consume-queue entry. Returns the reason not to read
+/// the record, or `None` if the record itself has the same size.
 fn too_long(segment: &Segment, hit: Hit, base: u64) -> Result<Option<String>> {
     // A damaged unit may claim 2 GiB, so the record's head must have the same size before all of it is read.
     if hit.size as usize <= BLOCK_LEN {

@@ -137,7 +137,7 @@ impl Default for ScanRequest {
 pub struct PropertyNames(Vec<String>);
 
 impl PropertyNames {
-    /// Fails if there are no names, or if a name is empty.
+    /// Creates the list from `names`. Fails if `names` or one of the names is empty.
     pub fn of(names: Vec<String>) -> Result<Self> {
         if names.is_empty() {
             return Err(Error::invalid("property_names", "at least one name", "none"));

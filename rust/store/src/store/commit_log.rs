@@ -98,7 +98,7 @@ impl CommitLog {
         Ok(written)
     }
 
-    /// Tells whether a file behind file `index` holds data, so that the log does not end in file `index`.
+    /// Returns whether a file behind file `index` holds data. If so, the log does not end in file `index`.
     pub fn continues_behind(&self, index: usize) -> Result<bool> {
         for index in index + 1..self.segments.files().len() {
             if self.holds_data(index)? {

@@ -314,8 +314,8 @@ struct Span {
 }
 
 /// The sum of the entries of a log file. It adds the hash of each start and subtracts the hash of each end. Where a
-/// record begins at the end of another, the two cancel each other out. So without a gap only the first start and the
-/// last end remain, whatever the order of the entries.
+/// record begins at the end of the record before it, the two hashes cancel out. So without a gap only the first start
+/// and the last end remain, whatever the order of the entries.
 #[derive(Clone, Copy, Debug)]
 struct Sum {
     start: u64,

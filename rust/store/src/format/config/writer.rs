@@ -150,7 +150,7 @@ const TABLES: [&str; 2] = ["topicConfigTable", "subscriptionGroupTable"];
 /// Number of bins of `new ConcurrentHashMap<>(1024)`.
 const BINS: usize = 2048;
 
-/// Sorts topics and groups into a broker's order. Entries of the same bin keep their order.
+/// Sorts topics and groups into the order of a broker's hash map. Entries in the same bin keep their order.
 pub fn in_broker_order(mut value: Value) -> Value {
     for table in TABLES {
         if let Some(map) = value.get_mut(table).and_then(Value::as_object_mut) {

@@ -185,8 +185,8 @@ impl Appender {
         self.store.flush()
     }
 
-    /// Flushes and closes the store. Further calls have no effect. The file `abort` stays after an error here, an earlier
-    /// failure, or a change by another process.
+    /// Flushes and closes the store. Further calls have no effect. The file `abort` stays after an error of this call,
+    /// an earlier failure, or a change by another process.
     pub fn close(&self) -> Result<()> {
         // The threads use the store, so they stop first.
         drop(self.threads.lock().unwrap_or_else(PoisonError::into_inner).take());

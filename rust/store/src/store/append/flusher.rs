@@ -224,8 +224,8 @@ impl SyncList {
         self.open.push(file);
     }
 
-    /// Adds a file that will not be written any more. Its map is dropped together with this list, because unmapping
-    /// may take a while.
+    /// Adds a file that will not be written any more. Its map is dropped later, together with this list, because
+    /// unmapping may take a while.
     pub fn retire(&mut self, file: AppendFile) {
         self.open.push(file.file().clone());
         self.retired.push(file);

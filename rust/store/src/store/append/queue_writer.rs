@@ -134,7 +134,7 @@ impl QueueWriter {
         self.pending.len() == UNIT_SIZE
     }
 
-    /// Cuts the queue at `offset`. Entries from there on become zero, and files behind are removed.
+    /// Cuts the queue at `offset`. Entries from `offset` on become zero, and later files are removed.
     pub fn cut(&mut self, offset: i64) -> Result<()> {
         self.write()?;
         self.close_file();

@@ -233,10 +233,9 @@ impl LogFollow {
         block.records.iter().take_while(is_ripe).count()
     }
 
-    /// Returns whether a record that no queue lists is complete. Its bytes must be the same as in an earlier read. If
-    /// the store has queues, it must also have stayed unlisted for some time. Without queues another record or file
-    /// must follow it. A record whose store time is earlier than that of the record before it may be an old record
-    /// behind a truncated log.
+    /// Returns whether a record that no queue lists is complete. Its bytes must be equal in two reads, and must stay
+    /// the same for some time. In a store without queues, data behind the record makes this time unnecessary. A record
+    /// with an earlier store time than the record before it may be an old record behind a truncated log.
     fn is_settled(&self, message: &Message<'_>, record: RecordAt, is_late: bool) -> bool {
         let (at, bytes) = (record.at as usize, message.record());
         if self.first_read.get(at..at + bytes.len()) != Some(bytes) || (is_late && self.place.bound.by_queues()) {

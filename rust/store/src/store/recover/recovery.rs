@@ -236,8 +236,8 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Dispatches a record. A record may be torn if its topic or properties end in zero bytes, since no checksum
-    /// covers them, and a complete record never ends in this way. It counts only once another record follows.
+    /// Dispatches a record. A record whose topic or properties end in zero bytes may be torn, since no checksum covers
+    /// these fields and a complete record never ends in this way. Such a record counts only if another record follows.
     fn read(&mut self, message: &Message<'_>) -> Result<()> {
         if let Some(pending) = self.pending.take() {
             Message::decode(&pending).map_or(Ok(()), |pending| self.dispatch(&pending))?;
