@@ -44,7 +44,7 @@ impl Counters {
         write.entry(name).or_default().entry(key.into()).or_default().clone()
     }
 
-    /// Removes the keys for which `keep` returns false.
+    /// Removes the counters for whose name and key `keep` returns false.
     pub fn retain(&self, keep: impl Fn(&'static str, &str) -> bool) {
         let mut write = self.by_name.write().unwrap_or_else(PoisonError::into_inner);
         write.iter_mut().for_each(|(name, keys)| keys.retain(|key, _| keep(name, key)));

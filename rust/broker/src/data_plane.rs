@@ -29,8 +29,8 @@ pub struct DataPlane {
 }
 
 impl DataPlane {
-    /// Creates the data plane for the store of `appender`. The control plane gets the requests that are not answered
-    /// here through `control`.
+    /// Creates the data plane for the store of `appender`. Requests that it does not answer go to the control plane,
+    /// through `control`.
     pub fn new(
         appender: Arc<Appender>,
         flush: (Flush, Duration),

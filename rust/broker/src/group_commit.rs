@@ -162,7 +162,7 @@ impl GroupCommit {
     }
 }
 
-/// Minimum bytes of records with which an answer is copied chunk by chunk while it is written. A smaller answer is
+/// An answer with at least this many bytes of records is copied chunk by chunk while it is written. A smaller answer is
 /// copied at once and sent by a single write, so that the client wakes only once.
 const LARGE: usize = 512 << 10;
 

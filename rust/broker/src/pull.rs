@@ -350,8 +350,8 @@ impl Pulling<'_> {
     }
 }
 
-/// Returns a subscription to all messages, for a pull that arrived before its heartbeat. Only for filters by tags,
-/// since the consumer checks the tags itself.
+/// Returns a subscription to all messages, for a pull that arrived before its heartbeat. Refuses the pull unless it
+/// filters by tags, because only then the consumer checks each message itself.
 ///
 /// After a rebalance a client raises the version of its subscription, pulls with it, and only then sends the heartbeat
 /// with that version. Java's client skips the heartbeat while another is in flight, and sends the next half a minute

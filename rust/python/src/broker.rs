@@ -359,8 +359,8 @@ impl DataPlane {
         state.live.log_bounds().1.saturating_sub(state.appender.flushed_offset())
     }
 
-    /// Returns which file another process has changed and how, so that the store refuses writes; `None` if all files
-    /// are intact.
+    /// Returns the path of the file that another process has changed, with details, because of which the store refuses
+    /// writes; `None` if all files are intact.
     #[getter]
     fn harm(&self) -> Option<String> {
         let harm = self.inner.state().appender.harm();

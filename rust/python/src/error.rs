@@ -10,7 +10,7 @@ use std::path::Path;
 // errno ENOSPC
 const NO_SPACE: i32 = 28;
 
-/// Imports the classes, and defines `exception`, which selects a class by the name from a Rust error's `class()`.
+/// Imports exception classes of Python, and defines `exception`, which creates an exception from the name of its class.
 macro_rules! classes {
     ($($name:ident),+ $(,)?) => {
         $(import_exception!(rmqfast.errors, $name);)+

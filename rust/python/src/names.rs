@@ -24,7 +24,7 @@ pub fn name_problem(rule: &str, name: &Bound<'_, PyString>) -> PyResult<Option<S
     Ok(checked.err())
 }
 
-/// Whether a name has only characters that are allowed in topics and groups.
+/// Whether all characters of a name are allowed in topics and groups.
 #[pyfunction]
 pub fn is_legal_name(name: &Bound<'_, PyString>) -> bool {
     is_legal(name.to_string_lossy().as_bytes())

@@ -121,7 +121,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Calls `on_end` if damage was found, but only the first time.
+    /// Calls `on_end` if damage was found. Does nothing when called again.
     fn end(&mut self) -> PyResult<()> {
         let Some(on_end) = self.on_end.take().filter(|_| self.has_damage()) else { return Ok(()) };
         // `try_attach` returns `None` while the interpreter ends

@@ -91,7 +91,7 @@ pub fn milliseconds(text: &str, name: &str) -> PyResult<i64> {
     time::named_milliseconds(name, text).map_err(spark)
 }
 
-/// Refuses start offsets that have expired.
+/// Refuses start offsets whose messages retention has removed.
 #[pyfunction]
 pub fn check_not_expired(name: &str, bounds: Bounds, queues: Queues) -> PyResult<()> {
     rmqfast_spark::request::offsets::check_not_expired(name, &bounds, &queues).map_err(spark)

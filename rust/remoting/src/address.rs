@@ -78,7 +78,7 @@ impl Address {
         )
     }
 
-    /// Opens a connection that only the caller uses, by calling `open`.
+    /// Calls `open` to open a connection that only the caller uses.
     pub fn open(
         &self,
         timeout: Duration,

@@ -203,7 +203,7 @@ impl OwnedCommand {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedFields {
     text: String,
-    /// End of each name and of its value in `text`.
+    /// For each field, the position in `text` at which its name ends, and the position at which its value ends.
     ends: Vec<(u32, u32)>,
 }
 

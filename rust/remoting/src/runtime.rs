@@ -41,7 +41,7 @@ fn of_process(owned: &Owned, threads: impl FnOnce() -> usize, name: &str) -> Res
     Ok(runtime)
 }
 
-/// Runs work that may block on a thread of the runtime. Returns false if the runtime cannot be started.
+/// Runs `work`, which may block, on a thread of the runtime. Returns false if the runtime cannot be started.
 pub fn spawn_blocking(work: impl FnOnce() + Send + 'static) -> bool {
     shared().map(|runtime| runtime.spawn_blocking(work)).is_ok()
 }

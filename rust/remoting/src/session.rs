@@ -133,7 +133,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<'_, S> {
         Ok(())
     }
 
-    /// Handles complete frames. Stops if the answers have HIGH_WATER bytes. Returns the number of bytes consumed.
+    /// Handles complete frames. Stops once the answers together have HIGH_WATER bytes. Returns the number of bytes
+    /// consumed.
     fn handle(&mut self, bytes: &[u8]) -> Result<usize> {
         let mut used = self.skip(bytes);
         self.is_behind = false;

@@ -55,7 +55,7 @@ pub struct ServerTls {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientTls {
-    /// Certificate of the client, which it shows to servers that ask for one.
+    /// Certificate that the client shows to servers that ask for a client certificate.
     pub key_pair: Option<KeyPair>,
     pub trust: Trust,
     /// Whether the server's certificate must match the host name.

@@ -89,8 +89,8 @@ impl MarkKeeper {
         Self { copy, root, saved, waiting: None, every, due: Instant::now() + every }
     }
 
-    /// Makes `now` the next mark when the interval is over. Saves the next mark once the copy is flushed up to the end
-    /// in that mark. Does not wait for this.
+    /// Called regularly. When the interval is over, `now` becomes the next mark. The next mark is saved by the first
+    /// call after the copy is flushed up to its `copy_end`.
     pub fn keep(&mut self, now: Mark) -> Result<()> {
         if self.waiting.is_none() && Instant::now() >= self.due {
             self.waiting = Some(now);
@@ -123,8 +123,8 @@ impl MarkKeeper {
     }
 }
 
-/// Maps positions in a copy of topics to positions in its master's log. Forgets pairs before the position that was last
-/// asked for.
+/// Maps positions in a copy of topics to positions in its master's log. Forgets positions that are before the last one
+/// that was asked for.
 #[derive(Debug)]
 pub struct Places {
     state: Mutex<State>,

@@ -22,7 +22,7 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Returns the time at which a wait that begins now has failed.
+/// Returns the time until which a wait that begins now may last.
 pub fn deadline() -> Instant {
     Instant::now() + PATIENCE
 }

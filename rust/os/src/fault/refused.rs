@@ -2,7 +2,7 @@
 //! (`ERROR_USER_MAPPED_FILE`).
 use std::io;
 
-/// Guards a map until it is dropped.
+/// Guards a mapped file until the guard is dropped.
 #[derive(Debug)]
 pub struct Guard(());
 

@@ -51,7 +51,7 @@ struct Owner {
     earlier: Vec<&'static mut libc::sigaction>,
 }
 
-/// Guards a map until it is dropped. It must be dropped before the file is unmapped.
+/// Guards a mapped file until the guard is dropped. The guard must be dropped before the file is unmapped.
 #[derive(Debug)]
 pub struct Guard {
     number: usize,

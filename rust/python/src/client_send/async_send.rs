@@ -1,4 +1,5 @@
-//! Asynchronous sends: with a callback that also starts the next attempt, or driven by an event loop.
+//! Asynchronous sends. Those with a callback repeat failed attempts themselves; for the others an event loop makes each
+//! attempt.
 //!
 //! Source: `MQClientAPIImpl.sendMessageAsync`, `onExceptionImpl`.
 use super::outgoing::Outgoing;
@@ -14,7 +15,7 @@ use rmqfast_remoting::{OwnedCommand, Result};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The latency that a broker gets if an asynchronous send could not reach it.
+/// The latency that is recorded for a broker if an asynchronous send could not reach it.
 const NOT_SENT_LATENCY: Duration = Duration::from_secs(3);
 
 /// A send with a callback. It counts as in flight until it ends, or until nobody refers to it any more.

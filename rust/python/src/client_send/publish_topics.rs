@@ -270,7 +270,8 @@ impl PublishTopics {
         Ok(())
     }
 
-    /// Refuses a message with a timer if a broker is older than 5.0, which would deliver the message at once.
+    /// Refuses a message with a timer if a broker of its topic is older than 5.0, since such a broker would deliver the
+    /// message at once.
     fn check_timers(&self, py: Python<'_>, queues: &PublishQueues) -> PyResult<()> {
         let names: BTreeSet<_> = queues.core.queues.iter().map(|queue| &queue.broker_name).collect();
         for name in names {

@@ -1,4 +1,4 @@
-//! Converts a broker's answer to a send to the classes of `rmqfast.client.producer`.
+//! Converts a broker's answer to a send into objects of `rmqfast.client.producer`.
 //!
 //! Source: `MQClientAPIImpl.processSendResponse`.
 use crate::error::{RemotingProtocolError, ResponseError, object, remoting};

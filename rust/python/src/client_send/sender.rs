@@ -133,7 +133,7 @@ impl MessageSender {
         self.shared.bind(py).call_method1(intern!(py, "note_open"), (address,)).map(drop)
     }
 
-    /// Whether this thread may wait for room. Threads that run callbacks must not.
+    /// Whether this thread may wait until fewer sends are in flight. Threads that run callbacks must not.
     pub fn may_wait(&self, py: Python<'_>) -> PyResult<bool> {
         self.shared.bind(py).call_method0(intern!(py, "may_wait"))?.extract()
     }

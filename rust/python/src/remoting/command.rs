@@ -54,7 +54,7 @@ pub fn seconds(timeout: f64) -> Duration {
 /// Upper limit of timeouts, short enough to be added to any time without overflow.
 pub const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Returns a request that stops to wait on Ctrl-C.
+/// Returns a request whose wait for the answer ends on Ctrl-C.
 pub fn interruptible<'a>(code: i32, fields: &'a [(&'a str, Value<'a>)], body: &'a [u8], timeout: Duration) -> Ask<'a> {
     Ask { interrupt: &signals::check, ..Ask::new(code, fields, body, timeout) }
 }
