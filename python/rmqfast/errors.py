@@ -48,7 +48,7 @@ _REQUEST_TIMEOUT = 10006
 
 
 def plain_remark(remark: str) -> str:
-    r"""Removes Java class names, line numbers and outdated links from the remark of a broker or a name server."""
+    r"""Returns a broker's or name server's remark without Java class names, line numbers and outdated links."""
     # the extension imports this module
     from rmqfast import _native
 

@@ -11,7 +11,7 @@ __all__ = ["import_extra", "is_missing"]
 
 
 def import_extra(module: str, extra: str, *, library: str | None = None) -> Any:
-    """Imports a library that an optional extra installs. Raises `MissingExtraError` if it is not installed."""
+    """Returns a library that an optional extra installs. Raises `MissingExtraError` if it is not installed."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

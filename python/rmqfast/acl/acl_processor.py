@@ -86,7 +86,7 @@ class AclProcessor:
 
 
 def _java_split(text: str | None) -> tuple[str, ...] | None:
-    """Splits at commas like Java's `String.split`, which drops empty parts at the end."""
+    """Splits at commas like Java's `String.split`, which drops empty parts at the end. None stays None."""
     if not text:
         return None if text is None else ("",)
     parts = text.split(",")

@@ -87,7 +87,7 @@ def receiving(*, topic: str | None = None, group: str | None = None) -> Resource
 
 
 def member(fields: Mapping[str, str], body: bytes) -> Permissions:
-    """Requires SUB for all groups and topics in a heartbeat, and for the groups of its dead-letter topics."""
+    """Requires SUB for all groups and topics in a heartbeat. For a dead-letter topic, also for its group."""
     resources = heartbeat(fields, body)
     for name in list(resources):
         resources |= _to_receive(name)

@@ -50,7 +50,7 @@ class Rules:
 
 
 def rules_of(contents: Mapping[Path, bytes], now: int) -> Rules:
-    """Merges the ACL files. Raises `ArgumentError` with the file's name for a file that RocketMQ would refuse."""
+    """Returns the rules of all ACL files. Raises `ArgumentError` with the name of a file that RocketMQ would refuse."""
     builder = _Builder(now)
     for path, data in contents.items():
         try:

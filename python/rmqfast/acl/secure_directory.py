@@ -40,7 +40,7 @@ class SecureDirectory:
 
     @classmethod
     def at(cls, path: Path, *, address: str = "127.0.0.1", name_server_port: int = 9876) -> SecureDirectory:
-        """Opens the directory. Creates it if it is missing or empty; an existing directory is not changed.
+        """Returns the directory at a path, which is created if missing or empty. An existing directory is not changed.
 
         Args:
             path: The directory.

@@ -56,7 +56,7 @@ def load(data: bytes) -> dict[str, Any]:
 
 
 def dump(members: Mapping[str, Any]) -> bytes:
-    """Writes a mapping in the given order, each key on a line of its own."""
+    """Returns a mapping as YAML, in the given order, each key on a line of its own."""
     text = _library().safe_dump(dict(members), sort_keys=False, allow_unicode=True, default_flow_style=False)
     return str(text).encode()
 
@@ -80,7 +80,7 @@ def _loader() -> type[SafeLoader]:
 
 
 def _weigh(node: Node, weights: dict[int, int]) -> int:
-    """Counts the values of a node as if all its aliases were expanded."""
+    """Returns the number of values in a node, counted as if all its aliases were expanded."""
     # An alias refers to the same node object.
     weight_so_far = weights.get(id(node))
     if weight_so_far is not None:

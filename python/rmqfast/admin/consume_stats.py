@@ -106,7 +106,7 @@ class ConsumeStats(Sequence[QueueProgress]):
 
     @classmethod
     def of_brokers(cls, answers: Sequence[ConsumeStats]) -> ConsumeStats:
-        """Adds up the statistics of several brokers."""
+        """Returns the sum of the statistics of several brokers."""
         return cls(_sort([row for stats in answers for row in stats]), sum(stats.consume_tps for stats in answers))
 
 

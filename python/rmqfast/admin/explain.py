@@ -48,10 +48,7 @@ _LEVEL = re.compile(r"(\d{1,9})([smhd])")
 
 
 def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
-    """Returns the copies of a message that a group sent back, oldest first.
-
-    Empty for a message without a producer's id.
-    """
+    """Returns the copies of a message that a group sent back, oldest first. Empty without a producer's message id."""
     retry, dead = RETRY_PREFIX + group, DLQ_PREFIX + group
     # A message is sent back to its own broker or, if that is down, to another broker of the retry topic.
     brokers = sorted({*client.brokers_of(message.topic), *client.brokers_if_there(retry)})

@@ -54,7 +54,7 @@ class Members:
         return infos
 
     def facts(self, address: str, topic: str) -> GroupFacts:
-        """Collects facts about the group from one broker and from its consumers."""
+        """Returns facts about the group, collected from one broker and from the group's consumers."""
         connections = online_at(self._client, address, self._group)
         return GroupFacts(
             group=self._group,
@@ -80,7 +80,7 @@ def online_at(client: AdminClient, address: str, group: str) -> ConsumerConnecti
 def running_info_at(
     client: AdminClient, address: str, group: str, client_id: str, *, jstack: bool = False
 ) -> ConsumerRunningInfo:
-    """Asks a consumer through one broker. Raises `ResponseError`: 1 if it is offline, 207 if it does not answer."""
+    """Returns a consumer's answer, through one broker. Raises `ResponseError`: 1 if offline, 207 without an answer."""
     fields = {"consumerGroup": group, "clientId": client_id, "jstackEnable": jstack}
     return ConsumerRunningInfo.of_body(
         client.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields, slow=True).body

@@ -182,7 +182,7 @@ def pull(
     *,
     max_messages: int = 1,
 ) -> PulledMessages:
-    """Pulls messages that match a subscription, beginning at an offset."""
+    """Pulls and returns messages that match a subscription, beginning at an offset."""
     fields = pull_fields(
         TOOLS_GROUP,
         queue,

@@ -50,7 +50,7 @@ class Delivery(NamedTuple):
 
 
 def delivery_of(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Delivery:
-    """Applies the current filters of the broker and the consumers to a message."""
+    """Returns the step at which a message's delivery ends, according to the current filters of broker and consumers."""
     owner = group.member(queue.owner)
     broker_filter = filter_of(group, owner)
     # Brokers drop a group's subscription with its last member.
@@ -286,7 +286,7 @@ def _decide(delivery: Delivery, queue: QueueFacts) -> Verdict:
 
 
 def _by_traces(unknown: Verdict, group: GroupFacts, traces: Sequence[TraceView]) -> Verdict:
-    """Decides by the consumers' traces, for messages about which offsets and subscriptions do not decide."""
+    """Returns the verdict by the consumers' traces. Called if offsets and subscriptions do not decide."""
     for step in traces:
         if step.trace_type is TraceType.SUB_AFTER and step.group == group.group and step.is_success:
             text = f"consumed: by its trace {step.client_host} processed it at {time_text(step.timestamp)}"

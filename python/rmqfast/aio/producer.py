@@ -141,7 +141,7 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> SendResult:
-        """Sends a message. A selector is called on the loop, and must not block."""
+        """Sends a message and returns the result. A selector is called on the loop, and must not block."""
         self._calls.here()
         deadline = monotonic() + seconds("timeout", timeout)
         # the timeout includes the wait for a turn

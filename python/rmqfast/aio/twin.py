@@ -37,7 +37,7 @@ def awaitable(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[
 
 
 def documented_like(method: Callable[..., Any]) -> Callable[[F], F]:
-    """Adds the docstring of a blocking method, without its example, to the docstring of an asyncio method."""
+    """Returns a decorator that adds a blocking method's docstring, without its example, to an asyncio method."""
     blocking = re.sub(r"Example:\n(?: +.*\n|\n)*", "", f"{inspect.getdoc(method)}\n").rstrip()
 
     def document(own: F) -> F:
@@ -48,7 +48,7 @@ def documented_like(method: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def with_signature_of(client: Callable[P, Any]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Gives the constructor of an asyncio client the parameters of the blocking client."""
+    """Returns a decorator that gives an asyncio client's constructor the parameters of the blocking client's."""
 
     def decorate(init: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         return update_wrapper(init, client.__init__)

@@ -336,5 +336,5 @@ def _source(context: typer.Context, name: str) -> str:
 
 
 def _ways_to_say(name: str) -> str:
-    """Lists the ways in which a missing setting can be given."""
+    """Returns text with the ways in which a missing setting can be given."""
     return f"--{name.replace('_', '-')}, RMQFAST_{name.upper()}, or {name} in a profile of {profile_file()}"

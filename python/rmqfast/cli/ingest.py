@@ -95,7 +95,7 @@ def ingest(
 
 
 def choose_engine(engine: Engine, master: str | None, out: str) -> Engine:
-    """Replaces `auto` by `local` if no option needs Spark. Raises `ArgumentError` for `local` if one does."""
+    """Returns `local` for `auto` if no option needs Spark. Raises `ArgumentError` for `local` if an option does."""
     needs_spark = "--master" if master is not None else "a URL as --out" if "://" in out else None
     if engine is Engine.LOCAL and needs_spark:
         raise ArgumentError(f"--engine: expected auto, columnar, arrow or pandas with {needs_spark}, got local")

@@ -45,7 +45,7 @@ def watchable(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_seconds(words: Sequence[str]) -> list[str]:
-    """Adds the default number of seconds to a `--watch` without a number, since the parser requires a value.
+    """Returns the words with a number of seconds after a bare `--watch`, since the parser requires a value.
 
     Example:
         >>> with_seconds(["--watch", "5", "-o", "json"]), with_seconds(["--watch", "orders"])

@@ -196,10 +196,7 @@ class EmbeddedCluster:
         self.name_server = ";".join(self._client_address(name_server.address) for name_server in self._name_servers)
 
     def _client_address(self, address: str) -> str:
-        """Returns a name server's address for clients.
-
-        It has the broker's host if the server listens on all interfaces.
-        """
+        """Returns a name server's address for clients: with the broker's host if it listens on all interfaces."""
         host, _, port = address.rpartition(":")
         config = BrokerConfig(self._config)
         return f"{config.text('brokerIP1')}:{port}" if host in {"0.0.0.0", "[::]"} else address  # noqa: S104

@@ -300,7 +300,7 @@ class BrokerMirror:
         )
 
     def _follow_until_end(self, following: Following, attempt: _Attempt, replica: Replica) -> FollowEnd:
-        """Waits until following ends. Meanwhile asks for the end of the master's log, its topics and configuration."""
+        """Waits until following ends, and returns why. Meanwhile requests the log's end, topics and configuration."""
         bounds, next_poll = attempt.bounds, monotonic() + POLL
         while True:
             progress = following.progress()

@@ -167,5 +167,5 @@ class LiveTable:
 
 
 def _equal(version: DataVersion, other: DataVersion) -> bool:
-    """Compares time and counter of two versions, as `DataVersion.equals` does."""
+    """Returns whether time and counter of two versions are equal, as `DataVersion.equals` does."""
     return (version.timestamp, version.counter) == (other.timestamp, other.counter)

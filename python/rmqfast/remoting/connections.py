@@ -205,10 +205,7 @@ class Connections:
     def send_oneway(
         self, address: str, code: int, ext_fields: Mapping[str, str] | None = None, body: bytes = b""
     ) -> None:
-        """Sends a request that gets no answer. If much output is queued, waits up to three seconds. Raises as `submit`.
-
-        Raises as `submit`.
-        """
+        """Sends a request without an answer. Waits up to three seconds if much output is queued. Raises as `submit`."""
         self._start_dispatcher()
         waits = self._callbacks is None or not self._callbacks.is_own_thread
         self._native.send_oneway(address, code, self._with_signature(code, ext_fields, body), body, waits)
@@ -248,10 +245,7 @@ class Connections:
         return fields if self._sign is None else {**fields, **self._sign(code, fields, body)}
 
     def _start_dispatcher(self) -> Dispatcher:
-        """Starts the dispatcher for requests of brokers.
-
-        Called before the first connection over which they may come.
-        """
+        """Starts the dispatcher for requests of brokers and returns it. Called before the first connection is used."""
         if os.getpid() != self._pid:
             message = "the connections are those of a parent process: make others in this one"
             raise ForkError(message)

@@ -54,7 +54,7 @@ def process(processors: Mapping[int, Processor], request: Request) -> Response |
 
 
 def error_response(request: Request, error: Exception) -> Response:
-    """Logs an error of a processor and turns it into an answer."""
+    """Logs an error of a processor, and returns it as an answer."""
     _log.error("request %d from %s failed", request.code, request.channel.remote_address, exc_info=error)
     # As in `RemotingHelper.exceptionSimpleDesc`, but without a stack frame that shows file names to strangers.
     return Response(ResponseCode.SYSTEM_ERROR, f"{type(error).__name__}: {error}")
@@ -65,7 +65,7 @@ Check = Callable[[Request], None]
 
 
 def all_of(*checks: Check | None) -> Check | None:
-    """Combines checks, which are called in order. `None` if there are no checks."""
+    """Returns a check that calls the given checks in order. `None` if there are no checks."""
     present = [check for check in checks if check is not None]
 
     def check(request: Request) -> None:

@@ -41,7 +41,7 @@ def loads_body(body: bytes) -> dict[str, str]:
 
 
 def dumps(properties: Mapping[str, str]) -> str:
-    r"""Writes properties as lines `key=value`, without escapes. Raises `ArgumentError` for a line break in them."""
+    r"""Returns properties as lines `key=value`, without escapes. Raises `ArgumentError` for a line break in them."""
     for key, value in properties.items():
         if any(end in key or end in value for end in "\r\n"):
             raise ArgumentError(f"a property is one line: {key[:40]!r} = {value[:40]!r}")

@@ -81,7 +81,7 @@ class Channel:
         return self._native.is_open
 
     def request(self, code: int, ext_fields: Mapping[str, str], body: bytes = b"", *, timeout: float = 3.0) -> Response:
-        """Sends a request to the peer and waits for its answer.
+        """Sends a request to the peer and returns the answer.
 
         Raises:
             RemotingTimeoutError: No answer came within `timeout` seconds.

@@ -173,10 +173,7 @@ def option_text(value: Any) -> str | None:
 
 
 def _by_queue(read: StoreRead, bound: int | Mapping[int, int] | None) -> str | None:
-    """Returns the bounds of existing queues as the value of an option, in JSON.
-
-    None if no queue has a bound of its own.
-    """
+    """Returns the bounds of existing queues as JSON for an option. None if no queue has a bound of its own."""
     if not isinstance(bound, Mapping):
         return None
     with read.open() as store:

@@ -45,7 +45,7 @@ class NarrowedStore(NamedTuple):
 
 
 def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
-    """Narrows a store read by the filters that a scan can apply exactly."""
+    """Returns a store read, narrowed by the filters that a scan can apply exactly, and the other filters."""
     request = read.request
     start, end = request.start_offset, request.end_offset
     # A filter on offsets cannot narrow bounds that differ by queue, so Spark applies it.

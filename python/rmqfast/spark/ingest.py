@@ -125,7 +125,7 @@ def read_all(
     progress: Progress | None = None,
     **arguments: Unpack[EngineArguments],
 ) -> Ingested:
-    """Reads messages with Spark and drops them. Used to measure the speed.
+    """Reads messages with Spark and drops them, to measure the speed. Returns their counts.
 
     `store_size` must be among the columns.
     """

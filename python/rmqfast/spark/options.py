@@ -36,10 +36,7 @@ class SourceOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str], kind: str = "store batch") -> SourceOptions:
-        """Parses options. `kind` is "store batch" or "store stream".
-
-        Upper and lower case of option names are the same.
-        """
+        """Parses the options of a "store batch" or a "store stream" (`kind`). Case in option names does not matter."""
         return cls(dict(options), SparkOptions(kind, dict(options)).values)
 
     @property

@@ -69,7 +69,7 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
 
 
 def _append(before: object, name: str) -> str:
-    """Appends a name to a comma-separated list, unless the list has it."""
+    """Returns a comma-separated list with a name appended, unless the list has the name already."""
     names = [each for each in str(before or "").split(",") if each and each != name]
     return ",".join([*names, name])
 

@@ -44,7 +44,7 @@ def check_topic(sink: TopicSink) -> None:
 
 
 def send_partition(sink: TopicSink, batches: Iterable[pa.RecordBatch]) -> Written:
-    """Sends the rows of a partition, and waits until brokers have stored all of them.
+    """Sends the rows of a partition, waits until brokers have stored all of them, and returns their counts.
 
     Raises:
         ClientError: A row cannot be sent; the message names the row. Rows before it and some after it may be stored.

@@ -126,10 +126,7 @@ class _StoreReader(DataSourceReader):
         return [] if self._is_empty else [InputPartition(part) for part in plan_partitions(self._read)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of a partition. Without messages, Spark passes None or a partition with the value None.
-
-        None without messages: Spark passes None, or a partition with value None.
-        """
+        """Yields the batches of a partition. Without messages, Spark passes None or a partition with the value None."""
         if partition is not None and partition.value is not None:
             yield from read_partition(self._read, partition.value)
 

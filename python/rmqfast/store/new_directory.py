@@ -67,7 +67,7 @@ def _parents(out: Path) -> Iterator[None]:
 
 @contextmanager
 def _own(partial: Path) -> Iterator[None]:
-    """Creates the directory and locks it. Takes over the directory of a process that was killed."""
+    """Creates the directory and locks it for the block. Takes over the directory of a process that was killed."""
     partial.mkdir(exist_ok=True)
     with ExitStack() as stack:
         try:

@@ -582,7 +582,7 @@ class MessageStore:
 
     @suggests_names
     def verify(self, *, crc: bool = True, progress: Callable[[int, int], object] | None = None) -> VerifyReport:
-        """Checks the whole store. Writes nothing.
+        """Checks the whole store and returns the result. Writes nothing.
 
         It compares records, consume queues and index with each other, the checkpoint and the configuration files with
         them, and checks CRCs of bodies and checksums of `config/metadata.db`. Memory does not grow with the log.

@@ -85,10 +85,7 @@ class Replica:
 
     @staticmethod
     def cut(path: Path, at: int, options: AppendOptions) -> int:
-        """Cuts the log of a closed copy after the last record that ends at or before `at`.
-
-        Returns the log's new end.
-        """
+        """Cuts the log of a closed copy after the last record that ends at or before `at`. Returns the new end."""
         return cut_copy(os.fspath(path), at, options.with_system_values(), progress=None)
 
 

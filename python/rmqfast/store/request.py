@@ -198,7 +198,7 @@ class ScanRequest:
         broker_name: str | None,
         microseconds: bool = False,
     ) -> ScanRequest:
-        """Builds the request from keyword arguments.
+        """Returns the request that keyword arguments describe.
 
         Raises:
             ArgumentError: A value is out of range.

@@ -80,10 +80,7 @@ class LiveStore:
         return self._appender.log_bounds()
 
     def earliest_store_time(self, topic: str | None = None, queue_id: int | None = None) -> int:
-        """Returns the store time in milliseconds of a queue's, a topic's or the log's first message.
-
-        -1 if none exists.
-        """
+        """Returns the store time, in milliseconds, of a queue's, a topic's or the log's first message. -1 for none."""
         return self._appender.earliest_store_time(topic, queue_id)
 
 
@@ -222,7 +219,7 @@ class WritableStore(MessageStore):
         is_due: bool = False,
         waits: bool = True,
     ) -> AppendResult:
-        """Stores one message.
+        """Stores one message and returns its location.
 
         Properties are stored in the order KEYS, TAGS, others; the attributes `tags` and `keys` override properties of
         the same name. A delay level (1 to 18 unless `AppendOptions.delay_levels` differs) or a property DELAY sends the
@@ -270,7 +267,7 @@ class WritableStore(MessageStore):
         return _as_result(AppendResult, place)
 
     def append_batch(self, messages: Iterable[Message]) -> list[AppendResult]:
-        """Stores messages as one batch of a producer: contiguous in one file of the log, and either all or none.
+        """Stores messages as one batch of a producer: contiguous in one file of the log. Stores either all or none.
 
         Args:
             messages: Messages of one queue without delay, together at most `max_message_size` bytes as a producer
@@ -287,7 +284,7 @@ class WritableStore(MessageStore):
         return [AppendResult(*place) for place in places]
 
     def append_many(self, messages: Iterable[Message] | Frame) -> int:
-        """Stores many messages: `Message` objects, or anything that yields Arrow record batches.
+        """Stores many `Message` objects, or anything that yields Arrow record batches. Returns the number of messages.
 
         Accepted are data frames of pandas and Polars (also lazy), tables, readers and datasets of pyarrow, relations of
         DuckDB, and scans. Columns are `topic` and `body`, optionally `tags`, `keys`, `properties`, `queue_id`, `flag`,

@@ -66,7 +66,7 @@ class InternalAppends:
             self._count_sent(topic, size)
 
     def append_reply(self, message: Message, **origin: Unpack[MessageOrigin]) -> AppendResult:
-        """Stores a reply. It is counted like a send."""
+        """Stores a reply and returns its location. A reply is counted like a send."""
         place, topic, size = self._append(message, origin)
         self._count_sent(topic, size)
         return place

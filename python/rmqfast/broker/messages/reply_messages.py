@@ -124,5 +124,5 @@ class ReplyMessageProcessor:
 
 
 def _java_host(address: str) -> str:
-    """Removes the brackets around an IPv6 address."""
+    """Returns a host without the brackets around an IPv6 address."""
     return address.replace("[", "").replace("]", "")

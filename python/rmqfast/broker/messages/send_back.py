@@ -45,7 +45,7 @@ class RetryTarget:
 def retry_target(
     group: SubscriptionGroupConfig, reconsume_times: int, delay_level: int, *, own_limit: int | None, version: int
 ) -> RetryTarget:
-    """Chooses the topic of a message that a consumer sends back: a retry topic or dead letters.
+    """Returns the target of a message that a consumer sends back: the group's retry topic or dead-letter topic.
 
     `delay_level` 0 lets the broker choose the level, a negative one makes a dead letter.
     """

@@ -239,7 +239,7 @@ class QueueRead:
 
 
 def read_queue(live: LiveStore, topic: str, queue_id: int, offset: int, count: int) -> QueueRead:
-    """Reads up to `count` messages of a queue, beginning at an offset. Skips messages that cannot be read."""
+    """Returns up to `count` messages of a queue, beginning at an offset. Skips messages that cannot be read."""
     low, high = live.queue_bounds(topic, queue_id)
     # An empty queue has the bounds 0, 0. It counts as "no messages yet", not as "offset outside".
     if high in {0, offset}:

@@ -159,7 +159,7 @@ class Metadata:
         return content
 
     def load_with(self, table: type[_Versioned], built_in: Sequence[Any]) -> _Versioned:
-        """Loads a table and adds built-in entries. As in RocketMQ, the first change of the table saves them."""
+        """Returns a table with built-in entries added. As in RocketMQ, the first change of the table saves them."""
         content = self.load(table)
         with self._lock:
             self._defaults[table.FILE_NAME] = {
@@ -326,7 +326,7 @@ _MOST_NAMED = 5
 
 
 def changes_told(before: Mapping[Any, Any], after: Mapping[Any, Any]) -> str:
-    """Describes how two tables differ: entries that are gone, new, changed, or have a lower offset."""
+    """Returns text about how two tables differ: entries that are gone, new, changed, or have a lower offset."""
     changed = [name for name in before.keys() & after.keys() if before[name] != after[name]]
     back = [name for name in changed if _went_back(before[name], after[name])]
     kinds = {

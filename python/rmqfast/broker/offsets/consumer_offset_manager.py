@@ -81,10 +81,7 @@ class ConsumerOffsetManager:
         return {_split_key(key)[1] for key in self._data_plane.offsets(topic=topic)}
 
     def clone(self, source: str, target: str, topic: str) -> None:
-        """Replaces the offsets of the group `target` for a topic by those of `source`.
-
-        Does nothing if there are none.
-        """
+        """Replaces a topic's offsets of the group `target` by those of `source`, unless `source` has none."""
         queues = self._data_plane.offsets(group=source, topic=topic).get(f"{topic}@{source}")
         # A group copied to itself would lose its offsets by the removal below.
         if not queues or source == target:
@@ -94,10 +91,7 @@ class ConsumerOffsetManager:
             self._data_plane.commit_offset(target, topic, queue_id, offset)
 
     def correction(self, topic: str, compare_group: str, left_out: Iterable[str]) -> dict[int, int]:
-        """Returns the lowest offset per queue without groups `left_out`.
-
-        LONG_MAX if `compare_group` has a lower one.
-        """
+        """Returns the lowest offset per queue without groups `left_out`, or LONG_MAX if `compare_group`'s is lower."""
         offsets = self._data_plane.offsets(topic=topic)
         smallest = self._smallest(offsets, topic, set(left_out))
         for queue_id, offset in offsets.get(f"{topic}@{compare_group}", {}).items():

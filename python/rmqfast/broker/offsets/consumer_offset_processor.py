@@ -49,10 +49,7 @@ class ConsumerOffsetProcessor:
         return Response(body=encode({"correctionOffsets": corrections}))
 
     def clone(self, request: Request) -> Response:
-        """Answers request 314.
-
-        Without a topic, copies the offsets of all topics, which 4.9.4 intends but fails to do.
-        """
+        """Answers request 314. Without a topic, copies the offsets of all topics. 4.9.4 means to, but fails."""
         header = Header(request.ext_fields)
         source, target = header.text("srcGroup"), header.text("destGroup")
         checked_name("group", target)

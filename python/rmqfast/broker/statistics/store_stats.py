@@ -58,7 +58,7 @@ class StoreTotals(NamedTuple):
 
     @classmethod
     def from_counters(cls, counters: Iterable[Counter]) -> StoreTotals:
-        """Adds up the counters of the data plane.
+        """Returns the sums of the data plane's counters.
 
         Counters of topics and groups count, and `STORE_PUT_NUMS` and `STORE_PUT_SIZE` of the broker's own messages,
         which belong to no topic's statistics. The amounts of `STORE_PUT_FAILED`, `STORE_GET_MISS`,

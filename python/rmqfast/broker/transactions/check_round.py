@@ -50,7 +50,7 @@ class Step(Enum):
 
 
 def next_step(half: StoredMessage, last_operation: int | None, start: int, options: TransactionCheckOptions) -> Step:
-    """Chooses the next step for a half message that has not ended.
+    """Returns the next step for a half message that has not ended.
 
     `last_operation` is the born time of the last operation message read; None if there are no more.
     """

@@ -56,10 +56,7 @@ class HalfMessages:
         return self._live.queue_bounds(topic, queue_id)[0]
 
     def commit(self, half: StoredMessage) -> None:
-        """Stores the message of a half message in its target topic, where consumers see it.
-
-        Its properties stay the same.
-        """
+        """Stores the message of a half message in its target topic, with the same properties. Consumers see it then."""
         topic, queue_id = half.properties["REAL_TOPIC"], int(half.properties["REAL_QID"])
         self._append(
             half.message(topic, queue_id, in_map_order(half.properties)),
@@ -83,7 +80,7 @@ class HalfMessages:
             _log.error("no operation message for half message %d: %s", half.queue_offset, status_of(error))
 
     def put_back(self, half: StoredMessage, properties: Mapping[str, str]) -> AppendResult:
-        """Stores a half message again at the end of its queue. As in RocketMQ, its flag and reconsume times are lost.
+        """Stores a half message at its queue's end again, and returns its location. As in RocketMQ, its flag is lost.
 
         Raises:
             RmqError: The message is not stored, or, for `FlushTimeoutError`, not on disk in time.
@@ -92,10 +89,7 @@ class HalfMessages:
         return self._append(message, born_host=half.born_host, sys_flag=half.sys_flag)
 
     def give_up(self, half: StoredMessage, properties: Mapping[str, str]) -> bool:
-        """Copies a half message to a topic for operators, because it was checked too often or is too old.
-
-        Returns whether the copy is stored.
-        """
+        """Copies a half message to a topic for operators, to give it up. Returns whether the copy is stored."""
         return self._copy(half, TRANS_CHECK_MAX_TIME_TOPIC, properties)
 
     def resume(self, given_up: StoredMessage) -> bool:

@@ -19,10 +19,7 @@ M = TypeVar("M", bound=ActiveMember)
 
 
 class ActiveConsumer(Generic[M]):
-    """Base class of `PullConsumer` and `LitePullConsumer`.
-
-    Its threads refer to the `ActiveMember`, never to this object.
-    """
+    """Base class of `PullConsumer` and `LitePullConsumer`. Threads refer to the `ActiveMember`, not to this object."""
 
     def __init__(self, member: M) -> None:
         self._member = member

@@ -234,7 +234,7 @@ class ActiveMember(ABC):
         _log.warning("offsets of group %s and topic %s are not reset: the group pulls, use seek", self.group, topic)
 
     def consume_message_directly(self, _message: Any, _broker_name: str | None) -> dict[str, Any]:
-        """Raises an error, since this consumer has no listener."""
+        """Raises an error, since consumers that pull have no listener."""
         remark = f"The Consumer Group <{self.group}> not exist in this consumer"
         raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
 

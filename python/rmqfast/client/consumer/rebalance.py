@@ -76,7 +76,7 @@ class Rebalance(ABC, Generic[Q]):
 
     @abstractmethod
     def remove_unnecessary(self, queue: MessageQueue, process_queue: Q) -> bool:
-        """Stores the offset of a queue before it is released. Returns False if the queue must be kept for now."""
+        """Stores the offset of a queue that will be released. Returns False if the queue must be kept for now."""
 
     @abstractmethod
     def compute_pull_from_where(self, queue: MessageQueue) -> int:

@@ -45,10 +45,7 @@ class SendBack:
         return self._is_taken(message, lambda: self.send(message, delay_level, broker_name))
 
     def is_dead_letter(self, message: MessageView, *, reconsume_times: int) -> bool:
-        """Sends a copy to the retry topic, from which the broker makes a dead letter.
-
-        Returns whether that succeeded.
-        """
+        """Sends a copy to the retry topic, which the broker makes a dead letter. Returns whether that succeeded."""
 
         def end() -> None:
             try:

@@ -39,9 +39,7 @@ class AllocateMessageQueueStrategy(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AllocateMessageQueueAveragely:
-    """The default: each consumer gets adjacent queues.
-
-    If the division has a remainder, the first consumers get one more.
+    """The default: each consumer gets adjacent queues. If there is a remainder, the first consumers get one more.
 
     Example:
         >>> queues = [MessageQueue("t", "b", n) for n in range(8)]
@@ -279,7 +277,7 @@ def queue_text(queue: MessageQueue) -> str:
 
 
 def index_of(group: str, client_id: str, queues: Sequence[MessageQueue], client_ids: Sequence[str]) -> int | None:
-    """Returns the index of a consumer in the group. If it is not there, logs this and returns None."""
+    """Returns the index of a consumer in `client_ids`. If the consumer is missing there, logs this and returns None."""
     if not client_id:
         raise ArgumentError("currentCID is empty")
     if not queues:

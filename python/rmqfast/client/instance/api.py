@@ -44,7 +44,7 @@ class ClientApi:
         *,
         timeout: float | None = None,
     ) -> Response:
-        """Sends a request to a broker and waits for the answer.
+        """Sends a request to a broker, and returns the answer.
 
         Raises:
             ResponseError: The answer is an error.
@@ -62,14 +62,14 @@ class ClientApi:
         *,
         timeout: float | None = None,
     ) -> Response:
-        """Sends a request like `ask`, but only after earlier oneway requests, over the same connection."""
+        """Like `ask`, but the broker gets this request after earlier oneway requests, over the same connection."""
         fields, wait = as_fields(ext_fields or {}), self._wait(timeout)
         return checked(self.connections.control(address, code, fields, body, timeout=wait), address)
 
     def ask_name_server(
         self, code: int, ext_fields: Mapping[str, object] | None = None, *, timeout: float | None = None
     ) -> Response:
-        """Sends a request to the chosen name server, or to the next one that answers.
+        """Sends a request to the chosen name server, or else to the next that answers. Returns the answer.
 
         Raises:
             ResponseError: The answer is an error.
@@ -377,7 +377,7 @@ def as_fields(values: Mapping[str, object]) -> dict[str, str]:
 
 
 def checked(response: Response, address: str | None = None) -> Response:
-    """Returns a response whose code is SUCCESS. Raises `ResponseError` for any other code."""
+    """Returns the response if its code is SUCCESS. Otherwise raises `ResponseError`."""
     if response.code == ResponseCode.SUCCESS:
         return response
     raise ResponseError(response.code, response.remark or "", address)

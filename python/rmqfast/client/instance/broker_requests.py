@@ -133,7 +133,7 @@ class BrokerRequests:
         return Response(body=fastjson.encode(info))
 
     def consume_directly(self, request: Request) -> Response:
-        """Passes one message to a consumer's listener now."""
+        """Passes one message to a consumer's listener now, and returns the result."""
         header = Header(request.ext_fields)
         consumer, broker_name = self._consumer(header), header.optional_text("brokerName")
         result = consumer.consume_message_directly(self._decode(request.body, broker_name), broker_name)

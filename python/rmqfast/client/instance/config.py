@@ -168,10 +168,7 @@ class ClientConfig:
         return home / ".rocketmq_offsets"
 
     def signer(self, *, is_stream: bool = False) -> Sign | None:
-        """Returns the function that signs requests and, with `is_stream`, marks them.
-
-        None if it would add no fields.
-        """
+        """Returns a function that adds signature and, with `is_stream`, a mark to requests. None if it adds neither."""
         stream = STREAM_FIELDS if is_stream else {}
         if self.access_key is None or self.secret_key is None:
             return (lambda _code, _fields, _body: stream) if stream else None

@@ -41,9 +41,7 @@ class Heartbeats:
         self._is_wanted_again = False
 
     def send(self, only: str | None = None) -> bool:
-        """Sends heartbeats. Returns whether all brokers accepted.
-
-        If another thread is sending, makes it send once more.
+        """Sends heartbeats. Returns whether all brokers accepted; False if another thread sends, which sends again.
 
         Java skips the second heartbeat, so a broker that was found meanwhile would not know the group for half a
         minute.

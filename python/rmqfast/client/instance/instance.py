@@ -368,10 +368,7 @@ class Registry(Generic[_T]):
             return users <= 1
 
     def _clear(self) -> None:
-        """Empties the registry and replaces its lock.
-
-        Also called in a fork, which must not use its parent's clients.
-        """
+        """Empties the registry and replaces its lock. Also runs in a fork, which must not use its parent's clients."""
         self._lock = QuietLock()
         self._things: dict[str, tuple[_T, int]] = {}
 

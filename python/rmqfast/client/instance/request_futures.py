@@ -110,7 +110,7 @@ def _closed() -> RmqError:
 
 
 def reply_of(ext_fields: Mapping[str, str], body: bytes, *, now: int) -> MessageView:
-    """Decodes a reply that a broker pushed. Sets its time of arrival as a property.
+    """Returns a reply that a broker pushed, decoded, with its time of arrival as a property.
 
     A pushed reply consists of header and body. For the decoder it is first converted to a record:
 

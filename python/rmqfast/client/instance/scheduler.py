@@ -47,7 +47,7 @@ class TimerTable:
         self._numbers = itertools.count()
 
     def add(self, at: float, work: Callable[[], object], *, period: float | None = None) -> Handle:
-        """Adds a task that is due at time `at` and then every `period` seconds."""
+        """Adds a task that is due at time `at` and then every `period` seconds. Returns its handle."""
         handle = Handle(at, next(self._numbers), work, period)
         heapq.heappush(self._heap, handle)
         return handle
@@ -87,11 +87,11 @@ class Scheduler:
         self._is_stopped = False
 
     def later(self, delay_seconds: float, work: Callable[[], object]) -> Handle:
-        """Runs a task once, after `delay_seconds`."""
+        """Runs a task once, after `delay_seconds`. Returns a handle to cancel it."""
         return self._add(delay_seconds, work, None)
 
     def every(self, initial: float, period: float, work: Callable[[], object]) -> Handle:
-        """Runs a task periodically.
+        """Runs a task periodically. Returns a handle to cancel it.
 
         Args:
             initial: Seconds until the first run.

@@ -242,17 +242,12 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return pulled is None or pulled.is_paused
 
     def commit_sync(self) -> None:
-        """Sets the group's offsets in memory to the positions of all queues.
-
-        They are stored every five seconds and at shutdown.
-        """
+        """Commits the positions of all queues to memory. Every five seconds and at shutdown, memory is stored."""
         self._member.check_process()
         self._commit()
 
     def commit(self, queues: Iterable[MessageQueue] | None = None, *, persist: bool = False) -> None:
-        """Sets the group's offsets in memory to the positions of queues.
-
-        They are stored every five seconds and at shutdown.
+        """Commits positions to memory. Every five seconds and at shutdown, memory is stored.
 
         Args:
             queues: The queues. Default: all. Queues that are not assigned are ignored.

@@ -133,7 +133,7 @@ def one_batch_of(batches: Sequence[Outgoing]) -> Outgoing:
 
 
 def parts_of(messages: Sequence[Message], most_bytes: int, most_count: int) -> list[list[Message]]:
-    """Splits messages into lists of at most `most_count` messages and about `most_bytes` bytes, in order."""
+    """Returns messages in lists of at most `most_count` messages and about `most_bytes` bytes, in order."""
     parts: list[list[Message]] = []
     # full, so that the first message starts a list
     size = most_bytes

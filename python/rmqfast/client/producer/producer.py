@@ -135,7 +135,7 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> SendResult:
-        """Sends a message and waits until a broker has stored it.
+        """Sends a message and waits until a broker has stored it. Returns where it is stored.
 
         Without a queue, messages rotate over the topic's queues, and a failed attempt is retried at another broker.
         With a queue or selector there is one attempt.
@@ -265,7 +265,7 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> MessageView:
-        """Sends a message and waits until a consumer has replied to it.
+        """Sends a message, waits until a consumer has replied to it, and returns the reply.
 
         Unlike 4.9.4's without a queue, which returns the request itself, it always waits for the reply.
 
@@ -367,7 +367,7 @@ class Producer:
         batch_size: int = BATCH_SIZE,
         in_flight: int = 4,
     ) -> list[SendResult]:
-        """Sends many messages as batches. Several are in flight at once, and each goes to the next queue.
+        """Sends many messages as batches, several at a time, each to the next queue. Returns the batches' results.
 
         Args:
             messages: `Message` objects of one topic without delay, or anything that yields Arrow record batches, as for

@@ -1,4 +1,4 @@
-"""Requests that wait for the reply of a consumer, and these replies.
+"""Requests that wait for the reply of a consumer, and the replies.
 
 Source: `DefaultMQProducerImpl.request`, `prepareSendRequest`, `waitResponse`, `MessageUtil`, `MixAll.getReplyTopic`.
 """
@@ -39,7 +39,7 @@ class _HasProperties(Protocol):
 
 
 def request(send: SendRequest, futures: RequestFutures, client_id: str, topic: str, timeout: float) -> MessageView:
-    """Sends a request and waits for its reply."""
+    """Sends a request and waits for its reply, which is returned."""
     deadline = monotonic() + timeout
     # the result may be an error, which is raised below with this call's traceback
     ended: Future[MessageView | RmqError] = new_future()

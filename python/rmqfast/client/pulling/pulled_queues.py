@@ -217,10 +217,7 @@ class PulledQueues(Generic[P]):
             self._puller.give_back(fetched)
 
     def take(self, timeout: float, *, max_items: int = 1) -> list[tuple[PulledQueue[P], Fetched]] | None:
-        """Takes answers in order.
-
-        Returns [] if all were outdated, None after the timeout or if the puller is closed.
-        """
+        """Takes and returns answers. [] if all were outdated, None after the timeout or if the puller is closed."""
         try:
             items = self._puller.take(timeout, max_items=max_items) if self._puller else []
         except ChannelClosedError:

@@ -179,10 +179,7 @@ class ConsumeMessageConcurrentlyService(ConsumeService):
         return {"order": False, **result}
 
     def _give_back(self, request: ConsumeRequest, first: int, delay_level: object) -> list[int]:
-        """Sends back the request's messages from position `first` on.
-
-        Returns the run's indexes of all that are done.
-        """
+        """Sends back the messages from position `first` on. Returns the indexes of all messages that are done."""
         indexes = list(request.indexes)
         # broadcasting consumers have no retry topic
         if not self._options.is_clustering:

@@ -83,10 +83,7 @@ class ConsumeService(ABC):
         return message if topic is None else message.seen_as(topic=unwrap(self._namespace, topic))
 
     def _call(self, messages: tuple[MessageView, ...], context: Any, queue: MessageQueue, kind: type[StrEnum]) -> Any:
-        """Returns the listener's status.
-
-        If the listener raises or returns anything else, logs this and returns None.
-        """
+        """Returns the listener's status. If the listener raises or returns no status, logs this and returns None."""
         if self._hooks:
             return self._call_with_hooks(messages, context, queue, kind)
         try:

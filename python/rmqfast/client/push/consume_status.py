@@ -108,7 +108,7 @@ OrderlyListener: TypeAlias = Callable[[tuple[MessageView, ...], ConsumeOrderlyCo
 
 
 def in_order(listener: OrderlyListener) -> OrderlyListener:
-    """Marks a listener that consumes each queue in order, as Java's `MessageListenerOrderly` does.
+    """Marks a listener that consumes each queue in order, as Java's `MessageListenerOrderly` does. Returns it.
 
     Example:
         >>> @in_order

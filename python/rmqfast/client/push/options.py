@@ -194,7 +194,7 @@ class PushArguments(TracedClientArguments, total=False):
 
 
 def split_options(arguments: PushArguments) -> tuple[TracedClientArguments, dict[str, Any]]:
-    """Separates the arguments of a consumer into arguments of all clients and options of the consumer."""
+    """Splits a consumer's keyword arguments into arguments of all clients and options of the consumer."""
     names = PushOptions.__dataclass_fields__.keys()
     own = {name: value for name, value in arguments.items() if name in names}
     others = {name: value for name, value in arguments.items() if name not in names}

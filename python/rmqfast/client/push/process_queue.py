@@ -106,7 +106,7 @@ class ProcessQueue:
         return new
 
     def remove(self, run: MessageRun, indexes: Sequence[int]) -> int:
-        """Removes consumed messages, given by their indexes in a run of `put`.
+        """Removes consumed messages, given by their indexes in a run of `put`. Returns the offset to commit.
 
         Returns the offset to commit: the first unconsumed one, the one after the last if all are consumed, -1 if it was
         empty.
@@ -138,7 +138,7 @@ class ProcessQueue:
             self._freed_size += size
 
     def take_freed(self) -> tuple[int, int, int] | None:
-        """Returns messages and bytes consumed since the last call, and the offset to commit. None if they are few."""
+        """Returns messages and bytes consumed since the last call, and the offset to commit. None for few messages."""
         # read without the lock: a stale value only delays the report
         if self._freed_count < _FEW and self._count:
             return None
@@ -152,7 +152,7 @@ class ProcessQueue:
         return self._runs[0].first_offset if self._runs else self.queue_offset_max + 1
 
     def offsets(self) -> tuple[int, int]:
-        """Returns the first and the last offset that is not consumed yet. 0 and 0 if there is none."""
+        """Returns the first and the last offset of messages that are not consumed yet. 0 and 0 if there are none."""
         with self._lock:
             return (self._runs[0].first_offset, self._runs[-1].last_offset) if self._runs else (0, 0)
 

@@ -97,10 +97,7 @@ class StreamReader(DataSourceStreamReader, AvailableNow):
         return [InputPartition(piece) for piece in self._stream().pieces(json.dumps(start), self._at)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of a partition. Without messages, Spark passes None or a partition with the value None.
-
-        None without messages: Spark passes None, or a partition with value None.
-        """
+        """Yields the batches of a partition. Without messages, Spark passes None or a partition with the value None."""
         if partition is not None and partition.value is not None:
             yield from self._source.read(partition.value)
 

@@ -44,20 +44,14 @@ class TopicReader(DataSourceReader):
         return [InputPartition(piece) for piece in self._read.plan()]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
-        """Yields the batches of a partition. Without messages, Spark passes None or a partition with the value None.
-
-        None without messages: Spark passes None, or a partition with value None.
-        """
+        """Yields the batches of a partition. Without messages, Spark passes None or a partition with the value None."""
         if partition is not None and partition.value is not None:
             yield from read_topic_piece(self._read, partition.value)
 
 
 class _FilteringTopicReader(TopicReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
-        """Applies those filters on queues, offsets, times and tags that a read can apply exactly.
-
-        Returns the others.
-        """
+        """Applies filters on queues, offsets, times and tags where a read can do it exactly. Returns the others."""
         # PySpark 4.0 lacks the filter classes, so import only here.
         from rmqfast.spark.filters import rest_of
 

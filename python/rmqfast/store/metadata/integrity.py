@@ -131,10 +131,7 @@ def check_row(kind: str, file: str, name: str, value: str, stored: int) -> str:
 
 
 def verify_size(path: Path) -> int:
-    """Returns the size of a database in bytes.
-
-    Raises an error for a cut file, which SQLite would take for a new one.
-    """
+    """Returns a database's size in bytes. Raises an error for a cut file, which SQLite would take for a new one."""
     size = path.stat().st_size
     log = path.with_name(f"{path.name}-wal")
     if 0 < size < _SMALLEST_PAGE or (size == 0 and exists(log) and log.stat().st_size > 0):
