@@ -71,8 +71,8 @@ struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlaveWait {
     None,
-    /// The answer does not wait: when the message arrived, there was no slave, or every slave was too far behind the
-    /// end of the log.
+    /// The answer does not wait for a slave: when the message arrived, there was none, or every slave was too far
+    /// behind the end of the log.
     NotAvailable,
     /// The answer waits for a slave. Its timeout starts at this time, or after the flush if `None`.
     Since(Option<Instant>),

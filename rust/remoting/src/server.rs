@@ -74,8 +74,8 @@ impl Server {
         self.shared.open.len()
     }
 
-    /// Stops listening and closes all connections. Waits up to 10 seconds for their tasks to end. Does nothing in a
-    /// fork of the process.
+    /// Stops listening and closes all connections. Waits up to 10 seconds until both are done. Does nothing in a fork
+    /// of the process.
     pub fn close(&self) {
         if self.pid != std::process::id() {
             return;
