@@ -202,8 +202,8 @@ impl UniqueIds {
 }
 
 impl UniqueIds {
-    /// Returns the generator of ids. If `now_ms` is in another month than the last id, first calls Python for the
-    /// bounds of that month.
+    /// Returns the generator of ids. If the month of the last id is over at `now_ms`, first calls Python for the bounds
+    /// of the new month.
     pub fn of_month(&self, py: Python<'_>, now_ms: i64) -> PyResult<&send::UniqueIds> {
         if self.ids.needs_month(now_ms) {
             // ids count from the start of the month in local time, which Python computes; once a month
