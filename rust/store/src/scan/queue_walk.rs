@@ -245,7 +245,8 @@ impl Cursor {
     }
 }
 
-/// Returns the queue offset of the first consume-queue entry in the next file behind `offset`.
+/// Returns the queue offset of the first consume-queue entry in the next file behind `offset`; `i64::MAX` if there is
+/// no file.
 fn next_file(queue: &ConsumeQueue, offset: i64) -> i64 {
     let firsts = queue.segments().files().iter().map(|file| file.base.div_ceil(UNIT_SIZE as u64) as i64);
     firsts.filter(|first| *first > offset).min().unwrap_or(i64::MAX)

@@ -144,7 +144,7 @@ impl ConsumeQueue {
     }
 
     /// Returns the queue offset of the first entry before `end` whose record still exists in a log that begins at
-    /// `log_begin`.
+    /// `log_begin`; `end` if there is none.
     pub fn first_live(&self, log_begin: u64, end: i64) -> Result<i64> {
         let first = self.first_offset();
         // Usually retention has removed nothing. Without a bisection a missing file cannot mislead the search.
@@ -166,8 +166,8 @@ impl ConsumeQueue {
         Ok(end)
     }
 
-    /// Returns the queue offset of the first consume-queue entry whose record starts at or behind `physical_offset`.
-    /// Blank entries are skipped.
+    /// Returns the queue offset of the first consume-queue entry whose record starts at or behind `physical_offset`, or
+    /// `max_offset`. Blank entries are skipped.
     pub fn lower_bound(&self, physical_offset: u64, max_offset: i64) -> Result<i64> {
         let mut reader = UnitReader::new(self);
         let (mut low, mut high) = (self.first_offset(), max_offset);
@@ -220,7 +220,7 @@ impl<'a> UnitReader<'a> {
         Ok(Unit::decode(self.units(offset, 1)?))
     }
 
-    /// Returns the first offset from `offset` to `end` whose consume-queue entry is not blank.
+    /// Returns the first offset from `offset` to `end` whose consume-queue entry is not blank, or `end`.
     pub fn behind_blanks(&mut self, offset: i64, end: i64) -> Result<i64> {
         let (mut at, mut count) = (offset, 1);
         while at < end {

@@ -55,8 +55,8 @@ impl QueueEnds {
         Self { log_end, at_ms, queues: BTreeMap::new() }
     }
 
-    /// Reads the file of a store. The result is empty if the file is missing or damaged; [`fault`](Self::fault) tells these
-    /// apart.
+    /// Reads the file of a store. The result is empty if the file is missing or damaged; [`fault`](Self::fault) tells
+    /// whether it is damaged.
     pub fn load(root: &Path) -> Result<Self> {
         Ok(Self::read(root)?.and_then(|ends| ends.ok()).unwrap_or_default())
     }

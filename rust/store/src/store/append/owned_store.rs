@@ -223,7 +223,7 @@ impl Harm {
         std::mem::take(&mut self.lines().waiting)
     }
 
-    /// Returns the path of the first changed file, and a description of the change.
+    /// Returns the path of the first changed file and a description of the change, or `None`.
     pub fn first(&self) -> Option<(&Path, &str)> {
         self.first.get().map(|(path, reason)| (path.as_path(), reason.as_str()))
     }

@@ -77,8 +77,8 @@ impl Appender {
         Ok(())
     }
 
-    /// Adds the records that `dispatch` has parsed to queues and index. Blocks must come in the order of the log.
-    /// After an error all later writes fail.
+    /// Adds to queues and index the records that `dispatch` has parsed. Blocks must come in the order of the log. After
+    /// an error all later writes fail.
     pub fn list(&self, dispatch: &mut Dispatch) -> Result<()> {
         let store = &self.store;
         let local_ms = now_ms() + store.options.zone_offset_ms;

@@ -285,7 +285,8 @@ impl Bound {
         self.to
     }
 
-    /// Returns whether the store has consume queues. If so, a record only counts as complete if a queue confirms it.
+    /// Returns whether the bound comes from consume queues. In a store without queues it comes from the files of the
+    /// log.
     pub fn by_queues(&self) -> bool {
         self.by_queues
     }

@@ -297,7 +297,7 @@ impl QueueRepair {
         Ok(())
     }
 
-    /// Returns the end of a queue without wrong or unwritten entries directly before `next`.
+    /// Returns the queue offset behind the last valid entry before `next`. Skips wrong and unwritten entries.
     fn valid_end(&self, number: u32, first: i64, mut next: i64, end: u64) -> Result<i64> {
         let Some(queue) = &self.states[number as usize].queue else { return Ok(next) };
         let mut reader = UnitReader::new(queue);

@@ -133,8 +133,8 @@ impl FileMap {
         self.base
     }
 
-    /// Returns whether the body of the record at `offset` has the right CRC. A body that was found right before is
-    /// not checked again.
+    /// Returns whether the body of the record at `offset` matches its CRC. A body that has matched once is not checked
+    /// again.
     pub fn has_sound_body(&self, offset: u64, record: &[u8]) -> bool {
         self.checked.is_sound(offset.saturating_sub(self.base), self.map.bytes().len() as u64, record)
     }
@@ -190,7 +190,7 @@ impl Drop for FileMap {
 const SLOT: u64 = 64;
 const _: () = assert!(MIN_LEN as u64 >= SLOT);
 
-/// One bit for each slot, set if the body of its record was found right. A file of 1 GiB needs 2 MiB, allocated on
+/// One bit for each slot, set if the body of its record has matched its CRC. A file of 1 GiB needs 2 MiB, allocated on
 /// first use.
 #[derive(Debug, Default)]
 pub struct CheckedBodies {
@@ -198,8 +198,8 @@ pub struct CheckedBodies {
 }
 
 impl CheckedBodies {
-    /// Returns whether the body of the record at `position` has the right CRC. A body that was found right before is
-    /// not checked again. `len` is the length of the file.
+    /// Returns whether the body of the record at `position` matches its CRC. A body that has matched once is not
+    /// checked again. `len` is the length of the file.
     pub fn is_sound(&self, position: u64, len: u64, record: &[u8]) -> bool {
         let words = len.div_ceil(SLOT * u64::BITS as u64);
         let bits = self.bits.get_or_init(|| (0..words).map(|_| AtomicU64::new(0)).collect());
