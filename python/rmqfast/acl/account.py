@@ -125,7 +125,7 @@ class Account:
 
 
 def text_of(members: Mapping[str, Any], name: str) -> str | None:
-    """Returns a field as a string. Accepts numbers and booleans, since YAML parses 12345678 and true as these."""
+    """Returns a field as a string. Accepts numbers and booleans, because YAML reads 12345678 as a number."""
     return _text(members.get(name), name)
 
 

@@ -42,7 +42,7 @@ class AclFiles:
         return [path for path in [*extra, self.default_path] if is_file(path)]
 
     def read(self) -> dict[Path, bytes]:
-        """Reads the files up to one byte more than the size limit. Raises `ArgumentError` if a file cannot be read."""
+        """Returns the files' content, of each at most one byte over the limit. Raises `ArgumentError` on I/O errors."""
         return {path: _read(path) for path in self.paths()}
 
     def write(self, path: Path, data: bytes) -> None:

@@ -197,7 +197,7 @@ def next_version(members: Mapping[str, Any], now: int) -> dict[str, Any]:
 
 
 def _without(members: Mapping[str, Any], access_key: str | None) -> tuple[list[Any], Mapping[str, Any]]:
-    """Returns the accounts without this access key, and the first account with it."""
+    """Returns the accounts that do not have the access key, and the first account that has it."""
     others: list[Any] = []
     account: Mapping[str, Any] = {}
     for entry in entries_of(members, "accounts"):

@@ -320,7 +320,7 @@ class Explainer:
     def _queues_of(
         self, brokers: Sequence[BrokerAddress], group: str, subscriptions: Mapping[str, SubscriptionData]
     ) -> list[MessageQueue]:
-        """Returns the queues in which the group has an offset, and all queues of subscribed topics without offsets."""
+        """Returns the queues in which a group has offsets, and the queues of subscribed topics in which it has none."""
         queues = [row.queue for broker in brokers for row in stats_at(self._client, broker, group)]
         topics = {queue.topic for queue in queues}
         for topic in sorted(topic for topic in subscriptions.keys() - topics if not topic.startswith(RETRY_PREFIX)):

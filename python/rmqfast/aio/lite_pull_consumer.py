@@ -176,7 +176,7 @@ class LitePullConsumer:
     async def register_topic_message_queue_change_listener(
         self, topic: str, listener: TopicMessageQueueChangeListener
     ) -> None:
-        """Registers a listener for changes of a topic's queues. It is called on the loop, and may be `async def`."""
+        """Registers a listener for changes of a topic's queues. The loop calls it, and it may be `async def`."""
         loop = self._calls.here()
         on_loop: Any = call_on(lambda: loop, listener)
         await self._calls.ask(self._twin.register_topic_message_queue_change_listener, topic, on_loop)

@@ -57,7 +57,7 @@ def processors_of(
 
 
 def _of_slave() -> dict[int, Processor]:
-    """Returns the processors of a slave that differ from a master's: it must not change topics, groups and messages."""
+    """Returns those processors of a slave that differ from a master's. A slave must not change topics or messages."""
     changes = (
         RequestCode.UPDATE_AND_CREATE_TOPIC,
         RequestCode.DELETE_TOPIC_IN_BROKER,

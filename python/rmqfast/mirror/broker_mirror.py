@@ -163,7 +163,7 @@ class BrokerMirror:
         self._show(MirrorState.FAILED, note=str(error).replace("\n", "; "))
 
     def _round_or_wait(self) -> bool:
-        """Runs a round, and waits if its failure may be temporary. Returns whether the mirror has ended."""
+        """Follows the log once. Waits after a failure that may be temporary. Returns whether the mirror has ended."""
         try:
             return self._round()
         except (RemotingError, ClientError) as error:

@@ -58,7 +58,7 @@ def _before(client: AdminClient, source: Source, files: range, when: datetime) -
 
 
 def of_topics(table: ConfigFile, topics: AbstractSet[str]) -> ConfigFile | None:
-    """Returns the part of a table about these topics. `None` for a table that a mirror of some topics does not have."""
+    """Returns a table's part about the given topics. `None` for a table that a mirror of some topics does not have."""
     match table:
         case TopicConfigTable():
             entries = (entry for name, entry in table.items() if name in topics)

@@ -148,7 +148,7 @@ class NamesrvConfig:
         write_text(self.path("config_store_path"), self.to_text())
 
     def changes_of(self, values: Mapping[str, str]) -> dict[str, str]:
-        """Returns the properties that are known and whose values differ."""
+        """Returns the known properties whose new values differ from the current ones."""
         current = self.properties()
         return {name: value for name, value in values.items() if name in current and value != current[name]}
 

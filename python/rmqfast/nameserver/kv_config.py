@@ -53,7 +53,7 @@ class KVConfigManager:
         return manager
 
     def put(self, namespace: str, key: str, value: str | None) -> None:
-        """Sets a value. With `None`, only creates the namespace if it is new."""
+        """Sets a value. If `value` is `None`, only creates the namespace, unless it exists."""
         for text in (namespace, key):
             if not text.isprintable() or len(text) > MAX_NAME:
                 raise ResponseError(ResponseCode.SYSTEM_ERROR, f"a namespace or key that is no name: {text[:40]!r}")

@@ -215,7 +215,7 @@ class RouteInfoManager:
             return sorted(names), address
 
     def unit_topics(self, *, unit: bool | None, subscribed: bool | None) -> list[str]:
-        """Returns the topics that have these flags at their first broker. `None` accepts any flag."""
+        """Returns the topics that have the given flags at their first broker. `None` accepts any value of a flag."""
 
         def has_flags(first: QueueData) -> bool:
             return unit in {None, first.is_unit} and subscribed in {None, first.has_unit_sub}

@@ -60,7 +60,7 @@ class TracedClient:
 
     @property
     def client_id(self) -> str:
-        """Id of the client. If the client was collected, the last known id."""
+        """Id of the client. If the client was garbage-collected, the last known id."""
         client = self._client()
         if client is not None:
             self._client_id = client.client_id

@@ -51,7 +51,7 @@ class Credentials:
         return {**ext_fields, **self.sign(0, ext_fields, body)}
 
     def sign(self, code: int, ext_fields: Mapping[str, str], body: bytes) -> dict[str, str]:  # noqa: ARG002
-        """Returns the fields to add to a request. `Connections.sign` has this form."""
+        """Returns the fields to add to a request. The method can be used as `Connections.sign`."""
         return _native.sign_fields(self.access_key, self.secret_key, self.security_token, ext_fields, body)
 
 

@@ -40,7 +40,7 @@ Processor: TypeAlias = Callable[[Request], Response | Later | Again | None]
 
 
 def process(processors: Mapping[int, Processor], request: Request) -> Response | Later | Again | None:
-    """Returns the answer of the request's processor. Without a processor, that is code 3 with RocketMQ's remark."""
+    """Returns the answer of the request's processor. An unknown request code is answered with response code 3."""
     processor = processors.get(request.code)
     if processor is None:
         # The leading blank is RocketMQ's.

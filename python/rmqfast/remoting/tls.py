@@ -38,7 +38,7 @@ class ClientAuth(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsOptions:
-    """TLS 1.2 and 1.3 of one side, a server or a client. All files are PEM.
+    """TLS options of a server or a client, for TLS 1.2 and 1.3. All files are PEM.
 
     A server checks its files twice a second, and uses their new content for new connections. A client reads them for
     each connection.
@@ -155,7 +155,7 @@ def server_tls(values: Mapping[str, str]) -> TlsOptions:
 
 
 def client_tls(values: Mapping[str, str], *, use_tls: bool = False) -> TlsOptions | None:
-    """Returns the TLS options of connections to other servers. `None` for connections without TLS.
+    """Returns the TLS options for connecting to servers. `None` for connections without TLS.
 
     A server that refuses plain connections uses TLS itself unless `tls.enable` is `false`; `use_tls` is another default
     of this key. Servers are verified unless `tls.client.authServer` is `false` or `tls.test.mode.enable` is `true`;

@@ -68,7 +68,7 @@ class AppendOptions:
         check_fields(self)
 
     def with_flush(self, flush: Literal["async", "sync"] | None) -> AppendOptions:
-        """Returns a copy with another value of `flush`. With None, returns these options."""
+        """Returns a copy with the given `flush`. With None, returns these options unchanged."""
         return self if flush is None else replace(self, flush=flush)
 
     def with_system_values(self) -> AppendOptions:

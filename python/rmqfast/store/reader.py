@@ -566,7 +566,7 @@ class MessageStore:
         return dict(TopicConfigTable.load(self.path))
 
     def consumer_offsets(self) -> dict[tuple[str, str], dict[int, int]]:
-        """Returns the offsets of groups that a broker saved last: `{(topic, group): {queue_id: next_offset}}`.
+        """Returns the groups' offsets as a broker last saved them: `{(topic, group): {queue_id: next_offset}}`.
 
         Raises:
             CorruptError: `config/consumerOffset.json` exists, but neither it nor its `.bak` can be read.

@@ -85,7 +85,7 @@ class CleanedFile(NamedTuple):
 def plan_clean(
     path: str | os.PathLike[str], retention: RetentionOptions | None = None, *, now: int | None = None
 ) -> tuple[list[CleanedFile], int]:
-    """Lists the files that retention would remove if it ran to its end, at any hour. Changes nothing.
+    """Returns the files that a complete run of retention would remove, whatever the hour. Changes nothing.
 
     Args:
         path: The store's directory; another process may own it.

@@ -56,7 +56,7 @@ class ConsumerFilterManager:
     def register(
         self, group: str, subscriptions: Iterable[SubscriptionData], problems: Mapping[str, str | None], *, now: int
     ) -> None:
-        """Applies a group's subscriptions from a heartbeat. Its subscriptions to other topics become dead.
+        """Applies a group's subscriptions from a heartbeat. The group's subscriptions to other topics become dead.
 
         `problems` has, for each subscription new to the group, the reason why its expression does not compile, or None.
         """

@@ -60,7 +60,7 @@ class TransactionService:
         self._clock = clock
 
     def run_once(self, now: int) -> int:
-        """Checks half messages from the last position on. Returns how many producers were asked."""
+        """Checks half messages, from where the last call stopped. Returns how many producers were asked."""
         topic = self._make_topic(HALF_TOPIC, 1, 6, 0)
         return 0 if topic is None else sum(self._check_queue(queue, now) for queue in range(topic.read_queue_nums))
 

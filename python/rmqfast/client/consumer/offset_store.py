@@ -57,7 +57,7 @@ class OffsetStore(Protocol):
         """Stores the offset of one queue."""
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Stores the offsets of these queues. Drops all other offsets from memory."""
+        """Stores the offsets of the given queues. Drops all other offsets from memory."""
 
     def remove_offset(self, queue: MessageQueue) -> None:
         """Drops the offset of a queue from memory."""
@@ -131,7 +131,7 @@ class RemoteBrokerOffsetStore(_OffsetTable):
                 )
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Commits the offsets of these queues and drops all others. Does nothing if `queues` is empty."""
+        """Commits the offsets of the given queues and drops all other offsets. Does nothing if `queues` is empty."""
         # offsets before queues: an offset that was in memory before `queues` was read, and is not in it, was revoked
         others, mine = self.clone(), list(queues)
         if not mine:
@@ -221,7 +221,7 @@ class LocalFileOffsetStore(_OffsetTable):
         """Does nothing, since only `persist_all` can write the file."""
 
     def persist_all(self, queues: Iterable[MessageQueue]) -> None:
-        """Writes the file with the offsets of these queues. Does nothing if `queues` is empty."""
+        """Writes the file with the offsets of the given queues. Does nothing if `queues` is empty."""
         mine = set(queues)
         if not mine:
             return

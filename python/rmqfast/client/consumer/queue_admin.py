@@ -17,7 +17,7 @@ _NEXT_STEP = "create the topic, or see that its brokers are connected to this na
 
 
 class QueueAdmin:
-    """Asks masters and name servers. Topics have their namespace, in arguments and in results."""
+    """Asks masters and name servers about queues. Topics have their namespace, in arguments and in results."""
 
     def __init__(self, instance: ClientInstance) -> None:
         self._instance = instance

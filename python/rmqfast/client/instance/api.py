@@ -220,7 +220,7 @@ class ClientApi:
         self.ask(address, RequestCode.CHECK_CLIENT_CONFIG, None, fastjson.encode(members), timeout=timeout)
 
     def consumer_ids(self, address: str, group: str, *, timeout: float | None = None) -> tuple[str, ...]:
-        """Returns the ids of a group's clients.
+        """Returns the ids of a group's online clients.
 
         Raises:
             ResponseError: Code 1: the group has no clients.
@@ -338,7 +338,7 @@ class ClientApi:
         is_unique_key: bool = False,
         timeout: float | None = None,
     ) -> Response:
-        """Returns records that may have a key. Callers must compare the key, since keys can have the same hash.
+        """Returns records that may have a key. Callers must compare keys, since different keys can have the same hash.
 
         Args:
             address: The broker.

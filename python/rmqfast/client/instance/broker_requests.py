@@ -84,7 +84,7 @@ class BrokerRequests:
         producer.check_transaction_state(request.channel.remote_address, message, request.ext_fields)
 
     def reset_offset(self, request: Request) -> None:
-        """Moves a consumer to other offsets. Runs on a thread of its own, since it takes ten seconds."""
+        """Resets a consumer to the offsets in the request. Runs on a thread of its own, since it takes ten seconds."""
         header = Header(request.ext_fields)
         topic, group = header.text("topic"), header.text("group")
         offsets = JsonObject.of_body(request.body).numbers_by_queue("offsetTable", most=_MOST_QUEUES)

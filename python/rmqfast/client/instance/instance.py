@@ -355,7 +355,7 @@ class Registry(Generic[_T]):
             return thing
 
     def give_back(self, name: str) -> bool:
-        """Counts one user less. Returns whether it was the last user; the object is then removed."""
+        """Removes one user from the count. If it was the last, removes the object, too, and returns True."""
         with self._lock:
             counted = self._things.get(name)
             if counted is None:

@@ -61,7 +61,7 @@ class ConsumerInner(Protocol):
         """Returns the fields of RocketMQ's `ConsumerRunningInfo`."""
 
     def reset_offset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Continues at these offsets, as a broker has requested. May take long, so it runs on a thread of its own."""
+        """Continues at the given offsets, as a broker has requested. May take long, so it runs on its own thread."""
 
     def consume_message_directly(self, message: Any, broker_name: str | None) -> dict[str, Any]:
         """Consumes one message now. Returns the fields of RocketMQ's `ConsumeMessageDirectlyResult`."""

@@ -16,10 +16,10 @@ def wrap(namespace: str, resource: str) -> str:
 
 
 def unwrap(namespace: str, resource: str) -> str:
-    """Removes this namespace from a topic or group."""
+    """Returns a topic or group without the given namespace."""
     return _native.unwrap_namespace(namespace, resource)
 
 
 def without_namespace(resource: str) -> str:
-    """Removes any namespace from a topic or group."""
+    """Returns a topic or group without its namespace, whatever that is."""
     return _native.without_namespace(resource)

@@ -106,7 +106,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         self._member.unsubscribe(topic)
 
     def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Pulls exactly these queues. There is no rebalance.
+        """Pulls exactly the given queues. There is no rebalance.
 
         Raises:
             ArgumentError: `queues` is empty.
@@ -242,12 +242,12 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
         return pulled is None or pulled.is_paused
 
     def commit_sync(self) -> None:
-        """Commits the positions of all queues to memory. Every five seconds and at shutdown, memory is stored."""
+        """Commits the positions of all queues to memory, which is stored every five seconds and at shutdown."""
         self._member.check_process()
         self._commit()
 
     def commit(self, queues: Iterable[MessageQueue] | None = None, *, persist: bool = False) -> None:
-        """Commits positions to memory. Every five seconds and at shutdown, memory is stored.
+        """Commits positions to memory, which is stored every five seconds and at shutdown.
 
         Args:
             queues: The queues. Default: all. Queues that are not assigned are ignored.
@@ -306,7 +306,7 @@ class LitePullConsumer(ActiveConsumer[LitePullMember]):
     def register_topic_message_queue_change_listener(
         self, topic: str, listener: TopicMessageQueueChangeListener
     ) -> None:
-        """Registers a listener for changes of a topic's queues. They are checked every 30 seconds.
+        """Registers a listener for changes of a topic's queues. The queues are checked every 30 seconds.
 
         Args:
             topic: The topic.

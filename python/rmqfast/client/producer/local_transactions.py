@@ -140,7 +140,7 @@ class LocalTransactions:
 
 
 def _physical_offset(offset_msg_id: str) -> int:
-    """Returns the offset of the half message in the broker's log; `ValueError` for an id of another form."""
+    """Returns the offset of the half message in the broker's log. Raises `ValueError` for a malformed id."""
     parsed = parse_message_id(offset_msg_id)
     if parsed is None:
         raise ValueError(f"no message id of a broker: {offset_msg_id!r}")

@@ -450,7 +450,7 @@ class Producer:
     def _send_request(
         self, message: Message, queue: MessageQueue | None, selector: QueueSelector | None, argument: Any
     ) -> SendRequest:
-        """Checks a request. Returns a function that sends it with properties that tell to whom a reply goes."""
+        """Returns a function that sends a checked request, with properties that tell to whom the reply goes."""
         member = self.member
         member.check_running()
         topic = member.sender.queues_for(message).topic

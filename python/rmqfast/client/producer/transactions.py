@@ -76,7 +76,7 @@ class TransactionListener(Protocol):
         """
 
     def check_local_transaction(self, message: Any) -> LocalTransactionState | None:
-        """Returns the state of a transaction, which another producer may have begun. Called on a thread of its own.
+        """Returns the state of a transaction, which another producer may have begun. Called on a separate thread.
 
         Args:
             message: The half message, a `MessageExt` whose `transaction_id` is the producer's message id.

@@ -179,7 +179,7 @@ class PulledQueues(Generic[P]):
         return True
 
     def go_on_at(self, pulled: PulledQueue[P], offset: int) -> None:
-        """Moves to another offset after OFFSET_ILLEGAL, unless the application has moved the queue meanwhile."""
+        """Moves a queue to `offset` after OFFSET_ILLEGAL, unless the application has moved the queue meanwhile."""
         with self._lock:
             epoch = self._puller.seek(pulled.queue, offset) if self._puller and self._is_current(pulled) else None
             if epoch is not None:

@@ -168,7 +168,7 @@ class ProcessQueue:
             self.queue_offset_max = -1
 
     def fill(self, info: dict[str, Any]) -> None:
-        """Adds the fields of `ProcessQueueInfo` about messages to `info`."""
+        """Adds those fields of `ProcessQueueInfo` to `info` that are about messages."""
         first, last = self.offsets()
         info |= {
             "cachedMsgMinOffset": first,
@@ -313,7 +313,7 @@ class OrderlyProcessQueue(ProcessQueue):
             self.queue_offset_max: int = -1
 
     def fill(self, info: dict[str, Any]) -> None:
-        """Adds the fields of `ProcessQueueInfo` about messages. Messages that were taken count as its "transaction"."""
+        """Adds those fields of `ProcessQueueInfo` to `info` that are about messages, also about those taken."""
         super().fill(info)
         with self._lock:
             taken = sorted(self._taken)

@@ -244,7 +244,7 @@ class PushMember:
             self.offsets.update_offset(queue, offset, increase_only=True)
 
     def give_up(self, pulled: PulledQueue[ProcessQueue], fetched: Fetched) -> None:
-        """Releases a queue whose pull offset is illegal. The next rebalance assigns it with another offset."""
+        """Releases a queue whose pull offset is illegal. Some time later, a rebalance assigns it at a legal offset."""
         queue, process_queue = pulled.queue, pulled.process_queue
         offset = offset_to_go_on_at(self.instance.api, pulled, fetched)
         # running listeners of the queue have no effect from now on

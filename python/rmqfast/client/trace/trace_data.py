@@ -46,7 +46,7 @@ class TraceType(StrEnum):
 
 
 class MessageType(StrEnum):
-    """The kind of a sent message. Traces contain its index."""
+    """The kind of a sent message. A trace has the kind's position in this list."""
 
     NORMAL = "Normal_Msg"
     TRANSACTION_HALF = "Trans_Msg_Half"
@@ -56,7 +56,7 @@ class MessageType(StrEnum):
 
 
 class ConsumeReturnType(StrEnum):
-    """The result of a call to the listener. Traces contain its index.
+    """The result of a call to the listener. A trace has the result's position in this list.
 
     Attributes:
         SUCCESS: It returned success; for orderly consumption also COMMIT and ROLLBACK.

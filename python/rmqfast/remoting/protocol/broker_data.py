@@ -26,7 +26,7 @@ class BrokerData:
 
     @classmethod
     def from_json(cls, members: JsonObject) -> BrokerData:
-        """Parses the object of a route. Ids may be strings. Raises `ResponseError` for a malformed object."""
+        """Parses a broker in a route. Ids may be strings. Raises `ResponseError` for a malformed object."""
         addresses = members.object("brokerAddrs")
         return cls(
             cluster=members.optional_text("cluster") or "",

@@ -148,7 +148,7 @@ class JsonObject:
         return {queue: self._required_number(name, value) for queue, value in self._by_queue(name, most).items()}
 
     def objects_by_queue(self, name: str, *, most: int) -> dict[MessageQueue, JsonObject]:
-        """Returns an object as a map from queues to objects."""
+        """Returns a field, an object whose names are queues, as a map from queues to JSON objects."""
         return {queue: JsonObject(value, f"{self._path}.{name}") for queue, value in self._by_queue(name, most).items()}
 
     def queues(self, name: str, *, most: int) -> list[MessageQueue]:

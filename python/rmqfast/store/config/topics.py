@@ -49,7 +49,7 @@ class TopicConfig(ConfigValue):
 
     @property
     def is_inherited(self) -> bool:
-        """Whether sends may create topics that copy its settings."""
+        """Whether sends may create topics that copy this topic's settings."""
         return bool(self.perm & PERM_INHERIT)
 
 
