@@ -105,6 +105,15 @@ impl Segments {
         &self.strays
     }
 
+    /// Returns the paths to remove with the queue: stray files that have the name of a segment, then all segments.
+    pub fn removable(&self) -> impl Iterator<Item = &Path> {
+        let is_segment = |path: &&PathBuf| {
+            path.is_file() && path.file_name().and_then(|name| name.to_str()).and_then(name::offset).is_some()
+        };
+        let strays = self.strays.iter().filter(is_segment);
+        strays.chain(self.files.iter().map(|file| &file.path)).map(PathBuf::as_path)
+    }
+
     pub fn start(&self) -> u64 {
         self.files.first().map_or(0, |f| f.base)
     }

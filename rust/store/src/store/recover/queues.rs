@@ -91,9 +91,7 @@ impl QueueRepair {
     ) -> Result<Self> {
         for (topic, queue_id) in &lagging {
             let path = directory.join(topic).join(queue_id.to_string());
-            for file in crate::file::Segments::list(&[path])?.files() {
-                disk::remove_file(&file.path)?;
-            }
+            crate::file::Segments::list(&[path])?.removable().try_for_each(disk::remove_file)?;
         }
         let (delay_levels, removed) = (DelayLevels::default(), Arc::default());
         Ok(Self {
