@@ -23,6 +23,6 @@ def import_extra(module: str, extra: str, *, library: str | None = None) -> Any:
 
 
 def is_missing(error: ImportError, *modules: str) -> bool:
-    """Whether one of these libraries is not installed. False if it is installed but broken."""
+    """Whether an error means that one of the given libraries is not installed. False if it is installed but broken."""
     names = {name for module in modules for name in (module, module.partition(".")[0])}
     return isinstance(error, ModuleNotFoundError) and error.name in names

@@ -17,7 +17,7 @@ _DEEPEST = 2
 
 
 class _Lines(threading.local):
-    """The log records of a thread that wait for their handlers.
+    """The records that a thread has logged and that wait for their handlers.
 
     Attributes:
         locks: Number of quiet locks that the thread holds.

@@ -49,7 +49,7 @@ RecordResources: TypeAlias = Callable[[Mapping[str, str], TopicsAt], Permissions
 
 
 def sending(topic: str, group: str, properties: str, *, has_batch: bool = False) -> Resources:
-    """Requires PUB for the topic, and for the additional queues of a multi-dispatch message."""
+    """Finds the permissions for a send: PUB for the topic, and for the further queues of a multi-dispatch message."""
     as_java = java_sending(topic, group)
 
     def find(fields: Mapping[str, str], body: bytes) -> Permissions:
@@ -64,7 +64,7 @@ def sending(topic: str, group: str, properties: str, *, has_batch: bool = False)
 
 
 def replying(topic: str, group: str, properties: str) -> Resources:
-    """Requires the same permissions as `sending`, but none for a reply topic, since any client may answer a request."""
+    """Finds the permissions for a reply: as `sending`, but none for a reply topic, since any client may reply."""
     sent = sending(topic, group, properties)
 
     def find(fields: Mapping[str, str], body: bytes) -> Permissions:
@@ -76,7 +76,7 @@ def replying(topic: str, group: str, properties: str) -> Resources:
 
 
 def receiving(*, topic: str | None = None, group: str | None = None) -> Resources:
-    """Requires SUB for the topic, the group, and the group of a dead-letter topic."""
+    """Finds the permissions to receive: SUB for the topic, the group, and the group of a dead-letter topic."""
     as_java = consuming(topic=topic, group=group)
 
     def find(fields: Mapping[str, str], body: bytes) -> Permissions:
@@ -87,7 +87,7 @@ def receiving(*, topic: str | None = None, group: str | None = None) -> Resource
 
 
 def member(fields: Mapping[str, str], body: bytes) -> Permissions:
-    """Requires SUB for all groups and topics in a heartbeat. For a dead-letter topic, also for its group."""
+    """Returns the permissions for a heartbeat: SUB for its groups and topics, and for groups of dead-letter topics."""
     resources = heartbeat(fields, body)
     for name in list(resources):
         resources |= _to_receive(name)
@@ -95,7 +95,7 @@ def member(fields: Mapping[str, str], body: bytes) -> Permissions:
 
 
 def sending_back(fields: Mapping[str, str], topics_at: TopicsAt) -> Permissions:
-    """Requires SUB for the message's topics: only a group that may receive a message may send it back."""
+    """Returns the permissions to send a message back: SUB for its topics, since its receivers may send it back."""
     topics = _topics_at(fields.get("offset"), topics_at)
     if topics is None:
         return {}
@@ -103,13 +103,13 @@ def sending_back(fields: Mapping[str, str], topics_at: TopicsAt) -> Permissions:
 
 
 def ending(fields: Mapping[str, str], topics_at: TopicsAt) -> Permissions:
-    """Requires PUB for the topic to which the message of a transaction is sent."""
+    """Returns the permissions to end a transaction: PUB for the topic to which its message is sent."""
     topics = _topics_at(fields.get("commitLogOffset"), topics_at)
     return {} if topics is None or topics.stored != HALF_TOPIC or topics.real is None else {topics.real: PUB}
 
 
 def java_sending(topic: str, group: str) -> Resources:
-    """Requires PUB for a normal topic. For a retry topic, requires SUB for the group in the field `group`."""
+    """Finds the permissions that 4.9.4 requires for a send: PUB for the topic, SUB for the group of a retry topic."""
 
     def find(fields: Mapping[str, str], _body: bytes) -> Permissions:
         name = fields.get(topic)
@@ -124,7 +124,7 @@ def java_sending(topic: str, group: str) -> Resources:
 
 
 def consuming(*, topic: str | None = None, group: str | None = None) -> Resources:
-    """Requires SUB for the topic and the group."""
+    """Finds the permissions that 4.9.4 requires to consume: SUB for the topic and the group."""
 
     def find(fields: Mapping[str, str], _body: bytes) -> Permissions:
         resources = {}
@@ -143,7 +143,7 @@ def knowing(fields: Mapping[str, str], _body: bytes) -> Permissions:
 
 
 def heartbeat(_fields: Mapping[str, str], body: bytes) -> Permissions:
-    """Requires SUB for all groups and topics in a heartbeat."""
+    """Returns the permissions that 4.9.4 requires for a heartbeat: SUB for all its groups and topics."""
     resources: Permissions = {}
     for consumer in _entries(_members(body), "consumerDataSet"):
         group = _text(consumer, "groupName")

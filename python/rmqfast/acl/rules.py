@@ -150,7 +150,7 @@ class SetAccount:
         return rules.paths.get(str(self.config.access_key), files.default_path)
 
     def members(self, members: dict[str, Any]) -> dict[str, Any] | None:
-        """Returns the file with the account as its last one. Settings that the request lacks stay unchanged."""
+        """Returns the file with the account as its last account. Settings that the request lacks stay unchanged."""
         others, old = _without(members, self.config.access_key)
         fields = self.config.to_members()
         for name in ("defaultTopicPerm", "defaultGroupPerm"):

@@ -108,7 +108,7 @@ class SubscriptionFacts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GroupFacts:
-    """Facts about a group and one topic, from the broker of the queue.
+    """Facts about a group and a topic, from the broker of the topic's queue that is explained.
 
     Attributes:
         members: Online members of the group.

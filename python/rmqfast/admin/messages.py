@@ -70,7 +70,7 @@ class Messages:
     def by_key(
         self, topic: str, key: str, *, max_messages: int = 64, begin_timestamp: Time = 0, end_timestamp: Time = LATEST
     ) -> list[Any]:
-        """Returns the messages with a key, from all brokers, oldest first. An empty list where Java raises error 208.
+        """Returns the messages with a key, from all brokers, oldest first. Empty where Java raises error 208.
 
         `max_messages` limits the messages per broker. The timestamps limit the store time, as in `MessageStore.scan`.
         """

@@ -49,7 +49,7 @@ class FutureResults:
         self._is_scheduled = False
 
     def put(self, future: asyncio.Future[T], result: T | BaseException) -> None:
-        """Sets a result, or an error to raise, when the loop next wakes up."""
+        """Sets the result of a future, or an error that it raises. This happens when the loop next wakes up."""
         self._results.append((future, result))  # type: ignore[arg-type]  # a future takes what it is a future of
         # the scheduled call will also set this result
         if self._is_scheduled:

@@ -51,7 +51,7 @@ class Turns:
         self._is_next_due = False
 
     async def take(self) -> None:
-        """Waits until an iteration of the loop has room."""
+        """Waits for an iteration of the loop in which fewer than `most` tasks have continued."""
         loop = asyncio.get_running_loop()
         if not self._is_next_due:
             self._is_next_due = True

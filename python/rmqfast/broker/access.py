@@ -91,7 +91,7 @@ def _refuse(code: ResponseCode, _request: Request) -> NoReturn:
 
 
 def credentials_of(config: BrokerConfig) -> Credentials | None:
-    """Reads the account that signs requests to name servers and a slave's to its master. None if no file is named.
+    """Reads the account that signs requests to name servers, and a slave's requests to its master. None without a file.
 
     `nameServerAclFile` names the file. RocketMQ has no such key, since its name servers check nothing. The file has
     the form of `tools.yml`: `accessKey` and `secretKey`.

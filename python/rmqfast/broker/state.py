@@ -53,7 +53,7 @@ class Integrity:
         self._data_plane = data_plane
 
     def run_once(self) -> None:
-        """Logs as errors the files and messages that were found since the last call."""
+        """Logs as errors the damaged files and messages that were found since the last call."""
         for line in self._data_plane.take_harm_lines():
             _log.error("%s", line)
         for topic, queue_id, queue_offset, physical_offset, size, reason in self._data_plane.take_skipped_messages():

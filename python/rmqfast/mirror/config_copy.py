@@ -74,7 +74,7 @@ class ConfigCopy:
         return topics
 
     def _hold(self, end: Callable[[], int]) -> None:
-        """Requests the end of the log, after the offsets were requested: so their messages are before this end."""
+        """Requests the log's end, after the offsets were requested: messages before the offsets are before that end."""
         try:
             self._held_to = end()
         except RmqError:

@@ -83,7 +83,7 @@ class KVConfigManager:
                 self._persist()
 
     def table(self, namespace: str | None) -> bytes | None:
-        """Returns the body with all entries of a namespace. `None` if the namespace never existed."""
+        """Returns the body of an answer with all entries of a namespace. `None` if the namespace never existed."""
         with self._lock:
             keys = self._table.get(namespace or "")
             return None if keys is None else fastjson.encode({"table": keys})

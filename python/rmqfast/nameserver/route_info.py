@@ -172,7 +172,7 @@ class RouteInfoManager:
             return [info.channel for _, info in silent if not self._live.on_channel(info.channel)]
 
     def query_data_version(self, address: str, version: DataVersion, now: int) -> tuple[bool, DataVersion | None]:
-        """Returns whether a broker's topics changed, and the registered version. No change counts as a sign of life."""
+        """Returns whether a broker's topics changed, and the registered version. If unchanged, notes a sign of life."""
         with self._lock:
             is_changed = self._live.is_changed(address, version)
             if not is_changed:

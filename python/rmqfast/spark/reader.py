@@ -102,7 +102,7 @@ def cores(spark: SparkSession) -> int | None:
 
 
 def task_numbers(spark: SparkSession, count: int) -> DataFrame:
-    """Returns a DataFrame with one number per task, from 0. The function that reads has the pieces, pickled."""
+    """Returns a DataFrame with one number per task, from 0: the index of its piece. The function has the pieces."""
     # Spark refuses 0 slices; an empty range has one task without a number. A local table would instead be cut by the
     # default parallelism.
     numbers: DataFrame = spark.range(0, count, 1, max(count, 1))

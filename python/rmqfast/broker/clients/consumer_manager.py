@@ -236,7 +236,7 @@ class ConsumerManager:
         self._data_plane.remove_consumer_group(group.name)
 
     def _push(self, name: str, change: SubscriptionChange) -> dict[str, str | None]:
-        """Updates the data plane. Returns for each topic the error of its expression, or None."""
+        """Updates a group's subscriptions in the data plane. Returns the error of each changed expression, or None."""
         problems = {it.topic: self._data_plane.put_subscription(name, it) for it in change.updated}
         for topic in change.removed:
             self._data_plane.remove_subscription(name, topic)

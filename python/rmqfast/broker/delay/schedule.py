@@ -163,7 +163,7 @@ class ScheduleMessageService:
         self._saved = offsets
 
     def take(self, table: DelayOffsetTable) -> None:
-        """Replaces the offsets by those of the master. The next `persist` saves them."""
+        """Replaces the offset of each level by the master's. The next `persist` saves the offsets."""
         with self._lock:
             self._table = table
 

@@ -182,7 +182,7 @@ class SendBackProcessor:
 
 
 def retried_properties(message: StoredMessage, delay_level: int) -> dict[str, str]:
-    """Returns the properties of a retry, which contain its original topic and its delay."""
+    """Returns the properties of a retry, which contain the message's original topic and the delay."""
     properties = dict(message.properties)
     # A message sent back once more keeps its first topic.
     properties.setdefault("RETRY_TOPIC", message.topic)

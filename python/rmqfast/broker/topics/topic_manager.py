@@ -248,7 +248,7 @@ class TopicManager:
         self._on_change(new_topics)
 
     def update_order_topics(self, names: Collection[str]) -> None:
-        """Marks these topics as ordered, and all others as not ordered."""
+        """Marks the given topics as ordered, and all others as not ordered."""
         with self._lock:
             misordered = [topic for topic in self._table.values() if topic.order != (topic.topic_name in names)]
             configs = [replace(topic, order=not topic.order) for topic in misordered]

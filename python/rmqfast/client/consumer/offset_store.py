@@ -146,11 +146,11 @@ class RemoteBrokerOffsetStore(_OffsetTable):
                     del self._offsets[queue]
 
     def remove_offset(self, queue: MessageQueue) -> None:
-        """Drops a queue from memory. Its broker keeps the offset."""
+        """Drops the offset of a queue from memory. The broker keeps its offset."""
         self._offsets.pop(queue, None)
 
     def update_to_broker(self, queue: MessageQueue, offset: int, *, oneway: bool = True) -> None:
-        """Commits an offset.
+        """Commits an offset to the broker.
 
         Raises:
             ClientError: The broker's address is unknown.

@@ -43,7 +43,7 @@ class MessageSelector:
 
     @classmethod
     def by_tag(cls, tags: str | None = SUB_ALL) -> Self:
-        """Selects messages with one of these tags; `*` selects all."""
+        """Selects messages with one of the given tags; `*` selects all."""
         return cls(TAG, tags)
 
     @classmethod

@@ -206,7 +206,7 @@ class ClientApi:
         namespace: str = "",
         timeout: float | None = None,
     ) -> None:
-        """Asks a broker to compile an SQL92 expression.
+        """Asks a broker to compile an SQL92 expression. Raises `ResponseError` if the broker cannot.
 
         Raises:
             ResponseError: Code 1: SQL92 is disabled. Code 23: the expression is invalid.

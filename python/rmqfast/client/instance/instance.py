@@ -174,7 +174,7 @@ class ClientInstance:
         return self._inner_producer.get(self)
 
     def update_route(self, topic: str, default: tuple[str, int] | None = None) -> bool:
-        """Fetches the route of a topic from a name server.
+        """Fetches the route of a topic from a name server. Returns whether the route changed.
 
         Args:
             topic: The topic.

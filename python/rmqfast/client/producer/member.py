@@ -158,7 +158,7 @@ class ProducerMember:
         return list(queues.queues)
 
     def create_topic(self, topic: str, queues: int, key: str | None, attributes: Mapping[str, str] | None) -> None:
-        """Creates a topic at the masters that have the topic `key`; by default, the one of `create_topic_key`."""
+        """Creates a topic at the masters that have the topic `key`. Default of `key`: the option `create_topic_key`."""
         check_topic(topic)
         source = key or self.options.create_topic_key
         self.instance.update_route(source)

@@ -247,7 +247,7 @@ class PushConsumer:
         self._running().offsets.update_offset(queue, offset)
 
     def fetch_subscribe_message_queues(self, topic: str) -> list[MessageQueue]:
-        """Returns all readable queues of a subscribed topic, including those of other consumers.
+        """Returns all readable queues of a subscribed topic, including queues that other consumers own.
 
         Args:
             topic: A subscribed topic.

@@ -30,7 +30,7 @@ TRACE_TOPIC = "RMQ_SYS_TRACE_TOPIC"
 
 
 class TraceType(StrEnum):
-    """The kind of a step of a message.
+    """The kind of a step of a message: sent, about to be consumed, consumed, or end of a transaction.
 
     Attributes:
         PUB: A message was sent.
