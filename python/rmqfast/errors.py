@@ -142,7 +142,7 @@ class TooManyRequestsError(RemotingTimeoutError):
 
 
 class RemotingProtocolError(RemotingError):
-    """The peer sent an invalid frame, or one that exceeds a limit."""
+    """The peer sent an invalid frame, or a frame that exceeds a limit."""
 
 
 class TlsError(RemotingError, ConnectionError):

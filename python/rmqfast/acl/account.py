@@ -41,7 +41,7 @@ class AccountConfig:
 
     @classmethod
     def from_members(cls, members: object) -> Self:
-        """Parses an entry of `accounts`. Ignores unknown fields; raises `ArgumentError` for a field of another type."""
+        """Parses an entry of `accounts`. Ignores unknown fields. Raises `ArgumentError` for a field of wrong type."""
         if not isinstance(members, dict):
             raise ArgumentError(f"accounts: expected an entry with accessKey and secretKey, got {_kind(members)}")
         return cls(
@@ -130,7 +130,7 @@ def text_of(members: Mapping[str, Any], name: str) -> str | None:
 
 
 def texts_of(members: Mapping[str, Any], name: str) -> tuple[str, ...] | None:
-    """Returns a field as a list of strings. Raises `ArgumentError` for another type."""
+    """Returns a field as a list of strings, or None if it is missing. Raises `ArgumentError` for any other value."""
     values = members.get(name)
     if values is None:
         return None

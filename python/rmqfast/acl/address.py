@@ -198,7 +198,7 @@ def _address(text: str) -> Address | None:
 
 
 def _parts(text: str, separator: str) -> list[str]:
-    """Splits without empty parts, like `StringUtils.split` in Java."""
+    """Splits a string and drops empty parts, like `StringUtils.split` in Java."""
     return [part for part in text.split(separator) if part]
 
 

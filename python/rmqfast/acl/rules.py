@@ -98,7 +98,7 @@ class _Builder:
 
 
 def entries_of(members: Mapping[str, Any], name: str) -> list[Any]:
-    """Returns a list in a file; empty if it is missing. Raises `ArgumentError` for another type."""
+    """Returns a list in a file; empty if it is missing. Raises `ArgumentError` if the value is not a list."""
     entries = members.get(name)
     if entries is None:
         return []

@@ -144,7 +144,7 @@ class Groups:
         return [conflict for each in groups for conflict in self._conflicts_of(each)]
 
     def of_topic(self, topic: str) -> list[str]:
-        """Returns the groups that consume a topic, online or with offsets. `ResponseError` 17 means an unknown topic.
+        """Returns the groups that consume a topic now or have offsets in it. `ResponseError` 17 means an unknown topic.
 
         RocketMQ 5.3.3 returns the topic's name instead of groups that are online without offsets; then all groups are
         searched.

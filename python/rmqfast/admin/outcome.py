@@ -37,7 +37,7 @@ class Way(Enum):
 
 
 class Delivery(NamedTuple):
-    """The step at which a delivery ends. `reason` completes the phrase "by the broker" or "by the tag check of".
+    """The step at which a delivery ends, and the reason.
 
     `is_loss` marks a message that a member subscribes to but does not receive. `passed_by` is the broker's SQL92 filter
     that the message passed.

@@ -105,7 +105,7 @@ def _topic_row(store: MessageStore, topic: str, queues: Queues) -> Row:
 
 
 def _times(store: MessageStore, topic: str, places: Iterable[tuple[int, int]]) -> list[int]:
-    """Returns the store times of the messages at these queue offsets. Skips messages that cannot be read."""
+    """Returns the store times of the messages at the given queue offsets. Skips messages that cannot be read."""
     answers = (store.get(topic, queue_id, offset, max_messages=1).messages for queue_id, offset in places)
     return [message.store_timestamp for messages in answers for message in messages]
 

@@ -58,7 +58,7 @@ def data_output() -> TextIO:
 
 
 def _open_closed() -> None:
-    """Opens streams that are closed so that their use fails. Otherwise the next opened file would become one."""
+    """Replaces closed streams by streams whose use fails. Otherwise the next opened file would become a stream."""
     # Opened for the opposite direction, so that any use of the stream raises an error.
     for number, (name, flags, mode) in enumerate(
         (("stdin", os.O_WRONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w"))

@@ -58,7 +58,7 @@ class Header:
         return value
 
     def flag(self, name: str, *, default: bool = False) -> bool:
-        """Returns True for the text `true` in any case, otherwise False."""
+        """Returns True for `true` in upper or lower case, otherwise False. A missing field has the default."""
         value = self._fields.get(name)
         # Like Java's `Boolean.parseBoolean`.
         return default if value is None else value.lower() == "true"

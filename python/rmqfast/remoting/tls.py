@@ -21,7 +21,7 @@ from rmqfast.remoting.text_file import read_text
 
 
 class TlsMode(StrEnum):
-    """The connections that a server accepts: only plain ones, plain ones and TLS, or only TLS."""
+    """The connections that a server accepts: without TLS only, with and without, or with TLS only."""
 
     DISABLED = "disabled"
     PERMISSIVE = "permissive"
@@ -29,7 +29,7 @@ class TlsMode(StrEnum):
 
 
 class ClientAuth(StrEnum):
-    """Whether a server asks clients for certificates, and whether it accepts clients without one."""
+    """Whether a server asks clients for certificates, and whether it accepts clients without a certificate."""
 
     NONE = "none"
     OPTIONAL = "optional"

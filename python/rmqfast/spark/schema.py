@@ -21,7 +21,7 @@ def row_schema(columns: Sequence[str] | None = None) -> StructType:
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
-    """Returns the columns of a user's schema. Only these are read; their order is free.
+    """Returns the columns of a user's schema. Only the columns in the schema are read; their order is free.
 
     Raises `UnknownColumnError` for a column that the row lacks, and `ArgumentError` for another type, NOT NULL or an
     empty schema.

@@ -42,7 +42,7 @@ class CallerLine:
 
 
 def describe(entries: Sequence[tuple[int, int, str, str]], more: int = 0, *, when: str = "") -> str:
-    """Returns the number of damaged places, and a description of the first one."""
+    """Returns the number of damaged places, and a description of the first place."""
     first, count = Damage(*entries[0]), len(entries) + more
     return f"{count} damaged places{when}, the first in {first.file} at offset {first.offset}: {first.reason}"
 

@@ -91,7 +91,7 @@ class ConsumerOffsetManager:
             self._data_plane.commit_offset(target, topic, queue_id, offset)
 
     def correction(self, topic: str, compare_group: str, left_out: Iterable[str]) -> dict[int, int]:
-        """Returns the lowest offset per queue without groups `left_out`, or LONG_MAX if `compare_group`'s is lower."""
+        """Returns each queue's lowest offset, without groups `left_out`. LONG_MAX if `compare_group`'s is lower."""
         offsets = self._data_plane.offsets(topic=topic)
         smallest = self._smallest(offsets, topic, set(left_out))
         for queue_id, offset in offsets.get(f"{topic}@{compare_group}", {}).items():

@@ -109,7 +109,7 @@ class NameServers:
         return self._config.number("registerBrokerTimeoutMills") / 1000
 
     def _each(self, request: Callable[[_Link], Response | None], timeout: float) -> list[Response]:
-        """Sends requests to all name servers at once, and returns the answers. Waits only for servers that answer."""
+        """Sends requests to all name servers in parallel. Returns the answers. Waits only for servers that answer."""
         answers: list[Response] = []
 
         def work(link: _Link) -> None:

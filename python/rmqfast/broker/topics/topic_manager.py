@@ -234,7 +234,7 @@ class TopicManager:
         return self._create(name, lambda: topic)
 
     def create_missing(self, topics: Collection[TopicConfig]) -> None:
-        """Creates the topics that do not exist yet. Illegal names are skipped.
+        """Creates those of the given topics that do not exist yet. Illegal names are skipped.
 
         All of them are one change: one wait for the disk, and one for name servers.
         """

@@ -60,7 +60,7 @@ class EndTransactionProcessor:
         return Response()
 
     def _find_half(self, group: str, queue_offset: int, physical_offset: int) -> StoredMessage:
-        """Returns the half message of a request. Raises `ResponseError` without one of this group and these offsets."""
+        """Returns the half message of a request. Raises `ResponseError` if there is none of this group and offset."""
         half = self._half.find(physical_offset)
         wrong = None
         if half is None:

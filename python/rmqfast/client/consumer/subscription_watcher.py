@@ -164,7 +164,7 @@ class SubscriptionWatcher:
             return None
 
     def _given_away_before(self, conflicts: Iterable[SubscriptionConflict]) -> list[SubscriptionConflict]:
-        """Returns conflicts of earlier checks that this one cannot detect, since a consumer does not answer."""
+        """Returns conflicts of earlier checks that this check cannot detect, since a consumer does not answer."""
         if None not in self._said.values():
             return []
         topics, present = {conflict.topic for conflict in conflicts}, {*self._said, self._instance.client_id, SOMEBODY}

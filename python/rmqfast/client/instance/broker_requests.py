@@ -171,7 +171,7 @@ def decode_message(record: bytes, broker_name: str | None) -> MessageView:
 
 
 def decode_viewed(record: bytes, physical_offset: int, broker_name: str | None) -> MessageView:
-    """Decodes the answer to a query by physical offset. Raises an error if it is the record at another offset."""
+    """Returns the message that answers a query by physical offset. Raises an error if its offset differs."""
     message = decode_message(record, broker_name)
     if message.physical_offset != physical_offset:
         raise RemotingProtocolError(

@@ -41,7 +41,7 @@ class Heartbeats:
         self._is_wanted_again = False
 
     def send(self, only: str | None = None) -> bool:
-        """Sends heartbeats. Returns whether all brokers accepted; False if another thread sends, which sends again.
+        """Sends heartbeats. Returns whether all brokers accepted. If another thread sends, makes it repeat: False.
 
         Java skips the second heartbeat, so a broker that was found meanwhile would not know the group for half a
         minute.
@@ -120,7 +120,7 @@ def _consumer_data(group: str, consumer: ConsumerInner) -> ConsumerData:
 
 
 class Reconnects:
-    """Sends heartbeats to an address whose connection was lost, at growing intervals, until one is accepted.
+    """Sends heartbeats to an address whose connection was lost, at growing intervals, until a heartbeat is accepted.
 
     A restarted broker knows no clients: until the next regular heartbeat, after up to 30 s, it would refuse pulls.
     """

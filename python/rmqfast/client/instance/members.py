@@ -144,7 +144,7 @@ def _has_member(kind: str, group: str) -> ClientError:
 
 
 class InnerProducer:
-    """Resends messages that brokers did not take back. Each instance has one, which is created when first needed."""
+    """Resends messages that brokers did not take back. An instance creates it when first needed."""
 
     #: Set by `rmqfast.client.producer`, because producers import instances and not the other way round.
     factory: ClassVar[Callable[[Any], Any] | None] = None

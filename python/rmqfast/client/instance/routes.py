@@ -66,7 +66,7 @@ class RouteUpdater:
         self._is_closed = True
 
     def update(self, topic: str, default: tuple[str, int] | None = None) -> bool:
-        """Fetches the route of a topic, see `RouteTable.update`; returns whether it changed."""
+        """Fetches the route of a topic, see `RouteTable.update`. Returns whether the route changed."""
         if not self._lock.acquire(timeout=self._timeout):
             _log.warning("the route of topic %s is not updated: another one is still waited for", topic)
             return False
@@ -104,7 +104,7 @@ class RouteUpdater:
         self._is_out = False
 
     def update_missing(self) -> bool:
-        """Fetches missing routes of subscribed topics; returns whether one was found.
+        """Fetches missing routes of subscribed topics. Returns whether any of them was found.
 
         Called often, so that the first messages are pulled soon: Java's clients only ask every 30 seconds. Stops if no
         name server answers, which `update_all` logs.

@@ -101,7 +101,7 @@ class Scheduler:
         return self._add(initial, work, period)
 
     def stop(self, timeout: float | None = None) -> bool:
-        """Drops all tasks, and waits up to `timeout` seconds for running ones. Returns whether all have ended."""
+        """Drops all tasks, and waits up to `timeout` seconds for running tasks. Returns whether all have ended."""
         with self._changed:
             self._is_stopped = True
             self._changed.notify_all()

@@ -241,7 +241,7 @@ class Producer:
         selector: QueueSelector | None = None,
         argument: Any = None,
     ) -> None:
-        """Sends a message once, without an answer. Failures at the broker stay unknown.
+        """Sends a message once and gets no answer. Failures at the broker stay unknown.
 
         Args:
             message: The message.

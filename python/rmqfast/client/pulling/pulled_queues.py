@@ -75,7 +75,7 @@ RunLater: TypeAlias = Callable[[float, Callable[[], None]], object]
 
 @dataclass(eq=False, slots=True)
 class PulledQueue(Generic[P]):
-    """A pulled queue with its position. A seek replaces the object, so that work with the old one has no effect.
+    """A pulled queue with its position. A seek replaces the object, so that work with the old object has no effect.
 
     Attributes:
         queue: The queue, with the namespace in its topic.

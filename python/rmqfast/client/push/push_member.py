@@ -210,7 +210,7 @@ class PushMember:
         return self.rebalance.subscriptions.get(topic)
 
     def do_rebalance(self) -> None:
-        """Rebalances unless suspended. If another thread is rebalancing, that thread does it once more."""
+        """Rebalances unless suspended. If another thread is rebalancing, that thread rebalances once more."""
         self._is_rebalance_due = True
         # no thread waits for another's rebalance: an application's strategy may itself request one
         while self._is_rebalance_due and self._rebalancing.acquire(blocking=False):
