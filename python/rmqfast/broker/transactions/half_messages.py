@@ -80,7 +80,7 @@ class HalfMessages:
             _log.error("no operation message for half message %d: %s", half.queue_offset, status_of(error))
 
     def put_back(self, half: StoredMessage, properties: Mapping[str, str]) -> AppendResult:
-        """Stores a half message at its queue's end again, and returns its location. As in RocketMQ, its flag is lost.
+        """Stores a half message again, at its queue's end. Returns its location. Flag and reconsume times are lost.
 
         Raises:
             RmqError: The message is not stored, or, for `FlushTimeoutError`, not on disk in time.

@@ -41,7 +41,7 @@ class Heartbeats:
         self._is_wanted_again = False
 
     def send(self, only: str | None = None) -> bool:
-        """Sends heartbeats. Returns whether all brokers accepted. If another thread sends, makes it repeat: False.
+        """Sends heartbeats. Returns whether all brokers accepted. False if another thread is sending; it sends again.
 
         Java skips the second heartbeat, so a broker that was found meanwhile would not know the group for half a
         minute.
