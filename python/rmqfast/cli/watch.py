@@ -139,7 +139,7 @@ def _screen() -> Iterator[Show]:
 
 
 class _Page(io.StringIO):
-    """A buffer that claims to be a terminal, so that widths and colours stay."""
+    """A buffer that claims to be a terminal, so that output into it has the terminal's width and colours."""
 
     def isatty(self) -> bool:
         return True

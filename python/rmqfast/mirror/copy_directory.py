@@ -280,7 +280,7 @@ def _rename_unless_taken(directory: Path, name: Path) -> bool:
 
 
 def copy_options(config: BrokerConfig) -> AppendOptions:
-    """Returns the options of a copy, with the file sizes in a broker's configuration."""
+    """Returns the options for opening a copy, with the file sizes that a broker's configuration has."""
     return replace(append_options(config), flush="async", busy_after=None)
 
 

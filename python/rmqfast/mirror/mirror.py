@@ -121,7 +121,7 @@ class Mirror:
         return [mirror.status for mirror in self._mirrors]
 
     def wait(self, timeout: float) -> bool:
-        """Waits up to `timeout` seconds until all mirrors have ended, as with `once`. Returns whether they have ended.
+        """Waits up to `timeout` seconds until all mirrors have ended; returns whether they have. With `once` they do.
 
         Raises:
             RmqError: All mirrors ended, and one failed. While others still run, `status` reports a failure instead.

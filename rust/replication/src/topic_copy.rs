@@ -273,8 +273,9 @@ impl TopicFilter {
 /// Minimum number of bytes that the CRC covers.
 pub const REACH: u64 = 64 << 10;
 
-/// CRC of the last bytes of a log, starting at a record. It identifies a log among others that continue differently. Holds two
-/// ranges that end at the log's end; when the shorter is long enough, it replaces the longer.
+/// CRC of the last bytes of a log, from a record to the log's end. It tells the log from another one that has other
+/// bytes at the same positions. Keeps a longer and a shorter range; when the shorter has [`REACH`] bytes, it replaces
+/// the longer, and a new one begins.
 #[derive(Debug)]
 pub struct Trail {
     older: Stretch,

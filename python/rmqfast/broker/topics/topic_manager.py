@@ -261,7 +261,7 @@ class TopicManager:
         self._on_change(None)
 
     def advance(self) -> None:
-        """Increments the version, so that no name server has it yet."""
+        """Increments the version of the topics, so that name servers find theirs old and take the topics again."""
         with self._lock:
             self._table.data_version = self._table.data_version.next(self._now())
 

@@ -1,4 +1,4 @@
-"""Transactions: their states, their listener, and the thread that answers checks of brokers.
+"""Transactions: their states, their listener, and the thread that answers the check-backs of brokers.
 
 Source: `TransactionListener`, `LocalTransactionState`, `TransactionMQProducer.checkThreadPoolMinSize`,
 `TransactionSendResult`.

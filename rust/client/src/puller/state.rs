@@ -379,7 +379,7 @@ impl State {
         }
     }
 
-    /// Returns the number of items that make up the volume in `gather`.
+    /// Returns how many ready answers to take now: at most `max`, and no more than reach the bytes set in `gather`.
     fn count_to_take(&self, max: usize) -> usize {
         let mut rest = match self.options.gather.bytes {
             0 => i64::MAX,

@@ -1,4 +1,4 @@
-//! Batches and streams of a store's directory.
+//! Reads a store directory for Spark, as a batch or as a stream.
 pub mod piece;
 pub mod read;
 pub mod stream;

@@ -92,8 +92,8 @@ impl Topics {
         }
     }
 
-    /// Returns whether light topics may be read. A pattern never matches a light topic, since name servers do not list
-    /// light topics.
+    /// Returns whether the topics can include light queues. `false` for a pattern: it only matches topics that name
+    /// servers list, and name servers do not list light queues.
     pub fn may_be_light(&self) -> bool {
         match self {
             Self::Named(names) => names.iter().any(|name| name.starts_with(LIGHT_QUEUE)),

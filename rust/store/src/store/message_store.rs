@@ -223,8 +223,8 @@ impl MessageStore {
         Ok(first.is_some_and(|unit| unit.physical_offset as u64 >= self.end))
     }
 
-    /// Refuses to write to a store in which a dead link or directory has the name of a file, because a new file would
-    /// replace it. Checks the log, `queues`, the index, the configuration and the store's directory.
+    /// Returns an error if a dangling link or a directory is where a file of the store should be: a write would put a
+    /// new file in its place. Checks the log, `queues`, the index, the configuration and the store's directory.
     pub fn refuse_missing_files(&self, queues: &[ConsumeQueue]) -> Result<()> {
         let segments = iter::once(self.log.segments()).chain(queues.iter().map(ConsumeQueue::segments));
         let mut missing: Vec<PathBuf> =

@@ -200,7 +200,8 @@ impl Harm {
         }
     }
 
-    /// Records a change and adds a notice for users. Ignores other errors.
+    /// If the error says that somebody else changed the store, records it and adds a notice for users. Ignores other
+    /// errors.
     pub fn note(&self, error: &Error) {
         let Error::NotWritable { path, reason } = error else { return };
         self.first.get_or_init(|| (path.clone(), reason.clone()));
