@@ -27,7 +27,7 @@ def test_a_blank_line_ends_it_with_its_number(cluster: EmbeddedCluster, text: st
     done = produced(cluster, text)
     assert (done.exit_code, done.stdout.count("\n")) == (2, number - 1), done.output
     assert f"line {number} of standard input: expected a message, got a blank line" in done.stderr
-    assert "what stands before it was sent" in done.stderr
+    assert "all lines before it were sent" in done.stderr
 
 
 def test_blank_lines_that_are_passed_over_are_counted(cluster: EmbeddedCluster) -> None:

@@ -135,7 +135,7 @@ def _lines(*, skip_blank: bool) -> Iterator[tuple[str, bytes]]:
         body = line.rstrip(b"\r\n")
         if not body and not skip_blank:
             error = ArgumentError(f"line {number} of standard input: expected a message, got a blank line")
-            error.add_note("what stands before it was sent; --skip-blank passes over blank lines")
+            error.add_note("all lines before it were sent; --skip-blank passes over blank lines")
             raise error
         if not body:
             blank += 1
@@ -151,5 +151,5 @@ def _note_place(where: str) -> Iterator[None]:
     try:
         yield
     except RmqError as error:
-        error.add_note(f"{where}; what stands before it was sent")
+        error.add_note(f"{where}; all messages before it were sent")
         raise
