@@ -70,7 +70,7 @@ def number(value: int) -> bytes:
 
 HEADER = b'{"code":105,"extFields":{"topic":"t"},"flag":0,"language":"JAVA","opaque":1,"version":401}'
 BINARY = b"\0\x69\0\x01\x91\0\0\0\x07\0\0\0\0\0\0\0\x01r\0\0\0\x0c\0\x05topic\0\0\0\x01t"
-#: Lengths and headers that cannot be are the matter of frame.rs, json_header.rs and binary_header.rs: some of each.
+#: Lengths and headers that cannot be are the matter of frame.rs, json_header.rs and codec.rs: some of each.
 MALFORMED = {
     "another protocol": b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
     "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(600),
