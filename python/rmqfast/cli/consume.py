@@ -13,7 +13,7 @@ from rmqfast.cli.cluster_access import Access, reaches_cluster, unknown_topic
 from rmqfast.cli.completion import complete_group
 from rmqfast.cli.endings import end_on_signals
 from rmqfast.cli.output import Form, Row, chosen_columns, write
-from rmqfast.cli.shared_options import Output, Tags, Topic
+from rmqfast.cli.shared_options import Output, SqlOption, Tags, Topic
 from rmqfast.client.consumer import ConsumeFromWhere, MessageSelector
 from rmqfast.client.lite_pull import LitePullConsumer, LitePullOptions
 from rmqfast.errors import ClientError, ResponseError
@@ -47,7 +47,7 @@ def consume(
         str, typer.Option(help="The consumer group: its members share the messages.", autocompletion=complete_group)
     ],
     tags: Tags = "*",
-    sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
+    sql: SqlOption = None,
     beginning: Annotated[Beginning, typer.Option("--from", help="Start of a new group.")] = Beginning.LAST,
     most: Annotated[int | None, typer.Option("--max", min=1, help="Stop after this many messages.")] = None,
     idle: Annotated[float | None, typer.Option(min=0, help="Stop after this many seconds without a message.")] = None,

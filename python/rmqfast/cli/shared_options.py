@@ -95,6 +95,7 @@ TopicsOption = Annotated[
 OnDamageOption = Annotated[OnDamage, typer.Option(help="Action on bytes that cannot be read.")]
 Output = Annotated[Form, typer.Option("-o", "--output", help="Form of the output.")]
 Tags = Annotated[str, typer.Option(help="Tag expression, as 'A || B'.")]
+SqlOption = Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')]
 StartTime = Annotated[str | None, typer.Option(help="Stored at or after this: ISO 8601 (UTC) or ms.")]
 EndTime = Annotated[str | None, typer.Option(help="Stored before this.")]
 

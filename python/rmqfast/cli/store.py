@@ -36,6 +36,7 @@ from rmqfast.cli.shared_options import (
     OnDamage,
     OnDamageOption,
     Output,
+    SqlOption,
     StartTime,
     Tags,
     TopicOption,
@@ -59,6 +60,9 @@ from rmqfast.store import (
 )
 from rmqfast.store import repair as repair_store
 from rmqfast.store.json_lines import batch_rows
+
+KeysOption = Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")]
+QueueOption = Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")]
 
 TOPIC_COLUMNS = (
     "topic",
@@ -115,9 +119,9 @@ def tail(
     *,
     topic: TopicOption = None,
     tags: Tags = "*",
-    sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
-    keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,
-    queue: Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")] = None,
+    sql: SqlOption = None,
+    keys: KeysOption = None,
+    queue: QueueOption = None,
     columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
     lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="Number of last messages to print first.")] = 10,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow new messages until Ctrl-C.")] = False,
@@ -192,9 +196,9 @@ def export(
     to: Annotated[Target | None, typer.Option(help="Default by name: jsonl for *.jsonl, *.ndjson and -.")] = None,
     topic: TopicsOption = None,
     tags: Tags = "*",
-    sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
-    keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,
-    queue: Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")] = None,
+    sql: SqlOption = None,
+    keys: KeysOption = None,
+    queue: QueueOption = None,
     start_offset: Annotated[int | None, typer.Option(help="First queue offset.")] = None,
     end_offset: Annotated[int | None, typer.Option(help="Queue offset behind the last one.")] = None,
     start_time: StartTime = None,
@@ -263,9 +267,9 @@ def scan(
     *,
     topic: TopicOption = None,
     tags: Tags = "*",
-    sql: Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')] = None,
-    keys: Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")] = None,
-    queue: Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")] = None,
+    sql: SqlOption = None,
+    keys: KeysOption = None,
+    queue: QueueOption = None,
     start_offset: Annotated[int | None, typer.Option(help="First queue offset.")] = None,
     end_offset: Annotated[int | None, typer.Option(help="Queue offset behind the last one.")] = None,
     start_time: StartTime = None,

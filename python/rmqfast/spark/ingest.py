@@ -25,7 +25,6 @@ from rmqfast.store import open_store
 from rmqfast.store.report import Ingested
 
 if TYPE_CHECKING:
-    from pyspark.accumulators import Accumulator
     from pyspark.sql import DataFrame, SparkSession
 
 
@@ -145,8 +144,6 @@ def _tasks(spark: SparkSession, path: str | os.PathLike[str], commit_log_dirs: S
 
 def _damage(spark: SparkSession, on_damage: str) -> Accumulator[frozenset[Damage]] | None:
     """Returns an accumulator for damage. None if damage ends the job."""
-    from rmqfast.spark.ingest import damage_accumulator
-
     # With "fail", the error that ends the job lists the places itself.
     return damage_accumulator(spark) if on_damage == "warn" else None
 

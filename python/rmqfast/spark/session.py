@@ -101,8 +101,6 @@ def session(name: str, *, master: str = "local[*]") -> Iterator[SparkSession]:
     check_pyspark()
     from pyspark.sql import SparkSession
 
-    from rmqfast.spark.session import configure
-
     _prepare_environment()
     settings = SETTINGS | (LOCAL if master.startswith("local") else {})
     builder = configure(SparkSession.Builder().appName(name).master(master)).config(map=settings)
