@@ -53,6 +53,7 @@ pages in the last column say more. The argument is that of `rmqfast.spark`'s fun
 """
 #: The table of the options, from which the extension is compiled.
 _DECLARATIONS = ROOT / "rust" / "spark" / "src" / "request" / "options.rs"
+_ALIAS = re.compile(r'with_alias\("(\w+)", row\("(\w+)"')
 _ROW = re.compile(r'row\("(\w+)", "\w+", [A-Z_ |]+, ([\w:]+)(.*), (?:None|Some\("(.*)"\))\)+,')
 _TYPES = {
     "Text": "text",
@@ -79,11 +80,15 @@ def of_classes() -> str:
 
 
 def of_spark() -> str:
-    """Type, default and meaning of each option of Spark."""
+    """Type, default and meaning of each option of Spark.
+
+    Raises:
+        ValueError: An option has no type in the table of the extension, or no meaning on a page.
+    """
     names = {kind: {_key(name) for name in SparkOptions.names(kind)} for kind in SPARK_KINDS}
     arguments = {option: argument for kind in SPARK_KINDS for option, argument in SparkOptions.arguments(kind)}
     options = {_key(name): name for kind in SPARK_KINDS for name in SparkOptions.names(kind)}
-    types, defaults = _declared()
+    (types, defaults), aliases = _declared(), dict(_ALIAS.findall(_DECLARATIONS.read_text(encoding="utf-8")))
     described = {kind: _described(page) for kind, page in SPARK_KINDS.items()}
     rows = []
     for key, name in sorted(options.items()):
@@ -92,9 +97,14 @@ def of_spark() -> str:
         texts = sorted((described[kind][name] for kind in kinds if name in described[kind]), key=lambda text: text[0])
         default = defaults.get(name) or _joined([text[1] for text in texts])
         meaning = next((text[2] for text in texts if text[2] not in {"", "see below"}), "")
-        argument = f"`{arguments[name]}`" if name in arguments else "another name"
+        if name in aliases:
+            meaning, default = f"another name of `{aliases[name]}`", ""
+        argument = f"`{arguments[name]}`" if name in arguments else ""
         pages = ", ".join(SPARK_KINDS[kind] for kind in kinds)
-        rows.append(f"| `{name}` | {argument} | {types.get(name, '')} | {default} | {meaning} | {pages} |\n")
+        form = types.get(aliases.get(name, name))
+        if not (form and meaning):
+            raise ValueError(f"option {name} of Spark: expected a type and a meaning, got {form!r} and {meaning!r}")
+        rows.append(f"| `{name}` | {argument} | {form} | {default} | {meaning} | {pages} |\n")
     head = "| option | in Python | type | default | meaning | of |\n| --- | --- | --- | --- | --- | --- |\n"
     return f"{_HEAD_OF_SPARK}\n{head}{''.join(rows)}"
 
