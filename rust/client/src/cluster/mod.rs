@@ -19,5 +19,5 @@ pub use name_servers::{AskError, NO_ANSWER, NameServers, unreachable};
 pub use requests::{CheckInterrupt, Cluster, ClusterOptions, Translate};
 pub use route::{TopicRoute, readable_queues};
 pub use route_data::{BrokerData, QueueData, RouteData};
-pub use route_table::{Addresses, FoundBroker, Refusal, RouteTable};
+pub use route_table::{Addresses, FoundBroker, RouteRefusal, RouteTable};
 pub use topic::TopicCluster;

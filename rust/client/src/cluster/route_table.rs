@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub type Addresses = Vec<(i64, Arc<str>)>;
 
 /// Code and remark of a name server's answer that contains no route.
-pub type Refusal = (i32, String);
+pub type RouteRefusal = (i32, String);
 
 /// Routes of topics and addresses of brokers. Each call is atomic.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub struct RouteTable {
 #[derive(Debug, Default)]
 struct Tables {
     routes: HashMap<String, Route>,
-    refusals: HashMap<String, Refusal>,
+    refusals: HashMap<String, RouteRefusal>,
     brokers: BTreeMap<Arc<str>, Addresses>,
     releases: HashMap<(Arc<str>, Arc<str>), i32>,
 }
@@ -53,8 +53,8 @@ impl RouteTable {
         &self,
         topic: &str,
         default: Option<(&str, i32)>,
-        mut fetch: impl FnMut(&str) -> Result<Result<RouteData, Refusal>, E>,
-    ) -> Result<Result<RouteData, Refusal>, E> {
+        mut fetch: impl FnMut(&str) -> Result<Result<RouteData, RouteRefusal>, E>,
+    ) -> Result<Result<RouteData, RouteRefusal>, E> {
         let route = fetch(topic)?;
         match default {
             Some((default, queues)) if route.is_err() && self.get(topic).is_none() => {
@@ -98,11 +98,11 @@ impl RouteTable {
     }
 
     /// Stores why a topic has no route, until [`put`](Self::put). Its old route stays.
-    pub fn refuse(&self, topic: &str, refusal: Refusal) {
+    pub fn refuse(&self, topic: &str, refusal: RouteRefusal) {
         self.lock().refusals.insert(topic.to_owned(), refusal);
     }
 
-    pub fn refusal(&self, topic: &str) -> Option<Refusal> {
+    pub fn refusal(&self, topic: &str) -> Option<RouteRefusal> {
         self.lock().refusals.get(topic).cloned()
     }
 

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use rmqfast_client::cluster::{self, AskError, BrokerData, QueueData, Refusal, RouteData};
+use rmqfast_client::cluster::{self, AskError, BrokerData, QueueData, RouteData, RouteRefusal};
 use rmqfast_client::producer::DEFAULT_TOPIC;
 use rmqfast_remoting::code::{request, response};
 
@@ -87,7 +87,7 @@ impl NameServers {
 impl NameServers {
     /// Fetches the route of a topic. Returns the route, or the name server's refusal. A malformed route counts as a
     /// refusal.
-    pub fn fetch(&self, py: Python<'_>, topic: &str, timeout: f64) -> PyResult<Result<RouteData, Refusal>> {
+    pub fn fetch(&self, py: Python<'_>, topic: &str, timeout: f64) -> PyResult<Result<RouteData, RouteRefusal>> {
         let fields = PyDict::new(py);
         fields.set_item("topic", topic)?;
         let answer = self.request(py, request::GET_ROUTEINFO_BY_TOPIC, Some(fields.into_any()), timeout)?;
@@ -101,7 +101,7 @@ impl NameServers {
     }
 }
 
-pub fn refusal_error((code, remark): Refusal) -> PyErr {
+pub fn refusal_error((code, remark): RouteRefusal) -> PyErr {
     ResponseError::new_err((code, remark))
 }
 
