@@ -106,7 +106,7 @@ impl Segments {
     }
 
     /// Returns the paths to remove with the queue: stray files that have the name of a segment, then all segments.
-    pub fn removable(&self) -> impl Iterator<Item = &Path> {
+    pub fn paths_to_remove(&self) -> impl Iterator<Item = &Path> {
         let is_segment = |path: &&PathBuf| {
             path.is_file() && path.file_name().and_then(|name| name.to_str()).and_then(name::offset).is_some()
         };
@@ -231,5 +231,19 @@ mod tests {
         }
         fs::remove_file(dir.path().join("00000000000000000000")).expect("removed");
         assert!(segments.open(0, Io::Pread).expect_err("gone").is_not_found());
+    }
+
+    #[test]
+    fn a_file_that_a_longer_one_hides_is_removed_with_its_queue_and_others_stay() {
+        let dir = tempfile::tempdir().expect("dir");
+        for base in ["00000000000000000000", "00000000000000000100"] {
+            write(dir.path(), base, 150);
+        }
+        write(dir.path(), "notes.txt", 5);
+        let segments = Segments::list(&[dir.path().into()]).expect("listed");
+        assert_eq!(segments.files().iter().map(|file| file.base).collect::<Vec<_>>(), [0]);
+        segments.paths_to_remove().try_for_each(crate::file::disk::remove_file).expect("removed");
+        let left = fs::read_dir(dir.path()).expect("listed").map(|entry| entry.expect("a file").file_name());
+        assert_eq!(left.collect::<Vec<_>>(), ["notes.txt"]);
     }
 }

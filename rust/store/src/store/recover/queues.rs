@@ -91,7 +91,7 @@ impl QueueRepair {
     ) -> Result<Self> {
         for (topic, queue_id) in &lagging {
             let path = directory.join(topic).join(queue_id.to_string());
-            crate::file::Segments::list(&[path])?.removable().try_for_each(disk::remove_file)?;
+            crate::file::Segments::list(&[path])?.paths_to_remove().try_for_each(disk::remove_file)?;
         }
         let (delay_levels, removed) = (DelayLevels::default(), Arc::default());
         Ok(Self {

@@ -229,7 +229,7 @@ pub fn is_unused(topic: &str, configured: &BTreeSet<String>) -> bool {
 /// Removes the files of a queue. The last file is removed last, because it shows the next offset. So after an error
 /// the queue continues.
 pub fn remove_queue_files(queue: &ConsumeQueue) -> Result<()> {
-    queue.segments().removable().try_for_each(disk::remove_file)
+    queue.segments().paths_to_remove().try_for_each(disk::remove_file)
 }
 
 /// Removes the directory of a queue without files. Also removes the directory of its topic if the topic has no other
