@@ -399,9 +399,13 @@ impl<'a> Recovery<'a> {
             ends.add(queue.topic(), queue.queue_id(), queue.max_offset()?);
         }
         match ends.save(root) {
-            // A store on a full disk is still read. `abort` stays until a clean close, which saves the ends or fails;
-            // until then the former file is true of the messages before its end of the log.
-            Err(error) if error.is_disk_full() => {}
+            // A store on a full disk must still be readable. The former file stays true, and the log tells the rest,
+            // unless the log ends earlier now.
+            Err(error) if error.is_disk_full() => {
+                if QueueEnds::load(root)?.log_end > self.report.log_end {
+                    QueueEnds::remove(root)?;
+                }
+            }
             result => result?,
         }
         log_end::remove_marker(root)?;

@@ -327,3 +327,42 @@ fn a_repair_that_is_ended_anywhere_gives_no_offset_twice() {
         }
     }
 }
+
+/// The disk is full when a file is written.
+struct NoRoom;
+
+impl Watcher for NoRoom {
+    fn before(&self, call: Call, _: &Path) -> io::Result<()> {
+        if call == Call::Write { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+    }
+    fn after(&self, _: Call, _: &Path) {}
+}
+
+#[test]
+fn a_killed_store_opens_although_the_ends_of_queues_find_no_room() {
+    let dir = copy(sample().path());
+    append(&Appender::open(dir.path(), options()).expect("opened"), COUNT, COUNT + 30);
+    let former = fs::read(dir.path().join("queue.ends")).expect("of the last close");
+    let watch = disk::watch(&dir.path().join("queue.ends.tmp"), Arc::new(NoRoom));
+    let appender = Appender::open(dir.path(), options()).expect("recovered");
+    assert!(appender.recovery().is_some());
+    assert_eq!(fs::read(dir.path().join("queue.ends")).expect("still there"), former);
+    assert!(appender.close().expect_err("no room").is_disk_full());
+    drop(watch);
+    let appender = Appender::open(dir.path(), options()).expect("opened");
+    assert!(appender.recovery().is_some(), "the close that failed was not clean");
+    appender.close().expect("closed");
+    assert_ne!(fs::read(dir.path().join("queue.ends")).expect("saved"), former);
+    assert_sound(dir.path(), COUNT + 30);
+}
+
+#[test]
+fn former_ends_of_queues_go_with_the_end_of_the_log_if_new_ones_find_no_room() {
+    let dir = copy(sample().path());
+    end_at(dir.path(), fs::metadata(last_file(dir.path())).expect("there").len());
+    let log_end = missing_end(dir.path()).expect("read").expect("missing").log_end;
+    let watch = disk::watch(&dir.path().join("queue.ends.tmp"), Arc::new(NoRoom));
+    repair(dir.path(), options(), Some(log_end), &mut |_, _| Ok(())).expect("repaired");
+    assert!(!dir.path().join("queue.ends").exists(), "it says that the log went on");
+    drop(watch);
+}
