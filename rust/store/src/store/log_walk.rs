@@ -344,7 +344,8 @@ pub enum Resync {
     /// Only records of another file follow, up to a blank record at the end of the file. The blank record also
     /// belongs to the other file.
     OtherFile,
-    /// No valid record follows. Holds the end of the last nonzero byte.
+    /// No valid record follows. Holds the end of the damage: of the damaged record, if its lengths are sound, or of the
+    /// last nonzero byte.
     Nowhere(u64),
 }
 
@@ -369,7 +370,8 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
                 Start::Blank if other_places.lead_to(candidate, from) => return Ok(Resync::OtherFile),
                 Start::Record | Start::Blank => return Ok(Resync::At(candidate)),
                 Start::OtherPlace(end) => other_places.add(candidate, end),
-                Start::None => {}
+                Start::Faulty(end) if candidate == from => written = written.max(end),
+                Start::Faulty(_) | Start::None => {}
             }
         }
         if let Some(last) = window.iter().rposition(|b| *b != 0) {
@@ -402,6 +404,8 @@ enum Start {
     Blank,
     /// A record whose field for the physical offset does not match its place. Holds the position of the record's end.
     OtherPlace(u64),
+    /// A record with sound lengths and a wrong body. Holds the position of the record's end.
+    Faulty(u64),
     None,
 }
 
@@ -425,6 +429,7 @@ impl Start {
             Ok(Item::Blank(size)) if at + size as u64 == len => Self::Blank,
             Ok(Item::Message(layout)) if !is_here => Self::OtherPlace(at + u64::from(layout.total)),
             Ok(Item::Message(layout)) if find_fault(&bytes, layout, base + at, true).is_none() => Self::Record,
+            Ok(Item::Message(layout)) => Self::Faulty(at + u64::from(layout.total)),
             Ok(Item::Partial(needed)) if !is_here && is_within(needed) => Self::OtherPlace(at + needed as u64),
             _ => Self::None,
         })
