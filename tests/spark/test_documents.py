@@ -25,6 +25,7 @@ def test_the_code_of_the_document_runs_and_prints_what_stands_below_it(spark: Sp
 
 
 @pytest.mark.spark
+@pytest.mark.newest
 def test_the_block_of_the_readme_runs(spark: SparkSession, tmp_path: Path) -> None:
     with readers_things(tmp_path) as things:
         names = check_code(DOCUMENT, readers=things, chosen=lambda code: "pyspark" in code)
@@ -39,6 +40,7 @@ def test_the_block_of_the_readme_runs(spark: SparkSession, tmp_path: Path) -> No
 
 
 @pytest.mark.spark
+@pytest.mark.newest
 def test_the_block_of_the_home_page_runs(spark: SparkSession, tmp_path: Path) -> None:
     with readers_things(tmp_path) as things:
         names = check_code("index.md", readers=things, chosen=lambda code: "pyspark" in code)
