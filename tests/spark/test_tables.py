@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 COUNT = 40
-has_tables = pytest.mark.skipif(
-    pyspark.__version__ < "4.0", reason="Spark 3.5 reads tables of sources of the older interface alone"
-)
+IS_OLD = pyspark.__version__ < "4.0"
+has_tables = pytest.mark.skipif(IS_OLD, reason="Spark 3.5 reads tables of sources of the older interface alone")
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +65,14 @@ def test_a_table_of_a_topic_is_read_by_its_name(spark: SparkSession, cluster: Em
 def test_a_table_of_a_store_is_read_by_its_name(spark: SparkSession, directory: Path, table: str, option: str) -> None:
     spark.sql(f"CREATE TABLE {table} USING `rocketmq-columnar` OPTIONS ({option} '{directory}', topic 'orders')")
     assert spark.table(table).count() == COUNT
+
+
+@pytest.mark.skipif(not IS_OLD, reason="Spark 4 reads such a table")
+def test_spark_3_5_says_that_it_cannot_read_a_table(spark: SparkSession, cluster: EmbeddedCluster, table: str) -> None:
+    options = f"OPTIONS (nameServer '{cluster.name_server}', topic 'orders')"
+    spark.sql(f"CREATE TABLE {table} USING `rocketmq-columnar` {options}")
+    with pytest.raises(Exception, match="rocketmq-columnar is not a valid Spark SQL Data Source"):
+        spark.table(table)
 
 
 def test_a_temporary_view_is_read_by_its_name(spark: SparkSession, cluster: EmbeddedCluster) -> None:

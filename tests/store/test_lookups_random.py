@@ -113,6 +113,7 @@ def test_a_store_is_looked_up_as_the_reference_does_it(written: Written, data: s
 def test_a_damaged_last_record_is_one_damage_up_to_its_end(tmp_path: Path) -> None:
     """Its last two bytes are zeroes, the length of no properties: only its lengths say that they were written."""
     store = write_store(tmp_path, [Message("T", b"body", 0)], Options(commitlog_file_size=2048))
-    flip_a_body(tmp_path, store.options, store.records[0], 2048)
+    (record,) = store.records
+    flip_a_body(tmp_path, store.options, record, 2048)
     (damage,) = rmqfast.open_store(store.path).verify().damage
-    assert (damage.offset, damage.length) == (0, 84 + 4 + 4 + 1 + 1 + 2)
+    assert (damage.offset, damage.length) == (0, record.store_size)

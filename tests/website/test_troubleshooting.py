@@ -18,6 +18,7 @@ OF_OTHERS = {
     "Address already in use",
     "Failed to find the data source: rocketmq",
     "No module named 'rmqfast'",
+    "rocketmq-columnar is not a valid Spark SQL Data Source",
 }
 
 
