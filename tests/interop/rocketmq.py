@@ -122,7 +122,19 @@ class RocketMQ:
         (broker,) = free_ports(1)
         return self._beside.name_server_port, broker
 
+    def _remove_empty_files(self) -> None:
+        """Removes files of the log and of queues that a crash left without bytes, as an operator would.
+
+        RocketMQ makes such a file and gives it its size in two steps. Killed in between, it refuses to start:
+        "length not matched message store config value, please check it manually".
+        """
+        for part in ("commitlog", "consumequeue"):
+            for path in (self.store / part).rglob("0*"):
+                if path.is_file() and path.stat().st_size == 0:
+                    path.unlink()
+
     def _start(self) -> None:
+        self._remove_empty_files()
         words = ("start", self.version, self.directory, self.name_server_port, self.broker_port, *self.properties)
         where = f"RocketMQ {self.version}, name server {self.name_server}, broker {self.broker}"
         try:
