@@ -65,7 +65,10 @@ impl MessageStore {
             // A message without a unit may have been in the hole.
             let missing = self.missing_of(topic, Some(&[queue_id]))?;
             for unlisted in [&missing, &self.unlisted()?] {
-                source.damage.extend_from_slice(unlisted.damage().entries());
+                // As in `fetch`, what retention removed meanwhile is not damage.
+                let damage = unlisted.damage().entries().iter().filter(|d| source.retained_from(d.offset).is_none());
+                let damage: Vec<_> = damage.cloned().collect();
+                source.damage.extend(damage);
             }
         }
         // At the end of the queue, messages that cannot follow and a lost end of the log are reported.

@@ -419,6 +419,8 @@ fn others_append_and_read_while_files_go() {
             removed = removed.and_then(|removed| Ok(removed + appender.clean(None, true)?.log_files));
         }
         appending.into_iter().for_each(|t| all.extend(t.join().expect("no panic").expect("appended")));
+        // on a busy machine, the appends may end before the first read does
+        until("it reads", || reading.is_finished() || read.load(Ordering::SeqCst) > 0);
         is_over.store(true, Ordering::SeqCst);
         reading.join().expect("what retention removed is no damage");
         removed.expect("cleaned")
@@ -461,6 +463,9 @@ fn a_reader_from_before_is_told_of_retention() {
         damage.entries().iter().map(|damage| (damage.offset, damage.length, &*damage.reason)).collect();
     let reason = "retention removed the file since the store was opened: the log begins at 8192 now";
     assert_eq!(reported, [(0, LOG_FILE, reason), (LOG_FILE, LOG_FILE, reason)]);
+    // a pull is only sent to the first message that is left
+    let pulled = store.get("orders", 0, 0, 32, &TagExpression::parse("*").expect("tags")).expect("read");
+    assert_eq!((pulled.damage, pulled.next_begin_offset > 0), (Vec::new(), true));
 }
 
 /// Lets the n-th call of one thread fail, and with `for_good` all after it, too.

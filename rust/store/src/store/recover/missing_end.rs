@@ -114,7 +114,7 @@ impl MessageStore {
         }
         let lost_end = match flushed_behind(self)? {
             // A writer has appended since the files were listed.
-            Some((end, _)) if reaches(&self.log_now()?, end)? => None,
+            Some((end, _)) if !ends_before(end, || self.log_now())? => None,
             lost_end => lost_end,
         };
         self.log().note_lost_end(lost_end.map(|(end, witness)| LostEnd { end, witness }));
@@ -364,6 +364,23 @@ fn tails_of(queues: &[ConsumeQueue]) -> Result<Vec<QueueTail>> {
     Ok(tails)
 }
 
+/// Returns whether the log ends before `end`. `list` lists the present files. Files that retention removes during the
+/// check are not missing.
+fn ends_before(end: u64, mut list: impl FnMut() -> Result<Arc<CommitLog>>) -> Result<bool> {
+    let mut log = list()?;
+    loop {
+        // Retention may have removed everything up to `end`, which was there.
+        if log.min_offset() >= end || reaches(&log, end)? {
+            return Ok(false);
+        }
+        let later = list()?;
+        if later.min_offset() == log.min_offset() {
+            return Ok(true);
+        }
+        log = later;
+    }
+}
+
 /// Returns whether the log is valid up to `end`, and `end` is the end of a record or of the blank behind a record.
 fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let Some(last) = end.checked_sub(1) else { return Ok(true) };
@@ -399,4 +416,36 @@ fn last_time(log: &Arc<CommitLog>, from: u64) -> Result<i64> {
 
 fn checkpoint_of(store: &MessageStore) -> String {
     format!("the checkpoint, {},", store.root().join("checkpoint").display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::OpenOptions;
+    use crate::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
+    use std::fs;
+
+    #[test]
+    fn an_end_that_retention_removes_during_the_check_was_there() {
+        let dir = tempfile::tempdir().expect("dir");
+        let options = AppendOptions { file_size: 4096, index_slots: 16, index_entries: 900, ..Default::default() };
+        let appender = Appender::open(dir.path(), options).expect("new");
+        let message = OwnedMessage { topic: "T".into(), body: vec![b'x'; 1000], ..Default::default() };
+        appender.append(&Messages::new(vec![message; 12]), None, 0).expect("appended");
+        appender.close().expect("closed");
+        let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
+        let length = store.log().record_at(0).expect("a record").len() as u64;
+        let (in_first, behind_all) = (2 * length, 1 << 20);
+        assert!(!ends_before(in_first, || store.log_now()).expect("checked"));
+        assert!(ends_before(behind_all, || store.log_now()).expect("checked"));
+        // the first file goes after it was listed, and before it is read
+        let first = store.log().segments().files()[0].path.clone();
+        let listed_before = || {
+            let listed = store.log_now();
+            let _ = fs::remove_file(&first);
+            listed
+        };
+        assert!(!ends_before(in_first, listed_before).expect("checked"));
+        assert!(ends_before(behind_all, || store.log_now()).expect("checked"));
+    }
 }
