@@ -44,7 +44,19 @@ impl Segments {
         segments.take_directories()?;
         segments.pass_over_misplaced();
         segments.guess_lengths();
+        // Retention removes files from the front. If it did while they were listed, some are listed and others not.
+        if segments.has_gap() && segments.has_lost_front() {
+            return Self::list(directories);
+        }
         Ok(segments)
+    }
+
+    fn has_gap(&self) -> bool {
+        self.files.windows(2).any(|files| files[0].end() < files[1].base)
+    }
+
+    fn has_lost_front(&self) -> bool {
+        self.files.first().is_some_and(|file| matches!(Place::look(&file.path), Ok(Place::Absent)))
     }
 
     /// Counts a directory with the name of a segment as a missing file, unless its offset is behind all files.
@@ -192,6 +204,24 @@ mod tests {
         assert_eq!(segments.strays().len(), 1);
         assert_eq!((segments.start(), segments.end(), segments.file_size()), (0, 300, Some(100)));
         assert_eq!([0, 99, 100, 299, 300].map(|o| segments.find(o)), [Some(0), Some(0), Some(1), Some(2), None]);
+    }
+
+    #[test]
+    fn a_listing_from_which_files_went_is_told_from_a_gap() {
+        let dir = tempfile::tempdir().expect("dir");
+        for name in ["00000000000000000000", "00000000000000000100", "00000000000000000200", "00000000000000000300"] {
+            write(dir.path(), name, 100);
+        }
+        let whole = Segments::list(&[dir.path().into()]).expect("listed");
+        fs::remove_file(dir.path().join("00000000000000000100")).expect("removed");
+        let gap = Segments::list(&[dir.path().into()]).expect("listed");
+        assert_eq!(
+            [&whole, &gap].map(|segments| (segments.has_gap(), segments.has_lost_front())),
+            [(false, false), (true, false)]
+        );
+        fs::remove_file(dir.path().join("00000000000000000000")).expect("removed");
+        assert!(gap.has_gap() && gap.has_lost_front());
+        assert_eq!(Segments::list(&[dir.path().into()]).expect("listed").start(), 200);
     }
 
     #[test]

@@ -239,10 +239,13 @@ impl Plan {
         let (mut cuts, mut ended) = (Vec::new(), None);
         for target in (1..parts).map(|part| piece.from + (len * u128::from(part) / u128::from(parts)) as u64) {
             let Some(index) = log.segments().find(target).filter(|index| ended != Some(*index)) else { continue };
-            match crate::store::log_walk::record_behind(log, index, target)? {
-                Some(at) => cuts.push(at),
+            match record_behind(log, index, target) {
+                Ok(Some(at)) => cuts.push(at),
                 // No record follows in this file, so its zeroes need not be searched again.
-                None => ended = Some(index),
+                Ok(None) => ended = Some(index),
+                // The file was removed, or is a dead link; the scan reports it.
+                Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => ended = Some(index),
+                Err(error) => return Err(error),
             }
         }
         // Several targets in a gap lead to the same record.
@@ -406,10 +409,17 @@ fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
     let is_still = !log.has_writer();
     for (index, file) in log.segments().files().iter().enumerate() {
         let from = piece.from.max(file.base);
-        if from < file.end().min(piece.end)
-            && log.first_written(index, &log.open(index)?, from - file.base, is_still)?.is_some()
-        {
-            return Ok(true);
+        if from >= file.end().min(piece.end) {
+            continue;
+        }
+        match log.open(index) {
+            Ok(segment) if log.first_written(index, &segment, from - file.base, is_still)?.is_some() => {
+                return Ok(true);
+            }
+            Ok(_) => {}
+            // Retention has removed the file.
+            Err(error) if error.is_not_found() => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(false)

@@ -2,6 +2,7 @@
 //!
 //! Source: `DefaultMessageStore.getMessage`, `isTheBatchFull`; the tag string is compared as `PullAPIWrapper` does.
 use super::commit_log::{Damage, RecordReader, listed_there};
+use super::consume_queue::ConsumeQueue;
 use super::message_store::MessageStore;
 pub use super::pull::GetMessageStatus;
 use super::pull::{GetLimits, Pull, PullSource, PullStop, behind_file};
@@ -205,6 +206,12 @@ impl<'a> Source<'a> {
     fn note_hole(&mut self) -> Result<()> {
         let Some((from, next)) = self.hole else { return Ok(()) };
         let (topic, queue_id) = (self.view.topic(), self.view.queue_id());
+        // Retention may have removed the units since the queue was listed.
+        if let Some(disk) = self.view.disk()
+            && ConsumeQueue::list(topic, queue_id, disk.directory())?.first_offset() > from
+        {
+            return Ok(());
+        }
         let mut start = self.store.log().min_offset();
         for offset in (self.view.min_offset()..from).rev().take(LOOK_BACK) {
             let unit = self.units.unit(offset)?.filter(Unit::is_message);
@@ -222,5 +229,33 @@ impl<'a> Source<'a> {
             format!("expected units of messages {from} to {next} of queue {queue_id} of topic {topic}, got none");
         self.damage.push(self.store.log().damage(start, length, reason));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::OpenOptions;
+    use crate::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
+    use std::fs;
+
+    #[test]
+    fn units_that_retention_removes_behind_the_listing_are_no_damage() {
+        let dir = tempfile::tempdir().expect("dir");
+        let options = AppendOptions { queue_file_size: 200, index_slots: 16, index_entries: 900, ..Default::default() };
+        let appender = Appender::open(dir.path(), options).expect("new");
+        let message = OwnedMessage { topic: "T".into(), ..Default::default() };
+        appender.append(&Messages::new(vec![message; 35]), None, 0).expect("appended");
+        appender.close().expect("closed");
+        let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
+        let (view, all) = (store.queue_view("T", 0).expect("listed"), TagExpression::all());
+        let file = |number| dir.path().join(format!("consumequeue/T/0/{number:020}"));
+        for (gone, damage) in [(200, 1), (0, 0)] {
+            fs::remove_file(file(gone)).expect("removed");
+            let mut source = Source::new(&store, &view, &all);
+            source.hole = Some((10, 20));
+            source.note_hole().expect("looked");
+            assert_eq!(source.damage.len(), damage, "{gone}");
+        }
     }
 }

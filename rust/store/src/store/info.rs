@@ -115,6 +115,10 @@ impl MessageStore {
         // An unreadable list of removed topics is an error: the queues of removed topics would look lost.
         let (ends, removed, topics) =
             (QueueEnds::load(self.root())?, RemovedTopics::load(self.root())?, self.topics()?);
+        // Ends that were saved after this store was opened tell nothing about what it sees.
+        if ends.log_end > self.unlisted()?.log_end() && self.log().lost_end().flatten().is_none() {
+            return Ok(QueueEnds::fault(self.root())?.into_iter().collect());
+        }
         let end_of =
             |topic: &str, id: i32| topics.get(topic).and_then(|queues| queues.get(&id)).map_or(0, |(_, end)| *end);
         let short = ends.short(&removed, end_of);

@@ -468,6 +468,17 @@ fn a_reader_from_before_is_told_of_retention() {
     assert_eq!((pulled.damage, pulled.next_begin_offset > 0), (Vec::new(), true));
 }
 
+#[test]
+fn a_check_passes_over_units_of_files_that_came_since_the_store_was_opened() {
+    let dir = directory();
+    let appender = Appender::open(dir.path(), options()).expect("new");
+    append_all(&appender, 0..20, &mut Chance(1));
+    let store = open(dir.path());
+    append_all(&appender, 20..100, &mut Chance(2));
+    let report = store.verify(true, &mut |_, _| Ok(())).expect("read");
+    assert_eq!(report.damage.entries(), []);
+}
+
 /// Lets the n-th call of one thread fail, and with `for_good` all after it, too.
 struct Failing {
     thread: ThreadId,

@@ -8,6 +8,7 @@ mod index;
 mod queues;
 mod report;
 
+use super::index_files::IndexFile;
 use super::info::index_notes;
 use super::log_walk::LogWalk;
 use super::message_store::{MessageStore, QueueKind};
@@ -25,15 +26,16 @@ impl MessageStore {
     /// Checks the store. With `crc` also checks the body of each message.
     pub fn verify(&self, crc: bool, watch: Watch<'_>) -> Result<VerifyReport> {
         let mut report = VerifyReport { aborted: self.has_abort()?, notes: self.notes(), ..VerifyReport::default() };
-        let index = self.index_files()?;
-        // Read before the log, because a running broker writes later times meanwhile.
+        // Read before the index files and the log, because a running broker writes later times meanwhile.
         let checkpoint = checkpoint::read(self)?;
+        let indexed_ms = self.checkpoint()?.map_or(0, |checkpoint| checkpoint.index_msg_timestamp);
+        let index = IndexFile::list(&self.root().join("index"))?;
         let log_bytes = self.log().segments().end() - self.log().min_offset();
         let total = log_bytes + index.iter().map(index::bytes_of).sum::<u64>();
         let last_time = self.verify_log(crc, total, &mut report, watch)?;
         let mut bytes_before = log_bytes;
-        for file in index.iter() {
-            index::verify(self, file, &mut report, &mut |bytes| watch(bytes_before + bytes, total))?;
+        for file in &index {
+            index::verify(self, file, indexed_ms, &mut report, &mut |bytes| watch(bytes_before + bytes, total))?;
             bytes_before += index::bytes_of(file);
         }
         report.notes.extend(index_notes(&index));
