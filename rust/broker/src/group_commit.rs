@@ -100,10 +100,22 @@ struct Queue {
 }
 
 impl GroupCommit {
-    /// Queues an answer. It is sent when the log up to `position` is on the disk, and on a slave if required.
-    pub fn push(&self, position: u64, slave: SlaveWait, answer: Answer, receipt: SendReceipt) {
-        self.lock().pending.push(Pending { position, slave, answer, receipt });
+    /// Queues an answer. It is sent when the log up to `position` is on the disk, and on a slave if required. Returns
+    /// the receipt if the queue is closed.
+    pub fn push(
+        &self,
+        position: u64,
+        slave: SlaveWait,
+        answer: Answer,
+        receipt: SendReceipt,
+    ) -> Result<(), SendReceipt> {
+        let mut queue = self.lock();
+        if queue.is_closed {
+            return Err(receipt);
+        }
+        queue.pending.push(Pending { position, slave, answer, receipt });
         self.changed.notify_one();
+        Ok(())
     }
 
     /// Sends queued answers until [`close`](Self::close). `wait_flushed` waits until the log up to a position is on

@@ -190,8 +190,14 @@ impl Sending<'_> {
             (false, SlaveWait::NotAvailable) => Some((response::SLAVE_NOT_AVAILABLE, receipt)),
             // another thread answers, so that this connection continues with its next request
             _ => {
-                self.state.group_commit.push(position, slave, Answer::to(self.connection, self.request), receipt);
-                None
+                let answer = Answer::to(self.connection, self.request);
+                let pushed = self.state.group_commit.push(position, slave, answer, receipt);
+                let code = match slave {
+                    SlaveWait::Since(_) => response::FLUSH_SLAVE_TIMEOUT,
+                    SlaveWait::None | SlaveWait::NotAvailable => response::FLUSH_DISK_TIMEOUT,
+                };
+                // the broker ends, and nobody waits any more; the message is stored nevertheless
+                pushed.err().map(|receipt| (code, receipt))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Sends, and why they are refused.
 use crate::broker::{
-    Broker, COMMIT, GROUP, PULL, RW, SEND, SEND_BATCH, SEND_V2, SUSPEND, broker, broker_with, field, long, pull,
+    Broker, COMMIT, GROUP, PULL, Peer, RW, SEND, SEND_BATCH, SEND_V2, SUSPEND, broker, broker_with, field, long, pull,
     records, short, sync, with,
 };
 use rmqfast_broker::{SyncReplication, Topic, response};
@@ -348,13 +348,18 @@ fn a_send_to_a_sync_master_is_answered_by_what_its_slave_has() {
     assert_eq!((answer.code, field(&answer, "queueOffset")), (response::SLAVE_NOT_AVAILABLE, "2"));
 }
 
+/// Returns once the sends of this peer wait for their slave: a later request is answered behind them.
+fn assert_wait(peer: &mut Peer) {
+    assert_eq!(peer.ask(PULL, &pull(0, 0, 4), b"").code, 0);
+}
+
 #[test]
 fn a_send_is_answered_once_the_slave_reports_it_and_others_go_on_meanwhile() {
     let broker = sync_master(PATIENCE, AppendOptions::default());
     let (mut peer, state) = (broker.connect(), broker.plane.state());
     state.replicas.on_report(SLAVE, Some(0));
     let numbers: Vec<i32> = (0..3).map(|_| peer.send(SEND_V2, &short("T", 0, ""), b"body")).collect();
-    until("they are stored", || state.live.queue("T", 0).is_some_and(|queue| queue.max_offset() == 3));
+    assert_wait(&mut peer);
     // the slave is gone, and whoever asks now waits for nobody: not for those that wait, either
     state.replicas.gone(SLAVE);
     assert_eq!(broker.connect().ask(SEND_V2, &short("T", 1, ""), b"").code, response::SLAVE_NOT_AVAILABLE);
@@ -419,9 +424,11 @@ fn the_end_of_a_sync_master_waits_for_no_slave() {
     state.replicas.on_report(SLAVE, Some(0));
     let mut peer = broker.connect();
     peer.send(SEND_V2, &short("T", 0, ""), b"body");
-    until("it is stored", || state.live.queue("T", 0).is_some_and(|queue| queue.max_offset() == 1));
+    assert_wait(&mut peer);
     broker.plane.close();
     assert_eq!(peer.next(PATIENCE).expect("an answer").code, response::FLUSH_SLAVE_TIMEOUT);
+    // one that comes too late to be waited for is answered, too
+    assert_eq!(peer.ask(SEND_V2, &short("T", 0, ""), b"body").code, response::FLUSH_SLAVE_TIMEOUT);
 }
 
 #[test]
