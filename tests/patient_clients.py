@@ -12,6 +12,7 @@ from inspect import isfunction, unwrap
 from typing import Any
 
 from rmqfast import Producer, TransactionProducer, aio
+from rmqfast.broker.registration import registrar
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.producer.producer import SEND_TIMEOUT
 from rmqfast.remoting import Connections, RemotingClient
@@ -26,7 +27,8 @@ _WAITS: dict[type, dict[str, str]] = {
 
 
 def make_patient() -> None:
-    """Changes the clients of this process."""
+    """Changes the clients of this process, and how long a broker of it waits for a name server."""
+    registrar._PATIENCE = PATIENCE  # noqa: SLF001 - no argument reaches it
     unwrap(ClientConfig.__init__).__kwdefaults__["request_timeout"] = PATIENCE
     for kind, methods in _WAITS.items():
         for method, timeout in methods.items():

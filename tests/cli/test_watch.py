@@ -16,6 +16,7 @@ from rmqfast import AppendOptions, EmbeddedCluster, Message, WritableStore
 from rmqfast.admin import Admin
 from tests.cli.command_line import COMMAND, run
 from tests.cli.terminal import Terminal
+from tests.remoting.held_port import held_port
 
 SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000)
 OFTEN = ("--watch", "0.1")
@@ -87,16 +88,20 @@ def test_tables_in_a_pipe_are_appended(store: WritableStore) -> None:
 
 
 def test_a_watch_of_a_cluster_goes_on_though_the_cluster_is_away_for_a_while() -> None:
-    with EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
+    with (
+        held_port() as address,
+        EmbeddedCluster(name_server_port=int(address.rpartition(":")[2])) as cluster,
+        Admin(name_server=address) as admin,
+    ):
         admin.create_topic("orders", 1)
-        command = [*COMMAND, "topic", "list", "-n", cluster.name_server, *OFTEN]
+        command = [*COMMAND, "topic", "list", "-n", address, *OFTEN]
         with Terminal.of(command, os.environ) as terminal:
             terminal.read_until("orders")
             admin.create_topic("payments", 1)
             terminal.read_until("payments")
             cluster.stop()
             terminal.read_until("error: ")
-            with EmbeddedCluster(name_server_port=int(cluster.name_server.rpartition(":")[2])):
+            with EmbeddedCluster(name_server_port=int(address.rpartition(":")[2])):
                 terminal.read_until("TBW102")
                 terminal.type("\x03")
                 terminal.read_until(BACK)

@@ -159,7 +159,7 @@ def test_what_its_master_has_lost_a_slave_withdraws(cluster: EmbeddedCluster, tm
     lose_tail(tmp_path, 7)
     (tmp_path / "abort").touch()
     (tmp_path / "checkpoint").unlink()
-    with Broker(master.config):
+    with Broker(master.config.replaced({"listenPort": "0"})):
         send(cluster.name_server, body=b"new")
         until(lambda: slave.status.withdrawn_bytes > 0)
         send(cluster.name_server, 1)
@@ -170,21 +170,24 @@ def test_what_its_master_has_lost_a_slave_withdraws(cluster: EmbeddedCluster, tm
 
 
 def test_a_slave_is_promoted_by_its_configuration_and_its_master_comes_back_as_a_slave(
-    cluster: EmbeddedCluster, tmp_path: Path
+    cluster: EmbeddedCluster, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     send(cluster.name_server)
     (slave,), master = cluster.slaves, cluster.brokers[0]
     until(lambda: knows_orders(slave))
     slave.stop()
+    # a send that comes before would wait for the slave
+    until(lambda: "the connection of the slave" in caplog.text)
     config, expected = slave.config, bodies_of(slave.status.directory)
     with Producer("p", name_server=cluster.name_server) as producer:
         # which nobody but the old master has
         until(lambda: producer.send(Message("orders", b"alone")).status is SendStatus.SLAVE_NOT_AVAILABLE)
     master.stop()
-    promoted = {"brokerRole": "SYNC_MASTER", "brokerId": "0", "storePathRootDir": str(slave.status.directory)}
+    promoted = {"brokerRole": "SYNC_MASTER", "brokerId": "0", "listenPort": "0"}
+    promoted |= {"storePathRootDir": str(slave.status.directory)}
     with (
         Broker(config.replaced(promoted)),
-        Slave(master.config.replaced({"brokerRole": "SLAVE", "brokerId": "1"})) as old,
+        Slave(master.config.replaced({"brokerRole": "SLAVE", "brokerId": "1", "listenPort": "0"})) as old,
     ):
         send(cluster.name_server, body=b"new")
         assert pulled(cluster.name_server)[: len(expected)] == expected
@@ -248,11 +251,11 @@ def test_a_slave_keeps_what_it_has_where_a_broker_of_its_masters_name_has_none_o
         config, copy = embedded.slaves[0].config, embedded.slaves[0].status.directory
     expected = bodies_of(copy)
     with EmbeddedCluster(tmp_path / "empty", config=CONFIG) as other:
-        with Slave(config.replaced({"namesrvAddr": other.name_server})) as slave:
+        with Slave(config.replaced({"namesrvAddr": other.name_server, "listenPort": "0"})) as slave:
             until(lambda: slave.error is not None)
             assert "has nothing of the copy" in str(slave.error)
         send_alone(other.name_server)
-        with Slave(config.replaced({"namesrvAddr": other.name_server})) as slave:
+        with Slave(config.replaced({"namesrvAddr": other.name_server, "listenPort": "0"})) as slave:
             until(lambda: slave.error is not None)
             assert "the copy has" in str(slave.error)
             assert "all of it" in str(slave.error)

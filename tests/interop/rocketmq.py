@@ -21,6 +21,8 @@ EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
 FAR_APART = 10  # a broker takes port - 2 and port + 1, too
 START_SECONDS = 500.0  # the script gives each of its steps 120 s
 STOP_SECONDS = 300.0
+#: Properties of a broker that refuses no send because its machine is busy.
+PATIENT = ("brokerFastFailureEnable=false", "osPageCacheBusyTimeOutMills=60000")
 
 
 class StartError(RuntimeError):

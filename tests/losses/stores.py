@@ -21,6 +21,7 @@ from rmqfast import Message, RetentionOptions
 from rmqfast.store import find_missing_end, repair
 from tests import golden_stores
 from tests.store.scanned import opened, plain_rows
+from tests.store.small_store import copy_open_store
 
 from .attempt import Attempt, SilentLoss
 from .harmed_store import BEGIN, OPTIONS, HarmedStore, TrueStore
@@ -146,7 +147,7 @@ def _killed(path: Path) -> None:
     with _open(path.with_name("live")) as store:
         _append(store)
         store.flush()
-        shutil.copytree(store.path, path)
+        copy_open_store(store.path, path)
     _configure(path)
 
 

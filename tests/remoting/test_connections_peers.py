@@ -73,14 +73,19 @@ def frame(header: bytes, body: bytes = b"") -> bytes:
     return struct.pack(">II", 4 + len(header) + len(body), len(header)) + header + body
 
 
-def opaque_of(connection: socket.socket) -> int:
-    """Reads a request."""
+def read_exactly(connection: socket.socket, size: int) -> bytes:
     data = b""
-    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
-        more = connection.recv(65536)
+    while len(data) < size:
+        more = connection.recv(size - len(data))
         if not more:
             raise OSError("gone")
         data += more
+    return data
+
+
+def opaque_of(connection: socket.socket) -> int:
+    """Reads a request, and nothing of the next one."""
+    data = read_exactly(connection, int.from_bytes(read_exactly(connection, 4), "big"))
     found = re.search(rb'"opaque":(\d+)', data)
     assert found is not None
     return int(found[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,6 +47,11 @@ class SmallStore:
         with self.queue_file.open("r+b") as file:
             file.seek(queue_offset * 20)
             file.write(data)
+
+
+def copy_open_store(source: Path, target: Path) -> None:
+    """Copies a store that is open, but for the files that it makes ahead, which get other names meanwhile."""
+    shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.next", "*.tmp"))
 
 
 def small_store(path: Path, messages: list[Message] | None = None) -> SmallStore:

@@ -14,6 +14,7 @@ from rmqfast import AppendOptions, Message
 from rmqfast.errors import CorruptError
 from rmqfast.store import find_missing_end, repair
 from tests.store.scanned import pull_all, table_of
+from tests.store.small_store import copy_open_store
 
 SMALL = AppendOptions(
     file_size=1 << 12, queue_file_size=400, index_slots=16, index_entries=100, zone_offset_ms=0, multi_dispatch=True
@@ -48,7 +49,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ) as store:
         fill(store)
         store.flush()
-        shutil.copytree(store.path, root / "store")
+        copy_open_store(store.path, root / "store")
     return root / "store"
 
 
@@ -164,7 +165,7 @@ def test_a_recovery_whose_index_leads_behind_the_log_s_end_makes_it_anew(tmp_pat
     ) as store:
         fill(store)
         store.flush()
-        shutil.copytree(store.path, path)
+        copy_open_store(store.path, path)
     row = table_of(rmqfast.open_store(path).scan("orders", columns=["physical_offset"])).to_pylist()[-10]
     base, at = divmod(row["physical_offset"], SMALL.file_size)
     overwrite(path / "commitlog" / f"{base * SMALL.file_size:020}", at + 4, b"\0")

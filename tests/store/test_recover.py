@@ -25,6 +25,7 @@ from tests import golden_stores
 from tests.cli.command_line import run
 from tests.effort import effort
 from tests.golden_stores import PathOf
+from tests.store.small_store import copy_open_store
 
 SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000, zone_offset_ms=0)
 Acknowledged = list[tuple[str, int, int]]  # name, queue, queue offset
@@ -110,7 +111,7 @@ def test_a_log_is_not_cut_before_what_has_no_place_in_a_queue(
             # times before that of the checkpoint are of what was flushed
             store.append(Message("other", b""))
             store.flush()
-            shutil.copytree(store.path, path)
+            copy_open_store(store.path, path)
     if "not closed" not in flushed:
         shutil.copytree(tmp_path / "live", path)
     if "not said" in flushed:

@@ -15,7 +15,7 @@ from rmqfast.errors import RmqError
 from rmqfast.nameserver import NameServer, NamesrvConfig
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.remoting.fastjson import decode
-from tests.interop.rocketmq import RocketMQ
+from tests.interop.rocketmq import PATIENT, RocketMQ
 from tests.mirror.copies import SMALL, assert_same, units_of
 from tests.waiting import until
 
@@ -30,8 +30,6 @@ MASTER = ("brokerName=broker-a", "brokerRole=SYNC_MASTER", "slaveTimeout=2000", 
 SLAVE = ("brokerName=broker-a", "brokerId=1", "brokerRole=SLAVE", "slaveReadEnable=true", *SMALL)
 #: A master of 5.x waits for nobody unless it is told how many are to have a message, itself included.
 OF_5 = ("inSyncReplicas=2", "timerWheelEnable=false")
-#: A busy machine is no failure.
-PATIENT = ("brokerFastFailureEnable=false", "osPageCacheBusyTimeOutMills=60000")
 
 
 @dataclass(frozen=True)

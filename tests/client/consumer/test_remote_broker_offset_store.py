@@ -11,6 +11,7 @@ from rmqfast.client.consumer import UNREACHABLE, ReadOffsetType, RemoteBrokerOff
 from rmqfast.errors import ClientError, RemotingConnectError, RemotingTimeoutError, ResponseError
 from rmqfast.message import MessageQueue
 from tests.client.consumer.doubles import FakeInstance
+from tests.waiting import PATIENCE
 
 STORE, MEMORY = ReadOffsetType.READ_FROM_STORE, ReadOffsetType.READ_FROM_MEMORY
 FIRST = ReadOffsetType.MEMORY_FIRST_THEN_STORE
@@ -147,5 +148,5 @@ def test_an_offset_does_not_shrink_although_two_threads_raise_it_at_once(store: 
     other = threading.Thread(target=lambda: store.update_offset(Q0, 20, increase_only=True))
     store._offsets = Interrupted(other)  # noqa: SLF001 - the other thread comes between two lines
     store.update_offset(Q0, 10, increase_only=True)
-    other.join(5)
+    other.join(PATIENCE)
     assert store.read_offset(Q0, MEMORY) == 20

@@ -11,6 +11,7 @@ import rmqfast
 from rmqfast import EmbeddedCluster
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import ArgumentError, ClientError
+from tests.remoting.held_port import held_port
 
 NOBODY = "127.0.0.1:1"
 KINDS: list[Callable[[ClientConfig], Any]] = [
@@ -43,13 +44,12 @@ def test_it_starts_where_one_of_the_name_servers_answers(make: Callable[[ClientC
 
 
 def test_a_producer_that_did_not_start_starts_later() -> None:
-    with EmbeddedCluster() as cluster:
-        port = cluster.name_server.rpartition(":")[2]
-    producer = rmqfast.Producer("g", config=ClientConfig(name_server=f"127.0.0.1:{port}", start_timeout=0.2))
-    with pytest.raises(ClientError):
-        producer.start()
-    with EmbeddedCluster(name_server_port=int(port)), producer:
-        assert producer.client_id
+    with held_port() as address:
+        producer = rmqfast.Producer("g", config=ClientConfig(name_server=address, start_timeout=0.2))
+        with pytest.raises(ClientError):
+            producer.start()
+        with EmbeddedCluster(name_server_port=int(address.rpartition(":")[2])), producer:
+            assert producer.client_id
 
 
 @pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf")])

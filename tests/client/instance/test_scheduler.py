@@ -103,8 +103,9 @@ def test_threads_do_what_is_due_while_others_are_busy() -> None:
 
     for _ in range(2):
         threads.later(0.0, wait)
-    threads.later(0.05, lambda: done.append(2))
     threads.later(0.0, lambda: done.append(1))
+    until(lambda: done == [1])
+    threads.later(0.05, lambda: done.append(2))
     until(lambda: done == [1, 2])
     threads.later(0.0, fail)
     threads.later(0.0, lambda: done.append(3))

@@ -194,8 +194,12 @@ fn files_that_are_removed_come_back_with_what_was_taken_meanwhile() {
             };
             assert!(path.exists(), "{what}");
             if what == "all" {
-                fs::remove_dir_all(store.log()).expect("removed");
-                fs::remove_dir_all(store.root().join("consumequeue")).expect("removed");
+                for name in ["commitlog", "consumequeue"] {
+                    let gone = store.dir.path().join(name);
+                    // at once: files that are written back meanwhile would be in the way of the removal
+                    fs::rename(store.root().join(name), &gone).expect("moved away");
+                    fs::remove_dir_all(gone).expect("removed");
+                }
             } else {
                 fs::remove_file(&path).expect("removed");
             }

@@ -387,10 +387,12 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
             Ok((SyncList::default(), position.load(Ordering::SeqCst)))
         };
+        let all_wait = std::sync::Barrier::new(20);
         std::thread::scope(|scope| {
             for _ in 0..20 {
                 scope.spawn(|| {
                     let mine = position.fetch_add(10, Ordering::SeqCst) + 10;
+                    all_wait.wait();
                     flusher.commit(mine, None, &take).expect("flushed");
                 });
             }
