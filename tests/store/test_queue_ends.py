@@ -224,3 +224,16 @@ def test_a_store_that_was_removed_but_for_its_ends_begins_anew(closed: Path, tmp
         (path / name).mkdir()
     (path / "checkpoint").unlink()
     check_next(path, {("orders", 0): 0, ("idle", 0): 0})
+
+
+def test_ends_ahead_of_a_log_that_has_lost_its_files_are_told(closed: Path, tmp_path: Path) -> None:
+    """Without a checkpoint, and with queues that lost their files as well, nothing else tells of the loss."""
+    path = tmp_path / "store"
+    shutil.copytree(closed, path)
+    (path / "abort").touch()
+    (path / "checkpoint").unlink()
+    queues = [file for file in (path / "consumequeue").rglob("0*") if file.is_file() and int(file.name)]
+    for file in (*sorted((path / "commitlog").iterdir())[1:], *queues):
+        file.unlink()
+    (note,) = rmqfast.open_store(path).info().notes
+    assert note.startswith("queue 0 of topic orders ends at 18, but gave the offsets before 60")

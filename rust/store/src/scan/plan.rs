@@ -404,7 +404,8 @@ fn may_have_left_out(store: &MessageStore) -> bool {
     store.log().min_offset() > 0 || LostMessages::exist(store.root())
 }
 
-/// Returns whether a piece has a nonzero byte. Behind the listed messages a file is usually zero to its end.
+/// Returns whether a piece has a nonzero byte, or had a file that is gone. Behind the listed messages a file is usually
+/// zero to its end.
 fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
     let is_still = !log.has_writer();
     for (index, file) in log.segments().files().iter().enumerate() {
@@ -417,8 +418,8 @@ fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
                 return Ok(true);
             }
             Ok(_) => {}
-            // Retention has removed the file.
-            Err(error) if error.is_not_found() => {}
+            // The file was removed, which only a scan reports.
+            Err(error) if error.is_not_found() => return Ok(true),
             Err(error) => return Err(error),
         }
     }
@@ -450,18 +451,11 @@ fn range(store: &MessageStore, queue: &ConsumeQueue, request: &ScanRequest, end:
 mod tests {
     use super::*;
     use crate::scan::ScanRequest;
-    use crate::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
-    use crate::store::{MessageStore, OpenOptions};
+    use crate::store::append::AppendOptions;
+    use crate::store::{MessageStore, made_store};
 
     fn store_of(messages: usize, body: usize, file_size: u64) -> (tempfile::TempDir, MessageStore) {
-        let dir = tempfile::tempdir().expect("dir");
-        let options = AppendOptions { file_size, index_slots: 16, index_entries: 9_000, ..Default::default() };
-        let appender = Appender::open(dir.path(), options).expect("new");
-        let message = OwnedMessage { topic: "T".into(), body: vec![b'x'; body], ..Default::default() };
-        appender.append(&Messages::new(vec![message; messages]), None, 0).expect("appended");
-        appender.close().expect("closed");
-        let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
-        (dir, store)
+        made_store::store_of(messages, body, AppendOptions { file_size, ..AppendOptions::default() })
     }
 
     #[test]

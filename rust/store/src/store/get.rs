@@ -206,8 +206,8 @@ impl<'a> Source<'a> {
     fn note_hole(&mut self) -> Result<()> {
         let Some((from, next)) = self.hole else { return Ok(()) };
         let (topic, queue_id) = (self.view.topic(), self.view.queue_id());
-        // Retention may have removed the units since the queue was listed.
-        if let Some(disk) = self.view.disk()
+        // Units that were listed when the queue was, and that retention has removed since, are not damage.
+        if let Some(disk) = self.view.disk().filter(|disk| disk.first_offset() <= from)
             && ConsumeQueue::list(topic, queue_id, disk.directory())?.first_offset() > from
         {
             return Ok(());
@@ -235,27 +235,27 @@ impl<'a> Source<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::OpenOptions;
-    use crate::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
+    use crate::store::append::AppendOptions;
+    use crate::store::made_store::store_of;
     use std::fs;
 
     #[test]
     fn units_that_retention_removes_behind_the_listing_are_no_damage() {
-        let dir = tempfile::tempdir().expect("dir");
-        let options = AppendOptions { queue_file_size: 200, index_slots: 16, index_entries: 900, ..Default::default() };
-        let appender = Appender::open(dir.path(), options).expect("new");
-        let message = OwnedMessage { topic: "T".into(), ..Default::default() };
-        appender.append(&Messages::new(vec![message; 35]), None, 0).expect("appended");
-        appender.close().expect("closed");
-        let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
-        let (view, all) = (store.queue_view("T", 0).expect("listed"), TagExpression::all());
-        let file = |number| dir.path().join(format!("consumequeue/T/0/{number:020}"));
-        for (gone, damage) in [(200, 1), (0, 0)] {
-            fs::remove_file(file(gone)).expect("removed");
-            let mut source = Source::new(&store, &view, &all);
-            source.hole = Some((10, 20));
+        let (dir, store) = store_of(35, 0, AppendOptions { queue_file_size: 200, ..AppendOptions::default() });
+        let all = TagExpression::all();
+        let remove = |number| fs::remove_file(dir.path().join(format!("consumequeue/T/0/{number:020}")));
+        let damage_of = |view: &QueueView, hole| {
+            let mut source = Source { hole: Some(hole), ..Source::new(&store, view, &all) };
             source.note_hole().expect("looked");
-            assert_eq!(source.damage.len(), damage, "{gone}");
-        }
+            source.damage.len()
+        };
+        let view = store.queue_view("T", 0).expect("listed");
+        remove(200).expect("removed");
+        assert_eq!(damage_of(&view, (10, 20)), 1);
+        remove(0).expect("removed");
+        assert_eq!(damage_of(&view, (10, 20)), 0);
+        // a queue that had lost its first files when it was listed
+        let later = store.queue_view("T", 0).expect("listed");
+        assert_eq!(damage_of(&later, (10, 20)), 1);
     }
 }

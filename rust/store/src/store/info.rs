@@ -115,8 +115,10 @@ impl MessageStore {
         // An unreadable list of removed topics is an error: the queues of removed topics would look lost.
         let (ends, removed, topics) =
             (QueueEnds::load(self.root())?, RemovedTopics::load(self.root())?, self.topics()?);
-        // Ends that were saved after this store was opened tell nothing about what it sees.
-        if ends.log_end > self.unlisted()?.log_end() && self.log().lost_end().flatten().is_none() {
+        // Ends that were saved after this store was opened tell nothing about what it sees. If they are ahead of the
+        // log as it is now, too, messages are lost.
+        let is_newer = ends.log_end > self.unlisted()?.log_end();
+        if is_newer && ends.log_end <= self.as_of_now()?.unlisted()?.log_end() {
             return Ok(QueueEnds::fault(self.root())?.into_iter().collect());
         }
         let end_of =

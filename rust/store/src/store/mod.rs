@@ -12,6 +12,8 @@ pub mod get;
 pub mod index_files;
 pub mod info;
 pub mod log_walk;
+#[cfg(test)]
+pub(crate) mod made_store;
 pub mod message_store;
 pub mod newest_copy;
 pub mod pull;

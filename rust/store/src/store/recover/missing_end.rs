@@ -114,11 +114,30 @@ impl MessageStore {
         }
         let lost_end = match flushed_behind(self)? {
             // A writer has appended since the files were listed.
-            Some((end, _)) if !ends_before(end, || self.log_now())? => None,
+            Some((end, _)) if !self.ends_before(end, || self.log_now())? => None,
             lost_end => lost_end,
         };
         self.log().note_lost_end(lost_end.map(|(end, witness)| LostEnd { end, witness }));
         Ok(())
+    }
+
+    /// Returns whether the log ends before `end`. `list` lists the present files. Files that retention removed since the
+    /// store was opened are not missing.
+    fn ends_before(&self, end: u64, mut list: impl FnMut() -> Result<Arc<CommitLog>>) -> Result<bool> {
+        let mut seen_from = self.log().min_offset();
+        loop {
+            let log = list()?;
+            let has_shrunk = log.min_offset() > seen_from;
+            // Everything up to `end` may have been removed, and was there.
+            if (has_shrunk && log.min_offset() >= end) || reaches(&log, end)? {
+                return Ok(false);
+            }
+            // Nothing was removed while the log was read, or it begins where it did: the end is missing.
+            if list()?.min_offset() == log.min_offset() {
+                return Ok(true);
+            }
+            seen_from = log.min_offset();
+        }
     }
 
     /// Restricts the store to its present content. Records that are appended later are not read. If the log has lost
@@ -364,23 +383,6 @@ fn tails_of(queues: &[ConsumeQueue]) -> Result<Vec<QueueTail>> {
     Ok(tails)
 }
 
-/// Returns whether the log ends before `end`. `list` lists the present files. Files that retention removes during the
-/// check are not missing.
-fn ends_before(end: u64, mut list: impl FnMut() -> Result<Arc<CommitLog>>) -> Result<bool> {
-    let mut log = list()?;
-    loop {
-        // Retention may have removed everything up to `end`, which was there.
-        if log.min_offset() >= end || reaches(&log, end)? {
-            return Ok(false);
-        }
-        let later = list()?;
-        if later.min_offset() == log.min_offset() {
-            return Ok(true);
-        }
-        log = later;
-    }
-}
-
 /// Returns whether the log is valid up to `end`, and `end` is the end of a record or of the blank behind a record.
 fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
     let Some(last) = end.checked_sub(1) else { return Ok(true) };
@@ -421,23 +423,17 @@ fn checkpoint_of(store: &MessageStore) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::OpenOptions;
-    use crate::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
+    use crate::store::append::AppendOptions;
+    use crate::store::made_store::store_of;
     use std::fs;
 
     #[test]
     fn an_end_that_retention_removes_during_the_check_was_there() {
-        let dir = tempfile::tempdir().expect("dir");
-        let options = AppendOptions { file_size: 4096, index_slots: 16, index_entries: 900, ..Default::default() };
-        let appender = Appender::open(dir.path(), options).expect("new");
-        let message = OwnedMessage { topic: "T".into(), body: vec![b'x'; 1000], ..Default::default() };
-        appender.append(&Messages::new(vec![message; 12]), None, 0).expect("appended");
-        appender.close().expect("closed");
-        let store = MessageStore::open(dir.path(), &OpenOptions::default()).expect("opened");
+        let (_dir, store) = store_of(12, 1000, AppendOptions { file_size: 4096, ..AppendOptions::default() });
         let length = store.log().record_at(0).expect("a record").len() as u64;
         let (in_first, behind_all) = (2 * length, 1 << 20);
-        assert!(!ends_before(in_first, || store.log_now()).expect("checked"));
-        assert!(ends_before(behind_all, || store.log_now()).expect("checked"));
+        let ends_before = |end| store.ends_before(end, || store.log_now()).expect("checked");
+        assert_eq!([in_first, behind_all].map(ends_before), [false, true]);
         // the first file goes after it was listed, and before it is read
         let first = store.log().segments().files()[0].path.clone();
         let listed_before = || {
@@ -445,7 +441,18 @@ mod tests {
             let _ = fs::remove_file(&first);
             listed
         };
-        assert!(!ends_before(in_first, listed_before).expect("checked"));
-        assert!(ends_before(behind_all, || store.log_now()).expect("checked"));
+        assert!(!store.ends_before(in_first, listed_before).expect("checked"));
+        assert_eq!([in_first, behind_all].map(ends_before), [false, true]);
+    }
+
+    #[test]
+    fn an_end_is_missing_if_only_a_file_behind_it_was_left_when_the_store_was_opened() {
+        let (dir, store) = store_of(2, 1000, AppendOptions { file_size: 4096, ..AppendOptions::default() });
+        let files = store.log().segments().files();
+        fs::write(dir.path().join("commitlog").join(name::of_offset(4096)), vec![0; 4096]).expect("written");
+        fs::remove_file(&files[0].path).expect("removed");
+        let store = store.as_of_now().expect("opened");
+        store.check_end().expect("checked");
+        assert!(store.log().lost_end().flatten().is_some());
     }
 }

@@ -28,7 +28,8 @@ impl MessageStore {
         let mut report = VerifyReport { aborted: self.has_abort()?, notes: self.notes(), ..VerifyReport::default() };
         // Read before the index files and the log, because a running broker writes later times meanwhile.
         let checkpoint = checkpoint::read(self)?;
-        let indexed_ms = self.checkpoint()?.map_or(0, |checkpoint| checkpoint.index_msg_timestamp);
+        let indexed_ms =
+            checkpoint.as_ref().and_then(|content| content.as_ref().ok()).map_or(0, |c| c.index_msg_timestamp);
         let index = IndexFile::list(&self.root().join("index"))?;
         let log_bytes = self.log().segments().end() - self.log().min_offset();
         let total = log_bytes + index.iter().map(index::bytes_of).sum::<u64>();

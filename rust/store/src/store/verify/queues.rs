@@ -31,9 +31,6 @@ impl<'a> Queues<'a> {
     pub(super) fn new(store: &'a MessageStore, report: &mut VerifyReport) -> Result<Self> {
         let mut log = RecordReader::new(store.log());
         let mut unknown = BTreeSet::new();
-        let segments = store.log().segments();
-        // A broker may list records meanwhile that are in a file made since.
-        let checked = segments.start()..if store.log().has_writer() { segments.end() } else { u64::MAX };
         let mut cursors: HashMap<String, BTreeMap<i32, Cursor>> = HashMap::new();
         for topic in store.queue_topics()? {
             let queues = cursors.entry(topic.clone()).or_default();
@@ -45,12 +42,17 @@ impl<'a> Queues<'a> {
                     unknown.insert((topic.clone(), queue.queue_id()));
                     continue;
                 }
-                queues.insert(queue.queue_id(), Cursor::new(queue, checked.clone(), &mut log)?);
+                queues.insert(queue.queue_id(), Cursor::new(queue, store.log().min_offset(), &mut log)?);
             }
         }
         cursors.retain(|_, queues| !queues.is_empty());
+        // A broker may have listed records in files that it has made since the store was opened.
+        let since = store.log().segments().end()..store.log_now()?.segments().end();
         // The check of the configuration reports an unreadable list of removed topics.
         let removed = RemovedTopics::load(store.root()).unwrap_or_default();
+        for cursor in cursors.values_mut().flat_map(BTreeMap::values_mut) {
+            cursor.since = since.clone();
+        }
         Ok(Self { store, cursors, unknown, listed_to: store.dispatched_to()?, forgotten: BTreeSet::new(), removed })
     }
 
@@ -125,8 +127,9 @@ pub(super) enum Outcome {
 
 pub(super) struct Cursor {
     queue: ConsumeQueue,
-    /// The part of the log that is checked. Records behind it were appended meanwhile.
-    log: Range<u64>,
+    log_start: u64,
+    /// The part of the log that was appended since the store was opened, and is not checked.
+    since: Range<u64>,
     next: i64,
     max: i64,
     /// Queue offset and physical offset of the first entry, if the entry is valid. Records before it belong to an
@@ -138,10 +141,11 @@ pub(super) struct Cursor {
 
 impl Cursor {
     /// Starts at the first entry whose record is still in the log.
-    pub(super) fn new(queue: ConsumeQueue, range: Range<u64>, log: &mut RecordReader<'_>) -> Result<Self> {
+    pub(super) fn new(queue: ConsumeQueue, log_start: u64, log: &mut RecordReader<'_>) -> Result<Self> {
         let max = queue.max_offset()?;
-        let next = queue.lower_bound(range.start, max)?;
-        let mut cursor = Self { queue, log: range, next, max, first: None, buffer: Vec::new(), buffer_at: 0 };
+        let next = queue.lower_bound(log_start, max)?;
+        let mut cursor =
+            Self { queue, log_start, since: 0..0, next, max, first: None, buffer: Vec::new(), buffer_at: 0 };
         if let Some(unit) = cursor.unit(next)?.filter(Unit::is_message)
             && let Ok(record) = log.try_record(unit.physical_offset as u64)?
             && Message::decode(&record).is_some_and(|m| cursor.is_own(&m, next))
@@ -229,8 +233,10 @@ impl Cursor {
             if unit.is_left_out() {
                 continue;
             }
-            // The record is not in the checked part of the log, or the damage of the log is already reported.
-            let is_gone = |at: i64| !self.log.contains(&(at as u64)) || is_known(&report.damage, at);
+            // Retention has removed the record, or it came since, or the damage of the log is already reported.
+            let is_gone = |at: i64| {
+                (at as u64) < self.log_start || self.since.contains(&(at as u64)) || is_known(&report.damage, at)
+            };
             if !unit.is_message() || !is_gone(unit.physical_offset) {
                 let reason = format!("expected a unit that leads to a message of the queue, got {}", describe(unit));
                 report.damage.push(self.damage(at, reason));
@@ -258,7 +264,9 @@ impl Cursor {
             };
             if record.is_some_and(|record| record.len() == unit.size as usize) {
                 report.units += 1;
-            } else if !is_known(&report.damage, unit.physical_offset) && (unit.physical_offset as u64) < self.log.end {
+            } else if !is_known(&report.damage, unit.physical_offset)
+                && !self.since.contains(&(unit.physical_offset as u64))
+            {
                 let reason = format!("expected a unit that leads to a message, got {}", describe(unit));
                 report.damage.push(self.damage(self.next, reason));
             }
