@@ -97,14 +97,17 @@ def test_when_the_master_is_lost_its_slave_goes_on_with_all_that_was_acknowledge
     )
     consumer.subscribe("orders")
     consumer.register_message_listener(consumed)
-    with consumer, load(brokers) as acknowledged:
-        until(lambda: len(acknowledged) > 500)
-        brokers.master.kill9()
-        before = len(acknowledged)
-        # consumers read on from the slave
-        until(lambda: set(acknowledged[:before]) <= consumed.bodies)
-        brokers.promote()
-        until(lambda: len(acknowledged) > before + 500)
+    with consumer:
+        with load(brokers) as acknowledged:
+            until(lambda: len(acknowledged) > 500)
+            brokers.master.kill9()
+            before = len(acknowledged)
+            # consumers read on from the slave
+            until(lambda: set(acknowledged[:before]) <= consumed.bodies)
+            brokers.promote()
+            until(lambda: len(acknowledged) > before + 500)
+        # nothing more is sent
+        until(lambda: set(acknowledged) <= consumed.bodies)
     slave.stop()
     # RocketMQ's own classes find what came sound
     java("4.9.4", "DumpStore", slave.store, "--start")

@@ -103,6 +103,8 @@ def test_threads_do_what_is_due_while_others_are_busy() -> None:
 
     for _ in range(2):
         threads.later(0.0, wait)
+    # what is due much later is in nobody's way
+    threads.later(3600.0, lambda: done.append(0))
     threads.later(0.0, lambda: done.append(1))
     until(lambda: done == [1])
     threads.later(0.05, lambda: done.append(2))
