@@ -5,7 +5,7 @@ Source: `DataSourceReader.pushFilters` of PySpark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -46,30 +46,9 @@ class NarrowedStore(NamedTuple):
 
 def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
     """Returns a store read, narrowed by the filters that a scan can apply exactly, and the other filters."""
-    request = read.request
-    start, end = request.start_offset, request.end_offset
-    # A filter on offsets cannot narrow bounds that differ by queue, so Spark applies it.
-    by_queue = isinstance(start, Mapping) or isinstance(end, Mapping)
-    selection = Selection(
-        topic=request.topic,
-        only_topic=read.only_topic,
-        has_tags=request.tags not in {"", "*"},
-        broker_names=None if request.broker_name is None else [request.broker_name],
-        queue_ids=request.queue_ids,
-        has_offsets_by_queue=by_queue,
-        offsets=(None, None) if isinstance(start, Mapping) or isinstance(end, Mapping) else (start, end),
-        times=(request.start_time, request.end_time),
-    )
+    selection = Selection(read.request, only_topic=read.only_topic)
     rest = rest_of(selection.take, filters)
-    changes: dict[str, Any] = {"start_time": selection.times[0], "end_time": selection.times[1]}
-    changes["queue_ids"] = selection.queue_ids
-    # Otherwise None would replace the mapping.
-    if not by_queue:
-        changes |= {"start_offset": selection.offsets[0], "end_offset": selection.offsets[1]}
-    if selection.tags is not None:
-        # Tags with a `|` are never taken, so that joining them is safe.
-        changes["tags"] = " || ".join(selection.tags)
-    narrowed = replace(read, request=replace(request, **changes), only_topic=selection.only_topic)
+    narrowed = replace(read, request=read.request.narrowed_by(selection), only_topic=selection.only_topic)
     return NarrowedStore(narrowed, rest, selection.is_empty)
 
 

@@ -210,6 +210,18 @@ class ScanRequest:
         values["start_time"], values["end_time"] = time_range(values.get("start_time"), values.get("end_time"))
         return cls(topic=one_topic, among=several, broker_name=broker_name, microseconds=microseconds, **values)
 
+    def narrowed_by(self, selection: _native.Selection) -> ScanRequest:
+        """Returns the request, narrowed by the filters that a selection of it has taken."""
+        changes: dict[str, Any] = {"start_time": selection.times[0], "end_time": selection.times[1]}
+        changes["queue_ids"] = selection.queue_ids
+        # Otherwise None would replace offsets by queue.
+        if not selection.has_offsets_by_queue:
+            changes |= {"start_offset": selection.offsets[0], "end_offset": selection.offsets[1]}
+        if selection.tags is not None:
+            # Tags with a `|` are never taken, so that joining them is safe.
+            changes["tags"] = " || ".join(selection.tags)
+        return replace(self, **changes)
+
     def __post_init__(self) -> None:
         for name, most in _LIMITS.items():
             object.__setattr__(self, name, integer(name, getattr(self, name), 1, most))

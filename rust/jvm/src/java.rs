@@ -3,10 +3,10 @@ use jni::errors::Result;
 use jni::objects::{JByteArray, JClass, JLongArray, JObjectArray, JString, JValue};
 use jni::{Env, JavaVM, jni_sig, jni_str};
 use rmqfast_spark::Pairs;
-use rmqfast_spark::request::push_down::{Filter, Literal};
 use rmqfast_spark::request::schema::spark_type;
 use rmqfast_spark::stream::Level;
 use rmqfast_store::scan::Column;
+use rmqfast_store::scan::push_down::{Filter, Literal};
 
 pub type Texts<'a> = JObjectArray<'a, JString<'a>>;
 

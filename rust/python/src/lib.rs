@@ -27,6 +27,7 @@ mod request;
 mod retain;
 mod row;
 mod scan;
+mod selection;
 mod signals;
 mod spark;
 mod store;
@@ -46,7 +47,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<scan::Scan>()?;
     module.add_class::<tail::Tail>()?;
     module.add_class::<spark::SparkOptions>()?;
-    module.add_class::<spark::Selection>()?;
+    module.add_class::<selection::Selection>()?;
     module.add_function(wrap_pyfunction!(names::name_problem, module)?)?;
     module.add_function(wrap_pyfunction!(names::is_legal_name, module)?)?;
     module.add_function(wrap_pyfunction!(names::wrap_namespace, module)?)?;

@@ -1,10 +1,9 @@
-//! Exposes options, offsets and filters of Spark's read requests to the Python data source.
+//! Exposes options and offsets of Spark's read requests to the Python data source.
 use crate::error::spark;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyString};
+use pyo3::types::PyDict;
 use rmqfast_spark::request::offsets::{Bounds, Queues, StoreOffsets};
 use rmqfast_spark::request::options::{Kind, Options, Pairs, Value};
-use rmqfast_spark::request::push_down::{self, Filter, Limits, Literal};
 use rmqfast_spark::request::{cluster, schema, time};
 
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
@@ -121,101 +120,4 @@ pub fn columns_of_schema(fields: Vec<(String, String, bool)>) -> PyResult<Vec<&'
 pub fn check_agreed(wanted: Option<Vec<String>>, columns: Vec<String>) -> PyResult<()> {
     let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     schema::check_agreed(wanted.as_deref(), &columns).map_err(spark)
-}
-
-/// Selects messages of a store, by the options of a read and by Spark's filters.
-#[pyclass(module = "rmqfast._native._rmqfast")]
-pub struct Selection {
-    selection: push_down::Selection,
-}
-
-pub type PyFilter<'py> = (String, String, Vec<Bound<'py, PyAny>>);
-
-#[pymethods]
-impl Selection {
-    #[new]
-    #[pyo3(signature = (*, topic, only_topic, has_tags, broker_names, queue_ids, has_offsets_by_queue, offsets, times))]
-    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
-    fn new(
-        topic: Option<String>,
-        only_topic: Option<String>,
-        has_tags: bool,
-        broker_names: Option<Vec<String>>,
-        queue_ids: Option<Vec<i32>>,
-        has_offsets_by_queue: bool,
-        offsets: Limits,
-        times: Limits,
-    ) -> Self {
-        let selection = push_down::Selection {
-            topic,
-            only_topic,
-            has_tags,
-            broker_names,
-            queue_ids,
-            has_offsets_by_queue,
-            offsets,
-            times,
-            ..push_down::Selection::default()
-        };
-        Self { selection }
-    }
-
-    fn take(&mut self, filters: Vec<PyFilter<'_>>) -> PyResult<Vec<bool>> {
-        Ok(self.selection.take(&self::filters(filters)?))
-    }
-
-    #[getter]
-    fn only_topic(&self) -> Option<&str> {
-        self.selection.only_topic.as_deref()
-    }
-
-    #[getter]
-    fn tags(&self) -> Option<Vec<String>> {
-        self.selection.tags.clone()
-    }
-
-    #[getter]
-    fn queue_ids(&self) -> Option<Vec<i32>> {
-        self.selection.queue_ids.clone()
-    }
-
-    #[getter]
-    fn offsets(&self) -> Limits {
-        self.selection.offsets
-    }
-
-    #[getter]
-    fn times(&self) -> Limits {
-        self.selection.times
-    }
-
-    #[getter]
-    fn is_empty(&self) -> bool {
-        self.selection.is_empty
-    }
-}
-
-pub fn filters(asked: Vec<PyFilter<'_>>) -> PyResult<Vec<Filter>> {
-    let filter = |(kind, column, values): PyFilter<'_>| {
-        let values = values.iter().map(literal).collect::<PyResult<_>>()?;
-        Ok(Filter { kind, column, values })
-    };
-    asked.into_iter().map(filter).collect()
-}
-
-/// Converts a value of a filter: `None`, a string, a whole number, or a time as `(microseconds,)`.
-fn literal(value: &Bound<'_, PyAny>) -> PyResult<Option<Literal>> {
-    if value.is_none() {
-        return Ok(None);
-    }
-    let literal = if value.is_instance_of::<PyString>() {
-        Literal::Text(value.extract()?)
-    } else if value.is_instance_of::<PyInt>() && !value.is_instance_of::<PyBool>() {
-        // `bool` is a subclass of `int` in Python
-        value.extract().map_or(Literal::Other, Literal::Number)
-    } else {
-        // a time is a tuple, to distinguish it from a number; an unknown type leaves the filter to Spark
-        value.extract().map_or(Literal::Other, |(micros,): (i64,)| Literal::Micros(micros))
-    };
-    Ok(Some(literal))
 }

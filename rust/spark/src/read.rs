@@ -4,8 +4,8 @@
 use crate::error::Result;
 use crate::origin::piece::TopicPiece;
 use crate::origin::{BrokerWay, Via};
+use crate::request::column_warning::column_warning;
 use crate::request::options::{Kind, Options, Pairs, names_a_cluster, replace_options};
-use crate::request::push_down::{Filter, column_warning};
 use crate::request::schema::{check_agreed, columns_of};
 use crate::store::piece;
 use crate::store::read::{StoreRead, check_io, resolve as resolve_store};
@@ -14,6 +14,7 @@ use crate::stream::{Level, Stream};
 use crate::topic::read::TopicRead;
 use crate::topic::stream::TopicStream;
 use rmqfast_client::cluster::CheckInterrupt;
+use rmqfast_store::scan::push_down::Filter;
 use rmqfast_store::scan::{Column, QueueCounts, ScanRequest};
 use std::fmt;
 use std::sync::Arc;

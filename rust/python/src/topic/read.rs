@@ -2,8 +2,9 @@
 use super::request::cluster_options;
 use super::warnings::{log, log_lines};
 use crate::error::spark;
+use crate::selection::{PyFilter, filters};
 use crate::signals;
-use crate::spark::{PyFilter, filters, pairs};
+use crate::spark::pairs;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use rmqfast_spark::origin::BrokerWay;

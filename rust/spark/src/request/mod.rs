@@ -1,8 +1,8 @@
-//! Parses options, offsets, times, schemas and pushed filters.
+//! Parses options, offsets, times and schemas.
 pub mod cluster;
+pub mod column_warning;
 pub mod offsets;
 pub mod options;
-pub mod push_down;
 pub mod schema;
 pub mod table_options;
 pub mod text;

@@ -2,12 +2,11 @@
 use crate::error::{Error, Result};
 use crate::request::offsets::{StoreOffsets, bounds_text};
 use crate::request::options::{Kind, Options, Pairs, replace_options};
-use crate::request::push_down::{Filter, Selection};
 use crate::request::schema::{check_agreed, columns_of};
 use crate::request::text::quote;
 use crate::store::piece::{Cut, PIECE_BYTES};
 use rmqfast_store::file::{Io, local_path};
-use rmqfast_store::filter::TagExpression;
+use rmqfast_store::scan::push_down::{Filter, Selection};
 use rmqfast_store::scan::{Column, OffsetBound, Piece, Plan, QueueCounts, ScanRequest, Way};
 use rmqfast_store::store::commit_log::DamageLog;
 use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
@@ -88,43 +87,12 @@ impl StoreRead {
 
     /// Narrows the read by filters. Returns for each filter whether the read applies it.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
-        let mut selection = self.selection();
+        let mut selection =
+            Selection { only_topic: self.only_topic.take(), is_empty: self.is_empty, ..Selection::of(&self.request) };
         let is_taken = selection.take(filters);
-        let Selection { only_topic, tags, queue_ids, has_offsets_by_queue, offsets, times, is_empty, .. } = selection;
-        (self.only_topic, self.is_empty) = (only_topic, is_empty);
-        let request = &mut self.request;
-        if let Some(tags) = tags {
-            request.tags = TagExpression::of(tags.iter().map(String::as_str));
-        }
-        // otherwise the options bound each queue, and filters on offsets were refused
-        if !has_offsets_by_queue {
-            request.start_offset = offsets.0.map(OffsetBound::Every);
-            request.end_offset = offsets.1.map(OffsetBound::Every);
-        }
-        (request.start_time, request.end_time) = times;
-        request.queue_ids = queue_ids;
+        selection.narrow(&mut self.request);
+        (self.only_topic, self.is_empty) = (selection.only_topic, selection.is_empty);
         is_taken
-    }
-
-    fn selection(&self) -> Selection {
-        let request = &self.request;
-        let by_queue = |bound: &Option<OffsetBound>| matches!(bound, Some(OffsetBound::ByQueue(_)));
-        let every = |bound: &Option<OffsetBound>| match bound {
-            Some(OffsetBound::Every(offset)) => Some(*offset),
-            _ => None,
-        };
-        Selection {
-            topic: request.topic.clone(),
-            only_topic: self.only_topic.clone(),
-            has_tags: !request.tags.is_all(),
-            broker_names: request.broker_name.clone().map(|name| vec![name]),
-            queue_ids: request.queue_ids.clone(),
-            has_offsets_by_queue: by_queue(&request.start_offset) || by_queue(&request.end_offset),
-            offsets: (every(&request.start_offset), every(&request.end_offset)),
-            times: (request.start_time, request.end_time),
-            is_empty: self.is_empty,
-            ..Selection::default()
-        }
     }
 
     /// Opens the store again, so that new files are seen. Called in the driver for planning, and in each task for

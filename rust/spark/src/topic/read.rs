@@ -6,9 +6,9 @@ use crate::origin::log_plan::{LogPlan, LogPlanner};
 use crate::origin::piece::TopicPiece;
 use crate::origin::{BrokerWay, Via};
 use crate::request::cluster::cluster_options;
+use crate::request::column_warning::column_warning;
 use crate::request::offsets::Offsets;
 use crate::request::options::{Kind, Options};
-use crate::request::push_down::{Filter, Limits, Selection, Source, column_warning};
 use crate::request::schema::{check_agreed, columns_of};
 use crate::stream::{Limits as BatchLimits, Log};
 use crate::topic::offsets::{ByTopic, Edge, check_order, parse, resolve};
@@ -18,6 +18,7 @@ use rmqfast_client::names::check_group;
 use rmqfast_client::puller::{PullerOptions, Queue, Subscription};
 use rmqfast_client::ranges::{PoolKey, QueueRange, RangeRequest};
 use rmqfast_store::filter::TagExpression;
+use rmqfast_store::scan::push_down::{Filter, Limits, Selection, Source};
 use rmqfast_store::scan::{QueueCounts, ScanRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -544,7 +545,7 @@ fn is_of_connection(given: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::push_down::Literal;
+    use rmqfast_store::scan::push_down::Literal;
 
     fn read(pairs: &[(&str, &str)]) -> TopicRead {
         let pairs = [&[("nameServer", "127.0.0.1:1")], pairs].concat();

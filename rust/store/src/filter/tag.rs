@@ -50,6 +50,11 @@ impl TagExpression {
         Self { all: false, tags, codes, table }
     }
 
+    /// Returns whether a tag, read as an expression, selects exactly this tag, also as one of several.
+    pub fn is_one_tag(tag: &str) -> bool {
+        tag == java_trim(tag) && !matches!(tag, "" | ALL) && !tag.contains('|')
+    }
+
     pub fn is_all(&self) -> bool {
         self.all
     }

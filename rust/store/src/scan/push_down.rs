@@ -1,6 +1,9 @@
-//! Filters that Spark pushes down. Filters that the read applies exactly are not checked by Spark again.
-use rmqfast_store::filter::Sql92;
-use rmqfast_store::scan::Column;
+//! Filters of an engine, such as Spark or DuckDB, that narrow a scan. An engine need not check again what a scan applies
+//! exactly.
+use super::column::Column;
+use super::request::{OffsetBound, ScanRequest};
+use crate::filter::TagExpression;
+use crate::store::consume_queue::LMQ;
 
 /// A condition on one column. A comparison has one value, `in` has several values, `null` and `not null` have no value.
 #[derive(Clone, Debug)]
@@ -77,6 +80,41 @@ pub struct Selection {
 pub type Limits = (Option<i64>, Option<i64>);
 
 impl Selection {
+    /// Returns what the filters of a scan of a store select.
+    pub fn of(request: &ScanRequest) -> Self {
+        let by_queue = |bound: &Option<OffsetBound>| matches!(bound, Some(OffsetBound::ByQueue(_)));
+        let every = |bound: &Option<OffsetBound>| match bound {
+            Some(OffsetBound::Every(offset)) => Some(*offset),
+            _ => None,
+        };
+        Self {
+            topic: request.topic.clone(),
+            may_be_light: request.topics().is_some_and(|topics| topics.iter().any(|topic| topic.starts_with(LMQ))),
+            has_tags: !request.tags.is_all(),
+            broker_names: request.broker_name.clone().map(|name| vec![name]),
+            queue_ids: request.queue_ids.clone(),
+            has_offsets_by_queue: by_queue(&request.start_offset) || by_queue(&request.end_offset),
+            offsets: (every(&request.start_offset), every(&request.end_offset)),
+            times: (request.start_time, request.end_time),
+            ..Self::default()
+        }
+    }
+
+    /// Writes what filters have narrowed into the request from which the selection was made. Leaves the topic: a scan
+    /// of one topic skips records that no consume queue lists, which a filter does not.
+    pub fn narrow(&self, request: &mut ScanRequest) {
+        if let Some(tags) = &self.tags {
+            request.tags = TagExpression::of(tags.iter().map(String::as_str));
+        }
+        // otherwise the request bounds each queue, and filters on offsets were refused
+        if !self.has_offsets_by_queue {
+            request.start_offset = self.offsets.0.map(OffsetBound::Every);
+            request.end_offset = self.offsets.1.map(OffsetBound::Every);
+        }
+        (request.start_time, request.end_time) = self.times;
+        request.queue_ids.clone_from(&self.queue_ids);
+    }
+
     /// Narrows the read by filters. Returns for each filter whether the read applies it, so that Spark need not.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         let mut is_taken = vec![false; filters.len()];
@@ -151,7 +189,7 @@ impl Selection {
         // NULL in IN (..., NULL) never makes the condition true
         let tags: Vec<&str> = values.iter().flatten().map(Literal::text).collect::<Option<_>>()?;
         // a tag expression has no "and", so Spark has to apply a second condition
-        if self.has_tags || self.tags.is_some() || !tags.iter().all(|tag| is_one_tag(tag)) {
+        if self.has_tags || self.tags.is_some() || !tags.iter().all(|tag| TagExpression::is_one_tag(tag)) {
             return None;
         }
         // IN (NULL) is never true
@@ -234,21 +272,6 @@ fn both(before: Limits, bound: Limits) -> Limits {
     (before.0.max(bound.0), end)
 }
 
-/// Whether the tag, read as a tag expression, selects exactly this tag.
-fn is_one_tag(tag: &str) -> bool {
-    tag == crate::request::text::trim(tag) && !matches!(tag, "" | "*") && !tag.contains('|')
-}
-
-/// Returns a warning if an SQL92 expression names a column, since SQL92 filters see properties, but no columns.
-pub fn column_warning(sql: &str) -> Option<String> {
-    let parsed = Sql92::parse(sql).ok()?;
-    let column = parsed.properties().find(|name| Column::ALL.iter().any(|column| column.name() == *name))?;
-    Some(format!(
-        "sql: {column} is a column, and SQL sees properties alone: it asks for a property of that name; for the column write a filter \
-         of the DataFrame"
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -305,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_single_tag_stays_with_spark() {
+    fn what_is_no_single_tag_stays_with_the_engine() {
         for tag in ["", "*", " A", "A||B"] {
             assert_eq!(Selection::default().take(&[filter("=", "tags", &[text(tag)])]), [false], "{tag}");
         }
@@ -320,15 +343,6 @@ mod tests {
             let mut selection = Selection::default();
             assert!(selection.take(filters).iter().all(|taken| *taken));
             assert!(selection.is_empty);
-        }
-    }
-
-    #[test]
-    fn an_expression_that_names_a_column_is_warned_of() {
-        let text = column_warning("region = 'eu' AND queue_offset > 5").expect("a warning");
-        assert!(text.starts_with("sql: queue_offset is a column, and SQL sees properties alone"), "{text}");
-        for other in ["region = 'eu'", "queueOffset > 5", "region = 'queue_offset'", "no expression ("] {
-            assert_eq!(column_warning(other), None, "{other}");
         }
     }
 }
