@@ -155,8 +155,20 @@ class Store:
         readers: int,
         worker_cores: int | None,
     ) -> list[_Piece]: ...
-    def scan(self, request: ScanRequest, *, way: str | None, threads: int, fails_on_damage: bool) -> Scan: ...
-    def scan_pieces(self, request: ScanRequest, pieces: list[_Piece]) -> Scan: ...
+    def scan(
+        self, request: ScanRequest, *, way: str | None, threads: int, limit: int | None, fails_on_damage: bool
+    ) -> Scan: ...
+    def scan_pieces(
+        self,
+        request: ScanRequest,
+        pieces: Sequence[_Piece],
+        *,
+        threads: int,
+        limit: int | None,
+        fails_on_damage: bool,
+    ) -> Scan: ...
+    def count(self, request: ScanRequest) -> int | None:
+        """Counts messages by the consume queues. None if the log must be read."""
     def tail(
         self,
         request: ScanRequest,
@@ -256,22 +268,19 @@ class SparkOptions:
 
 @final
 class Selection:
-    """The messages that options and filters of a store read select."""
+    """The messages that a request and filters select. `only_topic` is the topic that a filter has selected already."""
 
-    def __new__(
-        cls,
-        *,
-        topic: str | None,
-        only_topic: str | None,
-        has_tags: bool,
-        broker_names: Sequence[str] | None,
-        queue_ids: Sequence[int] | None,
-        has_offsets_by_queue: bool,
-        offsets: tuple[int | None, int | None],
-        times: tuple[int | None, int | None],
-    ) -> Selection: ...
+    def __new__(cls, request: ScanRequest, *, only_topic: str | None = None) -> Selection: ...
     def take(self, filters: list[tuple[str, str, list[object]]]) -> list[bool]:
         """Applies filters (kind, column, values; a time is `(microseconds,)`) and returns which are applied."""
+    def take_implied(self, predicate: object) -> None:
+        """Applies what a predicate implies.
+
+        The predicate is bytes of Substrait, or a tree of filters, `("all", parts)` and `("any", parts)`. A None in the
+        tree does not narrow.
+        """
+    @property
+    def has_offsets_by_queue(self) -> bool: ...
     @property
     def only_topic(self) -> str | None: ...
     @property

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Literal, TextIO, get_args
 
@@ -18,6 +17,7 @@ from rmqfast.store.json_lines import json_lines, plain_rows
 from rmqfast.store.report import ExportReport
 from rmqfast.store.request import ScanRequest
 from rmqfast.store.scan import Scan
+from rmqfast.store.scan_source import StoreSource
 from rmqfast.system import lock_file, sync_file
 
 ExportFormat = Literal["store", "jsonl"]
@@ -25,7 +25,7 @@ Progress = Callable[[int, int], object]
 
 
 def export(
-    store: Store,
+    source: StoreSource,
     request: ScanRequest,
     out: str | os.PathLike[str] | TextIO,
     *,
@@ -37,28 +37,28 @@ def export(
         raise ArgumentError(f"format: expected 'store' or 'jsonl', got {form!r}")
     # the format follows from the file's name unless it is given
     if (form or _format_of(out)) == "jsonl":
-        return _export_lines(store, out, request, progress)
+        return _export_lines(source, out, request, progress)
     if not isinstance(out, str | os.PathLike):
         raise ArgumentError(f"out: expected a path for a store, got {out!r}")
     path = os.fspath(local_path(out, "out"))
     # the zone is needed for the names of index files
     sizes = (None if options is None else options.with_system_values(), zone_offset_ms())
-    fields = store.export(request, path, sizes=sizes, progress=progress)
+    fields = source.native.export(request, path, sizes=sizes, progress=progress)
     fields["damage"] = [Damage(*entry) for entry in fields["damage"]]
     return ExportReport(path=path, format="store", **fields)
 
 
 def _export_lines(
-    store: Store, out: str | os.PathLike[str] | TextIO, request: ScanRequest, progress: Progress | None
+    source: StoreSource, out: str | os.PathLike[str] | TextIO, request: ScanRequest, progress: Progress | None
 ) -> ExportReport:
-    scan = Scan(partial(store.scan, request, way=None, threads=1, fails_on_damage=False), request)
+    scan = Scan(source, request)
     if isinstance(out, str | os.PathLike):
         path = os.fspath(local_path(out, "out"))
         with _new_file(Path(path)) as file:
-            rows, size = _write_lines(store, file, scan, progress)
+            rows, size = _write_lines(source.native, file, scan, progress)
     else:
         path = None
-        rows, size = _write_lines(store, out, scan, progress)
+        rows, size = _write_lines(source.native, out, scan, progress)
     damage = scan.damage
     return ExportReport(path=path, format="jsonl", rows=rows, bytes=size, files=1, damage=damage)
 

@@ -17,6 +17,7 @@ from rmqfast.paths import local_path
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import RetentionOptions
+from rmqfast.store.scan_source import StoreFiles
 from rmqfast.store.writer import RecoveryReport, WritableStore
 
 StorePath = str | os.PathLike[str]
@@ -117,10 +118,9 @@ def open_store(
         raise ArgumentError(f"mode: expected 'r' or 'a', got {mode!r}")
     if any(option is not None for option in (flush, options, retention, clock, progress)):
         raise ArgumentError("flush, options, retention, clock, progress: expected with mode 'a' only, got mode 'r'")
-    dirs = [os.fspath(local_path(each, "commit_log_dirs")) for each in commit_log_dirs]
-    # pinned: a snapshot, which `refresh` replaces
-    native = _native.Store.open(os.fspath(directory), commit_log_dirs=dirs, io=io, pinned=True)
-    return MessageStore(native, directory, broker_name)
+    dirs = tuple(os.fspath(local_path(each, "commit_log_dirs")) for each in commit_log_dirs)
+    files = StoreFiles(os.fspath(directory), dirs, io)
+    return MessageStore(files.open(), files, broker_name)
 
 
 class MissingEnd(NamedTuple):

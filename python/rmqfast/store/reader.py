@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NoReturn, Self, TextIO, Unpack, cast
 
@@ -39,11 +39,11 @@ from rmqfast.store.request import (
     time_range,
 )
 from rmqfast.store.scan import Scan
+from rmqfast.store.scan_source import OnDamage, StoreFiles, StoreSource, Way, fails_on_damage
 from rmqfast.store.tail import Tail, start_of
 
-Way = Literal["log", "queue"]
-OnDamage = Literal["warn", "fail"]
-
+if TYPE_CHECKING:
+    from rmqfast.store.dataset import ScanDataset
 
 #: Attributes that only a store opened for appending has.
 _APPENDING = frozenset({"append", "append_batch", "append_many", "clean", "flush", "recovery", "live", "last_clean"})
@@ -68,10 +68,11 @@ class MessageStore:
         ({0: (0, 1259)}, 105)
     """
 
-    def __init__(self, native: _native.Store, path: Path, broker_name: str | None) -> None:
+    def __init__(self, native: _native.Store, files: StoreFiles, broker_name: str | None) -> None:
         self._native = native
+        self._files = files
         self._broker_name = broker_name
-        self.path = path
+        self.path = Path(files.path)
 
     def __enter__(self) -> Self:
         return self
@@ -138,8 +139,39 @@ class MessageStore:
             213
         """
         request = ScanRequest.of(topic, arguments, broker_name=self._broker_name)
-        fails, count = _fails(on_damage), integer("threads", threads)
-        return Scan(partial(self._native.scan, request, way=way, threads=count, fails_on_damage=fails), request)
+        fails_on_damage(on_damage)
+        count = integer("threads", threads)
+        return Scan(replace(self._source(), way=way, threads=count, on_damage=on_damage), request)
+
+    def table(
+        self,
+        topic: str | Sequence[str] | None = None,
+        *,
+        threads: Number = 1,
+        way: Way | None = None,
+        on_damage: OnDamage = "warn",
+        **arguments: Unpack[ScanArguments],
+    ) -> ScanDataset:
+        """Returns messages as a table for SQL and data frames: `scan` as a dataset, see `Scan.dataset`.
+
+        Args:
+            topic: See `scan`.
+            threads: See `scan`.
+            way: See `scan`.
+            on_damage: See `scan`.
+            arguments: Filters, columns and batch sizes: see `rmqfast.store.ScanArguments`.
+
+        Raises:
+            UnknownTopicError: The store does not have the topic.
+            MissingExtraError: pyarrow is not installed.
+
+        Example:
+            >>> import duckdb, rmqfast
+            >>> orders = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4")).table("fx_q1")
+            >>> duckdb.sql("select tags, count(*) as n from orders group by tags order by n desc limit 1").fetchall()
+            [('TagB', 114)]
+        """
+        return self.scan(topic, threads=threads, way=way, on_damage=on_damage, **arguments).dataset()
 
     @suggests_names
     def plan(
@@ -198,7 +230,10 @@ class MessageStore:
         Raises:
             StoreError: The store cannot be read.
         """
-        return Scan(partial(self._native.scan_pieces, request, list(pieces)), request)
+        return Scan(replace(self._source(), pieces=tuple(pieces)), request)
+
+    def _source(self) -> StoreSource:
+        return StoreSource(self._native, self._files)
 
     def tail(
         self,
@@ -259,7 +294,7 @@ class MessageStore:
             last=count,
             stop=end,
             poll_interval=seconds("poll_interval", poll_interval),
-            fails_on_damage=_fails(on_damage),
+            fails_on_damage=fails_on_damage(on_damage),
         )
         return Tail(native, warns=on_damage == "warn")
 
@@ -543,7 +578,7 @@ class MessageStore:
             "verify_crc": True,
         }
         request = ScanRequest.of(topic, wanted, broker_name=self._broker_name)
-        return export(self._native, request, out, form=format, options=options, progress=progress)
+        return export(self._source(), request, out, form=format, options=options, progress=progress)
 
     def topics(self) -> dict[str, dict[int, tuple[int, int]]]:
         """Returns the queues of all topics: `{topic: {queue_id: (min_offset, max_offset)}}`.
@@ -628,12 +663,6 @@ class MessageStore:
 def _queue(topic: str, queue_id: Number) -> tuple[str, int]:
     # checked here, because the errors name the arguments
     return text("topic", topic), integer("queue_id", queue_id)
-
-
-def _fails(on_damage: str) -> bool:
-    if on_damage not in ("warn", "fail"):
-        raise ArgumentError(f"on_damage: expected 'warn' or 'fail', got {on_damage!r}")
-    return on_damage == "fail"
 
 
 def _position(name: str, given: Number | str) -> int:

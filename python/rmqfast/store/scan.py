@@ -1,31 +1,37 @@
-"""A scan: an Arrow stream that starts again for each reader. Has shortcuts for pyarrow, pandas and Polars."""
+"""A scan: messages as an Arrow stream that starts again for each reader, a table for SQL, and a lazy frame."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from dataclasses import fields
+from collections.abc import Generator, Sequence
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 from rmqfast import _native
+from rmqfast.arguments import Number, integer
 from rmqfast.extras import import_extra
 from rmqfast.html import facts
 from rmqfast.message import Damage
-from rmqfast.pickling import not_picklable
 from rmqfast.store.damage_warning import CallerLine, describe
 from rmqfast.store.request import ScanRequest
+from rmqfast.store.scan_source import ScanSource
 
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     import pyarrow as pa
 
+    from rmqfast.store.dataset import ScanDataset
 
-@not_picklable("open the store where it is used, and scan there, or take to_arrow()")
+
 class Scan:
-    """Messages of a store as a stream of Arrow record batches. Each iteration reads the messages again.
+    """Messages as a stream of Arrow record batches. Each iteration reads the messages again.
 
     Anything with the Arrow PyCapsule interface can read it: `pyarrow.RecordBatchReader.from_stream(scan)`,
-    `polars.DataFrame(scan)`, `duckdb.sql("from scan")`. Memory is bounded by the batch size.
+    `polars.DataFrame(scan)`, `duckdb.sql("from scan")`. Memory is bounded by the batch size. `dataset` and `lazy` read
+    only the columns and messages that a query asks for.
+
+    A scan is a value: it can be pickled for another process, which opens the store by its path and reads the messages
+    that the store had when the scan was pickled.
 
     If bytes were damaged, the reader gets a `DamageWarning` at the end, or an error if `MessageStore.scan` was called
     with `on_damage="fail"`. A library that reads the Arrow C stream raises its own error with the same message.
@@ -38,13 +44,16 @@ class Scan:
         (1259, 1259)
     """
 
-    def __init__(self, start: Callable[[], _native.Scan], request: ScanRequest) -> None:
-        self._start, self._request = start, request
+    def __init__(self, source: ScanSource, request: ScanRequest, *, limit: int | None = None) -> None:
+        self._source, self._request, self._limit = source, request, limit
         # captured now: a stream may be read on another thread
         self._line = CallerLine()
         # starts now, so that an invalid request raises here and not at the first batch
-        self._latest = start()
+        self._latest = source.start(request, limit)
         self._is_taken = False
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _scan_of, (self._source.planned(self._request), self._request, self._limit)
 
     def _repr_html_(self) -> str:
         chosen = {
@@ -52,7 +61,8 @@ class Scan:
             for field in fields(ScanRequest)
             if (value := getattr(self._request, field.name)) != field.default
         }
-        return facts("Scan", chosen | {"damage": len(self.damage)})
+        limit = {} if self._limit is None else {"limit": self._limit}
+        return facts("Scan", chosen | limit | {"damage": len(self.damage)})
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         # the requested schema is ignored: the interface allows it, and the consumer converts
@@ -62,6 +72,17 @@ class Scan:
 
     def __arrow_c_schema__(self) -> object:
         return self._latest.__arrow_c_schema__()
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns and their types, as a pyarrow schema."""
+        schema: pa.Schema = import_extra("pyarrow", "arrow").schema(self)
+        return schema
+
+    @property
+    def request(self) -> ScanRequest:
+        """The messages and columns that the scan reads."""
+        return self._request
 
     @property
     def damage(self) -> list[Damage]:
@@ -105,10 +126,121 @@ class Scan:
         frame: pl.DataFrame = polars.DataFrame(self)
         return frame
 
+    def limit(self, rows: Number) -> Scan:
+        """Returns a scan of the first rows. With several threads, of any rows.
+
+        Args:
+            rows: Maximum number of rows. A scan that has a limit keeps the smaller one.
+
+        Raises:
+            ArgumentError: `rows` is negative.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> store.scan("fx_q1", columns=["queue_offset"]).limit(2).to_arrow().to_pydict()
+            {'queue_offset': [0, 1]}
+        """
+        most = integer("rows", rows, 0)
+        most = most if self._limit is None else min(most, self._limit)
+        # no batch is made of more rows than are taken
+        batch_rows = max(1, min(most, self._request.batch_rows))
+        return Scan(self._source, replace(self._request, batch_rows=batch_rows), limit=most)
+
+    def head(self, rows: Number = 5) -> pa.Table:
+        """Returns the first rows as a pyarrow table. See `limit`."""
+        return self.limit(rows).to_arrow()
+
+    def count(self) -> int:
+        """Returns the number of messages.
+
+        Consume queues decide it if the scan filters by topic, queue and offset only; a damaged record that a queue
+        lists is then counted. Otherwise the messages are read, without any column.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> store.scan("fx_q1").count(), store.scan("fx_q1", tags="TagA").count()
+            (1259, 105)
+        """
+        count = self._source.count(self._request)
+        if count is not None:
+            return count if self._limit is None else min(count, self._limit)
+        reading, rows = self._source.start(replace(self._request, columns=()), self._limit), 0
+        try:
+            while (batch := reading.next_batch()) is not None:
+                rows += batch.num_rows
+        finally:
+            _warn_of_damage(reading, CallerLine(self._line))
+        return rows
+
+    def dataset(self) -> ScanDataset:
+        """Returns the scan as a table for SQL: a `pyarrow.dataset.Dataset` of which a query reads what it asks for.
+
+        DuckDB, DataFusion, Polars (`scan_pyarrow_dataset`), Ibis, narwhals and pyarrow pass the columns and filters of
+        a query. Filters by tag, queue, offset, store time and topic narrow the scan.
+
+        Raises:
+            MissingExtraError: pyarrow is not installed.
+
+        Example:
+            >>> import duckdb, rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> messages = store.scan("fx_q1").dataset()
+            >>> duckdb.sql("select count(*) from messages where tags = 'TagA'").fetchone()
+            (105,)
+        """
+        import_extra("pyarrow", "arrow")
+        from rmqfast.store.dataset import ScanDataset
+
+        return ScanDataset(self)
+
+    def lazy(self) -> pl.LazyFrame:
+        """Returns the scan as a Polars LazyFrame, whose queries read the columns, messages and rows that they ask for.
+
+        Raises:
+            MissingExtraError: Polars is not installed.
+
+        Example:
+            >>> import polars as pl, rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> frame = store.scan("fx_q1").lazy()
+            >>> frame.filter(pl.col("tags") == "TagA").select(pl.len()).collect().item()
+            105
+        """
+        import_extra("polars", "polars")
+        from rmqfast.store.lazy_frame import lazy_frame
+
+        return lazy_frame(self)
+
+    def narrowed(self, columns: Sequence[str] | None, predicate: object = None, *, limit: int | None = None) -> Scan:
+        """Returns a scan of some columns that leaves out messages which surely do not match a predicate.
+
+        Args:
+            columns: Names of columns. None: those of this scan.
+            predicate: What `Selection.take_implied` understands: bytes of Substrait, or a tree of filters.
+            limit: Maximum number of rows, before the predicate is applied.
+        """
+        request, source = replace(self._request, columns=self._request.columns if columns is None else columns), None
+        # a limit counts rows before any predicate
+        if predicate is not None and self._limit is None:
+            selection = _native.Selection(request)
+            selection.take_implied(predicate)
+            request = request.narrowed_by(selection)
+            source = self._source.nothing() if selection.is_empty else None
+        limits = [each for each in (self._limit, limit) if each is not None]
+        return Scan(source or self._source, request, limit=min(limits, default=None))
+
+    def parts(self) -> list[Scan]:
+        """Returns scans that can be read independently of each other; together they have each message once."""
+        if self._limit is not None:
+            return [self]
+        return [Scan(part, self._request) for part in self._source.parts(self._request)]
+
     def _reading(self) -> _native.Scan:
         """Returns the read that the constructor has started. Later calls start a new read."""
         if self._is_taken:
-            self._latest = self._start()
+            self._latest = self._source.start(self._request, self._limit)
         self._is_taken = True
         return self._latest
 
@@ -117,3 +249,7 @@ def _warn_of_damage(reading: _native.Scan, line: CallerLine) -> None:
     entries, more = reading.damage
     if entries and not reading.fails_on_damage:
         line.warn(f"{describe(entries, more)}; Scan.damage lists them")
+
+
+def _scan_of(source: ScanSource, request: ScanRequest, limit: int | None) -> Scan:
+    return Scan(source, request, limit=limit)

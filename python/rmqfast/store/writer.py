@@ -20,6 +20,7 @@ from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.frames import Frame, arrow_rows, index_explained, messages_of
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import CleanReport, RetentionOptions
+from rmqfast.store.scan_source import StoreFiles
 
 
 @not_picklable("open the store where it is used")
@@ -179,7 +180,7 @@ class WritableStore(MessageStore):
         self._readers: WeakSet[Store] = WeakSet()
         self._is_closed = False
         self.path = path
-        super().__init__(self._native, path, broker_name)
+        super().__init__(self._native, StoreFiles(os.fspath(path), io=io), broker_name)
 
     @property
     def appender(self) -> Appender:

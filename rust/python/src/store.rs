@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use rmqfast_spark::store::piece::Cut;
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
-use rmqfast_store::scan::{self, Plan, ScanRequest, column};
+use rmqfast_store::scan::{self, Plan, QueueCounts, ScanRequest, column};
 use rmqfast_store::store::queue_view::Topics;
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::path::PathBuf;
@@ -88,13 +88,15 @@ impl Store {
         Ok(pieces.iter().map(from_piece).collect())
     }
 
-    #[pyo3(signature = (request, *, way, threads, fails_on_damage))]
+    #[pyo3(signature = (request, *, way, threads, limit, fails_on_damage))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
     fn scan(
         &self,
         py: Python<'_>,
         request: PyScanRequest,
         way: Option<&str>,
         threads: usize,
+        limit: Option<usize>,
         fails_on_damage: bool,
     ) -> PyResult<Scan> {
         // bytes of a piece; smaller pieces share the work more evenly among threads
@@ -106,18 +108,37 @@ impl Store {
         let store = self.store()?;
         let plan = py.detach(|| make_plan(store, &request, way, cut)).map_err(to_python)?;
         let schema = column::schema(&request.columns, request.time_unit);
-        let scan = scan::Scan::new(plan.sources, request, plan.pieces, threads);
+        let scan = scan::Scan::new(plan.sources, request, plan.pieces, threads).limited(limit);
         Ok(Scan::new(scan, schema, self.guard(), fails_on_damage))
     }
 
-    fn scan_pieces(&self, py: Python<'_>, request: PyScanRequest, pieces: Vec<PyPiece>) -> PyResult<Scan> {
+    #[pyo3(signature = (request, pieces, *, threads, limit, fails_on_damage))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
+    fn scan_pieces(
+        &self,
+        py: Python<'_>,
+        request: PyScanRequest,
+        pieces: Vec<PyPiece>,
+        threads: usize,
+        limit: Option<usize>,
+        fails_on_damage: bool,
+    ) -> PyResult<Scan> {
         let request = Arc::new(request.into_request()?);
         let pieces = pieces.into_iter().map(to_piece).collect::<PyResult<Vec<_>>>()?;
         // the pieces were planned in another process, so this process opens the files itself
         let store = self.store()?;
         let sources = py.detach(|| Plan::sources(store, &request)).map_err(to_python)?;
         let schema = column::schema(&request.columns, request.time_unit);
-        Ok(Scan::new(scan::Scan::new(sources, request, pieces, 1), schema, self.guard(), false))
+        let scan = scan::Scan::new(sources, request, pieces, threads).limited(limit);
+        Ok(Scan::new(scan, schema, self.guard(), fails_on_damage))
+    }
+
+    /// Counts the messages of a request by the consume queues. Returns `None` if the log must be read.
+    fn count(&self, py: Python<'_>, request: PyScanRequest) -> PyResult<Option<i64>> {
+        let request = request.into_request()?;
+        let store = self.store()?;
+        let counts = py.detach(|| QueueCounts::of(store, &request, u64::MAX)).map_err(to_python)?;
+        Ok(counts.map(|counts| counts.messages))
     }
 
     #[pyo3(signature = (request, *, start, last, stop, poll_interval, fails_on_damage))]

@@ -56,8 +56,17 @@ const WAITING: usize = 2;
 /// Interval between calls of `interrupt` while no batch arrives.
 const ASK_INTERVAL: Duration = Duration::from_millis(50);
 
-pub enum Scan {
+/// A running scan of at most as many rows as its limit.
+pub struct Scan {
+    reading: Reading,
+    /// Rows that the limit leaves; `None` without a limit.
+    rows_left: Option<usize>,
+}
+
+enum Reading {
     Single(Box<Scanner>),
+    /// Threads start at the first batch, so that a scan that nobody reads costs none.
+    Planned(Sources, Arc<ScanRequest>, Vec<Piece>, usize),
     Threads(Workers),
 }
 
@@ -65,37 +74,59 @@ impl Scan {
     /// Scans in `threads` threads, or in the caller's thread if `threads` is 1 or there is one piece.
     pub fn new(sources: Sources, request: Arc<ScanRequest>, pieces: Vec<Piece>, threads: usize) -> Self {
         // A single piece needs no extra thread.
-        if threads <= 1 || pieces.len() <= 1 {
-            return Self::Single(Box::new(Scanner::new(sources, request, pieces)));
-        }
-        Self::Threads(Workers::start(&sources, &request, pieces, threads))
+        let reading = if threads <= 1 || pieces.len() <= 1 {
+            Reading::Single(Box::new(Scanner::new(sources, request, pieces)))
+        } else {
+            Reading::Planned(sources, request, pieces, threads)
+        };
+        Self { reading, rows_left: None }
+    }
+
+    /// Ends the scan behind `limit` rows. The last batch may be shorter than it was read.
+    #[must_use]
+    pub fn limited(mut self, limit: Option<usize>) -> Self {
+        self.rows_left = limit;
+        self
     }
 
     pub fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
-        match self {
-            Self::Single(scanner) => scanner.next_batch(interrupt),
-            Self::Threads(workers) => workers.next_batch(interrupt),
+        if self.rows_left == Some(0) {
+            return Ok(None);
         }
+        if let Reading::Planned(sources, request, pieces, threads) = &mut self.reading {
+            self.reading = Reading::Threads(Workers::start(sources, request, std::mem::take(pieces), *threads));
+        }
+        let batch = match &mut self.reading {
+            Reading::Single(scanner) => scanner.next_batch(interrupt),
+            Reading::Threads(workers) => workers.next_batch(interrupt),
+            Reading::Planned(..) => Ok(None),
+        }?;
+        let Some((rows_left, batch)) = self.rows_left.as_mut().zip(batch.as_ref()) else { return Ok(batch) };
+        let rows = batch.num_rows().min(*rows_left);
+        *rows_left -= rows;
+        Ok(Some(batch.slice(0, rows)))
     }
 
     pub fn damage_error(&self) -> Option<Error> {
-        match self {
-            Self::Single(scanner) => scanner.damage().error(),
-            Self::Threads(workers) => workers.shared.damage().error(),
+        match &self.reading {
+            Reading::Single(scanner) => scanner.damage().error(),
+            Reading::Threads(workers) => workers.shared.damage().error(),
+            Reading::Planned(..) => None,
         }
     }
 
     pub fn damage(&self) -> DamageLog {
-        match self {
-            Self::Single(scanner) => scanner.damage().clone(),
-            Self::Threads(workers) => workers.shared.damage().clone(),
+        match &self.reading {
+            Reading::Single(scanner) => scanner.damage().clone(),
+            Reading::Threads(workers) => workers.shared.damage().clone(),
+            Reading::Planned(..) => DamageLog::default(),
         }
     }
 }
 
 /// A scan by several threads. Each thread takes the next piece of the log and sends its batches through a bounded channel, so
 /// batches come in any order.
-pub struct Workers {
+struct Workers {
     shared: Arc<Shared>,
     batches: Option<Receiver<Result<RecordBatch>>>,
     threads: Vec<JoinHandle<()>>,
