@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from rmqfast.client.pull import PullConsumer, PullResult, PullStatus
     from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushConsumer
+    from rmqfast.cluster import MessageCluster, open_cluster
     from rmqfast.embedded import EmbeddedCluster
     from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, Message, MessageExt, MessageQueue
     from rmqfast.mirror import Mirror, MirrorOptions, MirrorStatus
@@ -73,6 +74,7 @@ __all__ = [
     "LitePullConsumer",
     "LocalTransactionState",
     "Message",
+    "MessageCluster",
     "MessageExt",
     "MessageQueue",
     "MessageSelector",
@@ -106,6 +108,7 @@ __all__ = [
     "aio",
     "create_reply_message",
     "errors",
+    "open_cluster",
     "open_store",
 ]
 
@@ -127,6 +130,7 @@ _NAMES = {
     ),
     "rmqfast.client.pull": ("PullConsumer", "PullResult", "PullStatus"),
     "rmqfast.client.push": ("ConsumeConcurrentlyStatus", "ConsumeOrderlyStatus", "PushConsumer"),
+    "rmqfast.cluster": ("MessageCluster", "open_cluster"),
     "rmqfast.embedded": ("EmbeddedCluster",),
     "rmqfast.message": (
         "Damage",

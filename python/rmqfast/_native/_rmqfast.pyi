@@ -231,6 +231,9 @@ class Scan:
     def fails_on_damage(self) -> bool: ...
     @property
     def damage(self) -> tuple[list[_Damage], int]: ...
+    @property
+    def warnings(self) -> tuple[list[str], list[str], int]:
+        """The losses and the troubles of a scan of topics, and the number of further losses."""
 
 @final
 class Tail:
@@ -273,12 +276,6 @@ class Selection:
     def __new__(cls, request: ScanRequest, *, only_topic: str | None = None) -> Selection: ...
     def take(self, filters: list[tuple[str, str, list[object]]]) -> list[bool]:
         """Applies filters (kind, column, values; a time is `(microseconds,)`) and returns which are applied."""
-    def take_implied(self, predicate: object) -> None:
-        """Applies what a predicate implies.
-
-        The predicate is bytes of Substrait, or a tree of filters, `("all", parts)` and `("any", parts)`. A None in the
-        tree does not narrow.
-        """
     @property
     def has_offsets_by_queue(self) -> bool: ...
     @property
@@ -293,6 +290,20 @@ class Selection:
     def times(self) -> tuple[int | None, int | None]: ...
     @property
     def is_empty(self) -> bool: ...
+
+def implied_filters(predicate: object) -> list[tuple[str, str, list[Any]]]:
+    """Returns the filters (kind, column, values) that a predicate surely implies.
+
+    The predicate is bytes of Substrait, or a tree of filters, `("all", parts)` and `("any", parts)`. A None in the tree
+    implies nothing.
+
+    Raises:
+        ArgumentError: The bytes are no expression of Substrait.
+
+    Example:
+        >>> implied_filters(("any", [("=", "tags", ["a"]), ("=", "tags", ["b"])]))
+        [('in', 'tags', ['a', 'b'])]
+    """
 
 def milliseconds(text: str, name: str = "time") -> int: ...
 def name_problem(
@@ -394,6 +405,37 @@ class TopicRead:
             ClientError: A broker does not answer, or refuses.
 
         Source: `RocketMQSource.getOffsetRanges`.
+        """
+
+    def scan(
+        self,
+        pieces: Sequence[bytes],
+        *,
+        threads: int,
+        limit: int | None,
+        keys_prefix: str | None,
+        microseconds: bool,
+        batch_rows: int,
+        batch_bytes: int,
+    ) -> Scan:
+        """Starts a scan of the planned pieces. Asks no broker before its first batch.
+
+        Raises:
+            ArgumentError: A piece is of another release.
+        """
+
+    def count(self, pieces: Sequence[bytes]) -> int | None:
+        """Counts the messages of planned pieces by their offsets alone. None if the messages must be read.
+
+        Raises:
+            RmqError: See `plan`.
+        """
+
+    def bounds(self) -> list[tuple[str, str, int, int, int]]:
+        """Returns topic, broker name, queue id, first offset and present end of each queue.
+
+        Raises:
+            RmqError: See `plan`.
         """
 
     def plan_with_ways(self) -> tuple[list[bytes], str]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from rmqfast import errors
 from rmqfast._native import SparkOptions
+from rmqfast.cluster.topic_options import option_texts
 from rmqfast.spark.partitions import StoreRead, plan_partitions
 
 if TYPE_CHECKING:
@@ -157,19 +158,7 @@ def _options(read: StoreRead, range_now: tuple[int, int]) -> dict[str, str]:
     for name, argument in SparkOptions.arguments("store batch"):
         if name not in values:
             values[name] = getattr(request, argument, getattr(read, argument, None))
-    texts = ((name, option_text(value)) for name, value in values.items())
-    return {name: text for name, text in texts if text is not None}
-
-
-def option_text(value: Any) -> str | None:
-    """Formats an argument as the value of an option. None for None, and for an empty string or list."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        are_numbers = all(isinstance(each, int) for each in value)
-        # JSON, since a key may contain a comma.
-        value = None if not value else ",".join(map(str, value)) if are_numbers else json.dumps(list(value))
-    return None if value is None or not str(value).strip() else str(value)
+    return option_texts(values)
 
 
 def _by_queue(read: StoreRead, bound: int | Mapping[int, int] | None) -> str | None:

@@ -20,7 +20,7 @@ _KINDS = {"Eq": "=", "Lt": "<", "LtEq": "<=", "Gt": ">", "GtEq": ">="}
 _FLIPPED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _PER_MICROSECOND = {"Milliseconds": 1000, "Microseconds": 1}
 
-#: A tree of filters, as `Selection.take_implied` has them; None is a condition that does not narrow a scan.
+#: A tree of filters, as `implied_filters` of the extension has them; None is a condition that does not narrow a scan.
 Predicate = tuple[str, list[Any]] | tuple[str, str, list[Any]] | None
 
 

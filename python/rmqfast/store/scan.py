@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rmqfast.store.dataset import ScanDataset
+
+
+_LOG = logging.getLogger("rmqfast.client.ranges")
 
 
 class Scan:
@@ -218,18 +222,18 @@ class Scan:
 
         Args:
             columns: Names of columns. None: those of this scan.
-            predicate: What `Selection.take_implied` understands: bytes of Substrait, or a tree of filters.
+            predicate: Bytes of Substrait, or a tree of filters, as `implied_filters` of the extension understands them.
             limit: Maximum number of rows, before the predicate is applied.
         """
-        request, source = replace(self._request, columns=self._request.columns if columns is None else columns), None
+        request, source = (
+            replace(self._request, columns=self._request.columns if columns is None else columns),
+            self._source,
+        )
         # a limit counts rows before any predicate
         if predicate is not None and self._limit is None:
-            selection = _native.Selection(request)
-            selection.take_implied(predicate)
-            request = request.narrowed_by(selection)
-            source = self._source.nothing() if selection.is_empty else None
+            source, request = source.narrowed(request, predicate)
         limits = [each for each in (self._limit, limit) if each is not None]
-        return Scan(source or self._source, request, limit=min(limits, default=None))
+        return Scan(source, request, limit=min(limits, default=None))
 
     def parts(self) -> list[Scan]:
         """Returns scans that can be read independently of each other; together they have each message once."""
@@ -249,6 +253,12 @@ def _warn_of_damage(reading: _native.Scan, line: CallerLine) -> None:
     entries, more = reading.damage
     if entries and not reading.fails_on_damage:
         line.warn(f"{describe(entries, more)}; Scan.damage lists them")
+    losses, troubles, more_losses = reading.warnings
+    for trouble in troubles:
+        _LOG.warning("%s", trouble)
+    if losses:
+        count = len(losses) + more_losses
+        line.warn(losses[0] if count == 1 else f"{count} losses, the first: {losses[0]}")
 
 
 def _scan_of(source: ScanSource, request: ScanRequest, limit: int | None) -> Scan:

@@ -40,8 +40,11 @@ class ScanSource(Protocol):
         """Returns sources that can be read independently of each other; together they have each message once."""
         ...
 
-    def nothing(self) -> Self:
-        """Returns a source without messages."""
+    def narrowed(self, request: ScanRequest, predicate: object) -> tuple[Self, ScanRequest]:
+        """Returns the source and the request without messages that surely do not match a predicate.
+
+        The predicate is what `implied_filters` of the extension understands.
+        """
         ...
 
 
@@ -94,8 +97,12 @@ class StoreSource:
     def parts(self, request: ScanRequest) -> list[StoreSource]:
         return [replace(self, pieces=(piece,), threads=1) for piece in self.planned(request).pieces or ()]
 
-    def nothing(self) -> StoreSource:
-        return replace(self, pieces=())
+    def narrowed(self, request: ScanRequest, predicate: object) -> tuple[StoreSource, ScanRequest]:
+        selection = _native.Selection(request)
+        selection.take(_native.implied_filters(predicate))
+        # a source without pieces has no messages
+        source = replace(self, pieces=()) if selection.is_empty else self
+        return source, request.narrowed_by(selection)
 
 
 def _reopen(

@@ -136,7 +136,7 @@ impl Task for TopicTask {
     }
 
     fn take_warning(&mut self) -> Option<String> {
-        let warnings = self.reader.take_warnings();
+        let warnings: Vec<_> = self.reader.take_warnings().iter().map(ToString::to_string).collect();
         if warnings.is_empty() { None } else { Some(warnings.join("\n")) }
     }
 

@@ -48,6 +48,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<tail::Tail>()?;
     module.add_class::<spark::SparkOptions>()?;
     module.add_class::<selection::Selection>()?;
+    module.add_function(wrap_pyfunction!(selection::implied_filters, module)?)?;
     module.add_function(wrap_pyfunction!(names::name_problem, module)?)?;
     module.add_function(wrap_pyfunction!(names::is_legal_name, module)?)?;
     module.add_function(wrap_pyfunction!(names::wrap_namespace, module)?)?;

@@ -1,6 +1,6 @@
-//! Exposes a running scan, as an Arrow stream or batch by batch.
+//! Exposes a running scan of a store or of topics, as an Arrow stream or batch by batch.
 use crate::arrow::{Batch, schema_capsule, stream_capsule};
-use crate::error::{ForkError, to_python};
+use crate::error::{ForkError, spark, to_python};
 use crate::row::{PyDamage, from_damage};
 use crate::signals::{Signals, leave_ctrl_c_to_python};
 use crate::work_lock::WorkLock;
@@ -8,8 +8,11 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use rmqfast_store::scan;
-use rmqfast_store::{Error, Result};
+use rmqfast_client::ranges::Warning;
+use rmqfast_spark::Error;
+use rmqfast_spark::topic::scan::{TopicScan, Warnings};
+use rmqfast_store::scan::{self, RowLimit};
+use rmqfast_store::store::commit_log::DamageLog;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,26 +40,59 @@ impl StoreGuard {
     /// Checks that the store is open.
     ///
     /// # Errors
-    /// [`Error::Closed`].
-    pub fn check(&self) -> Result<()> {
-        if self.is_closed.load(Ordering::Acquire) { Err(Error::Closed { path: self.root.clone() }) } else { Ok(()) }
+    /// [`rmqfast_store::Error::Closed`].
+    pub fn check(&self) -> rmqfast_store::Result<()> {
+        let is_closed = self.is_closed.load(Ordering::Acquire);
+        if is_closed { Err(rmqfast_store::Error::Closed { path: self.root.clone() }) } else { Ok(()) }
     }
 }
+
+/// A scan of a store, with the store's guard, or of topics.
+pub enum Source {
+    Store(scan::Scan, StoreGuard),
+    Topics(TopicScan),
+}
+
+impl Source {
+    fn next_batch(&mut self, interrupt: &mut Interrupt, fails_on_damage: bool) -> Result<Option<RecordBatch>, Error> {
+        match self {
+            Self::Store(scan, store) => {
+                store.check()?;
+                let batch = scan.next_batch(interrupt)?;
+                // checked first, so that no batch behind lost messages is returned
+                scan.damage_error().filter(|_| fails_on_damage).map_or(Ok(batch), |damage| Err(damage.into()))
+            }
+            // a strict request ends at the first loss by itself
+            Self::Topics(scan) => scan.next_batch(&mut || Ok(interrupt()?)),
+        }
+    }
+
+    /// Returns whether there is anything to report.
+    fn has_report(&self) -> bool {
+        match self {
+            Self::Store(scan, _) => scan.damage_error().is_some(),
+            Self::Topics(scan) => !scan.warnings().entries.is_empty(),
+        }
+    }
+}
+
+type Interrupt = dyn FnMut() -> rmqfast_store::Result<()> + Send;
 
 /// The state of a scan. It has its own check for Ctrl-C, since an Arrow library takes all batches without running
 /// Python code.
 struct State {
-    scan: scan::Scan,
-    interrupt: Box<dyn FnMut() -> Result<()> + Send>,
-    store: StoreGuard,
+    source: Source,
+    interrupt: Box<Interrupt>,
+    limit: RowLimit,
     fails_on_damage: bool,
 }
 
 impl Scan {
-    /// Wraps a scan of `store` that was just started by this thread.
-    pub fn new(scan: scan::Scan, schema: SchemaRef, store: StoreGuard, fails_on_damage: bool) -> Self {
+    /// Wraps a scan that was just started by this thread.
+    pub fn new(source: Source, schema: SchemaRef, limit: Option<usize>, fails_on_damage: bool) -> Self {
         // made here because `checker` works only in the thread that creates it
-        let state = State { scan, interrupt: Box::new(Signals::here().checker()), store, fails_on_damage };
+        let interrupt = Box::new(Signals::here().checker());
+        let state = State { source, interrupt, limit: RowLimit::new(limit), fails_on_damage };
         Self { state: Arc::new(WorkLock::new(state)), schema, process: std::process::id() }
     }
 
@@ -86,7 +122,7 @@ impl Scan {
     fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         self.check_process()?;
         // the GIL is released because the lock may be held by a thread that reads
-        let batch = py.detach(|| next(&self.state)).map_err(to_python)?;
+        let batch = py.detach(|| next(&self.state)).map_err(spark)?;
         Ok(batch.map(Batch))
     }
 
@@ -98,20 +134,35 @@ impl Scan {
     #[getter]
     fn damage(&self, py: Python<'_>) -> PyResult<(Vec<PyDamage>, u64)> {
         // the GIL is released because the lock's holder may need it to check for Ctrl-C
-        let damage = py.detach(|| Ok(self.state.lock(NAME)?.scan.damage())).map_err(to_python)?;
+        let damage = py.detach(|| match &self.state.lock(NAME)?.source {
+            Source::Store(scan, _) => Ok(scan.damage()),
+            Source::Topics(_) => Ok(DamageLog::default()),
+        });
+        let damage = damage.map_err(to_python)?;
         Ok((damage.entries().iter().map(from_damage).collect(), damage.more()))
+    }
+
+    /// Returns the losses and the troubles of a scan of topics so far, and the number of further losses.
+    #[getter]
+    fn warnings(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>, u64)> {
+        let warnings = py.detach(|| match &self.state.lock(NAME)?.source {
+            Source::Store(..) => Ok(Warnings::default()),
+            Source::Topics(scan) => Ok(scan.warnings()),
+        });
+        let Warnings { entries, more_losses } = warnings.map_err(to_python)?;
+        let (losses, troubles): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|warning| matches!(warning, Warning::Loss(_)));
+        let texts = |warnings: Vec<Warning>| warnings.iter().map(ToString::to_string).collect();
+        Ok((texts(losses), texts(troubles), more_losses))
     }
 }
 
-fn next(state: &WorkLock<State>) -> Result<Option<RecordBatch>> {
-    let State { scan, interrupt, store, fails_on_damage } = &mut *state.lock(NAME)?;
-    store.check()?;
-    let batch = scan.next_batch(interrupt)?;
-    // checked first, so that no batch behind lost messages is returned
-    match scan.damage_error().filter(|_| *fails_on_damage) {
-        Some(damage) => Err(damage),
-        None => Ok(batch),
+fn next(state: &WorkLock<State>) -> Result<Option<RecordBatch>, Error> {
+    let State { source, interrupt, limit, fails_on_damage } = &mut *state.lock(NAME)?;
+    if limit.is_reached() {
+        return Ok(None);
     }
+    Ok(source.next_batch(interrupt, *fails_on_damage)?.map(|batch| limit.take(batch)))
 }
 
 struct Reader {
@@ -121,17 +172,17 @@ struct Reader {
 }
 
 impl Reader {
-    /// Calls `on_end` if damage was found. Does nothing when called again.
+    /// Calls `on_end` if there is anything to report. Does nothing when called again.
     fn end(&mut self) -> PyResult<()> {
-        let Some(on_end) = self.on_end.take().filter(|_| self.has_damage()) else { return Ok(()) };
+        let Some(on_end) = self.on_end.take().filter(|_| self.has_report()) else { return Ok(()) };
         // `try_attach` returns `None` while the interpreter ends
         Python::try_attach(|py| on_end.call0(py).map(drop)).unwrap_or(Ok(()))
     }
 
     /// Returns whether there is damage to report. Called first, so that the GIL is only taken if it is needed.
-    fn has_damage(&self) -> bool {
+    fn has_report(&self) -> bool {
         // only tried: the lock's holder may wait for the GIL, which this thread may hold
-        self.state.try_lock().is_some_and(|state| !state.fails_on_damage && state.scan.damage_error().is_some())
+        self.state.try_lock().is_some_and(|state| !state.fails_on_damage && state.source.has_report())
     }
 }
 
@@ -149,7 +200,7 @@ impl Iterator for Reader {
 
     fn next(&mut self) -> Option<Self::Item> {
         let batch = next(&self.state);
-        if matches!(batch, Err(Error::Interrupted)) {
+        if matches!(batch, Err(Error::Store(rmqfast_store::Error::Interrupted))) {
             // Arrow's C interface passes on only an error code and text, so the pending exception is left to Python
             leave_ctrl_c_to_python();
         }

@@ -28,10 +28,6 @@ impl Selection {
         Ok(self.selection.take(&self::filters(filters)?))
     }
 
-    fn take_implied(&mut self, predicate: PyPredicate) {
-        self.selection.take(&predicate.0.implied_filters());
-    }
-
     #[getter]
     fn has_offsets_by_queue(&self) -> bool {
         self.selection.has_offsets_by_queue
@@ -88,6 +84,34 @@ impl FromPyObject<'_, '_> for PyPredicate {
             return Ok(Self(parse_predicate(bytes.as_bytes()).map_err(to_python)?));
         }
         Ok(Self(predicate(&given, MAX_DEPTH)?))
+    }
+}
+
+/// Returns the filters that a predicate surely implies, in the form of [`PyFilter`].
+#[pyfunction]
+pub fn implied_filters(predicate: PyPredicate) -> Vec<(String, String, Vec<Option<PyLiteral>>)> {
+    let value = |value: Option<Literal>| value.map(PyLiteral::of);
+    let filters = predicate.0.implied_filters().into_iter();
+    filters.map(|filter| (filter.kind, filter.column, filter.values.into_iter().map(value).collect())).collect()
+}
+
+/// A value of a filter, as [`literal`] reads it.
+#[derive(IntoPyObject)]
+pub enum PyLiteral {
+    Text(String),
+    Number(i64),
+    Micros((i64,)),
+    Other(()),
+}
+
+impl PyLiteral {
+    fn of(literal: Literal) -> Self {
+        match literal {
+            Literal::Text(text) => Self::Text(text),
+            Literal::Number(number) => Self::Number(number),
+            Literal::Micros(micros) => Self::Micros((micros,)),
+            Literal::Other => Self::Other(()),
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::export::{PySizes, export_store};
 use crate::lookup::{self, PyGetLimits, PyGetMessage, Rows};
 use crate::request::{PyPiece, PyScanRequest, from_piece, to_piece, to_way};
 use crate::row::RowOptions;
-use crate::scan::{Scan, StoreGuard};
+use crate::scan::{Scan, Source, StoreGuard};
 use crate::tail::{PyStart, Range, Tail};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -108,8 +108,8 @@ impl Store {
         let store = self.store()?;
         let plan = py.detach(|| make_plan(store, &request, way, cut)).map_err(to_python)?;
         let schema = column::schema(&request.columns, request.time_unit);
-        let scan = scan::Scan::new(plan.sources, request, plan.pieces, threads).limited(limit);
-        Ok(Scan::new(scan, schema, self.guard(), fails_on_damage))
+        let scan = Source::Store(scan::Scan::new(plan.sources, request, plan.pieces, threads), self.guard());
+        Ok(Scan::new(scan, schema, limit, fails_on_damage))
     }
 
     #[pyo3(signature = (request, pieces, *, threads, limit, fails_on_damage))]
@@ -129,8 +129,8 @@ impl Store {
         let store = self.store()?;
         let sources = py.detach(|| Plan::sources(store, &request)).map_err(to_python)?;
         let schema = column::schema(&request.columns, request.time_unit);
-        let scan = scan::Scan::new(sources, request, pieces, threads).limited(limit);
-        Ok(Scan::new(scan, schema, self.guard(), fails_on_damage))
+        let scan = Source::Store(scan::Scan::new(sources, request, pieces, threads), self.guard());
+        Ok(Scan::new(scan, schema, limit, fails_on_damage))
     }
 
     /// Counts the messages of a request by the consume queues. Returns `None` if the log must be read.

@@ -5,18 +5,18 @@ Source: `RocketMqUtils.createRDD` of rocketmq-spark.
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from rmqfast._native import TopicRead, pieces_option
-from rmqfast.arguments import Duration, integer, seconds
+from rmqfast.arguments import Duration
 from rmqfast.client.instance import ClientConfig
+from rmqfast.cluster.topic_options import TopicOffsets, Via, option_texts, selects_nothing, topic_options
 from rmqfast.errors import ArgumentError
-from rmqfast.spark.columnar import frame_or_none, load_frame, option_text
+from rmqfast.spark.columnar import frame_or_none, load_frame
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.spark.partitions import check_not_empty
 from rmqfast.spark.reader import Engine, check_engine, task_frame
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 _GROUP = "rmqfast_spark"
 #: Default limit of rows in a partition.
 _MAX_ROWS = 1_000_000
-
-Via = Literal["pull", "log", "auto", "mirror"]
-"""How messages come from brokers."""
-_ByBroker = Mapping[str, Mapping[int, int]]
-TopicOffsets = _ByBroker | Mapping[str, _ByBroker] | Literal["earliest", "latest"]
-"""A queue offset by broker and queue id, of several topics by topic, -1 for latest and -2 for earliest; or one word."""
 
 
 def read_topic(
@@ -111,41 +105,28 @@ def read_topic(
         raise ArgumentError(f"on_damage: expected 'fail' or 'warn', got {on_damage!r}")
     schema = row_schema(request.columns)
     cluster = _config(name_server, config)
-    options = _texts(
+    options = option_texts(
         _cluster_options(cluster)
-        | {
-            # JSON, so that a comma in a topic's name does not separate two topics.
-            "subscribe": json.dumps([topic] if isinstance(topic, str) else list(topic)),
-            "group": group,
-            # An empty expression means all tags, but an option cannot be empty.
-            "tags": request.tags or "*",
-            "sql": request.sql,
-            "keys": request.keys,
-            "propertyNames": request.property_names,
-            "queueIds": request.queue_ids,
-            "startingOffsets": _offsets(topic, start_offset),
-            "endingOffsets": _offsets(topic, end_offset),
-            "startingTimestamp": request.start_time,
-            "endingTimestamp": request.end_time,
-            "minPartitions": min_partitions,
-            "maxRowsPerPartition": max_rows_per_partition,
-            "failOnDataLoss": on_damage == "fail",
-            "verifyCrc": request.verify_crc,
-            "pullBatchSize": pull_batch_size,
-            "retryTimeoutMs": round(seconds("retry_timeout", retry_timeout) * 1000),
-            "via": via,
-            "mirrorPath": None if mirror_path is None else os.fspath(mirror_path),
-            "maxBodyBytes": request.max_body_bytes,
-        }
+        | topic_options(
+            topic,
+            request,
+            start_offset=start_offset,
+            end_offset=end_offset,
+            fails_on_damage=on_damage == "fail",
+            group=group,
+            pull_batch_size=pull_batch_size,
+            retry_timeout=retry_timeout,
+            via=via,
+            mirror_path=mirror_path,
+        )
+        | {"minPartitions": min_partitions, "maxRowsPerPartition": max_rows_per_partition}
     )
     unable = _not_expressible(cluster)
     own_config = None if unable is None else cluster
-    # An empty list selects no message, but as an option it would mean "all".
-    is_nothing = () in {request.keys, request.queue_ids}
     read = TopicRead("topic batch", options, schema.names, config=own_config)
     # Planned in the driver and now, since a retried task must read the same offsets.
     pieces, ways = read.plan_with_ways()
-    if is_nothing:
+    if selects_nothing(request):
         pieces = []
     if engine in {"auto", "columnar"}:
         planned = {**options, "pieces": pieces_option(pieces), "ways": ways}
@@ -191,15 +172,3 @@ def _config(name_server: str | Sequence[str] | None, config: ClientConfig | None
     if name_server is None:
         return config or ClientConfig()
     return ClientConfig(name_server=name_server) if config is None else replace(config, name_server=name_server)
-
-
-def _offsets(topic: str | Sequence[str], offsets: TopicOffsets) -> str:
-    if isinstance(offsets, str):
-        return offsets
-    # NumPy integers are not JSON values.
-    return json.dumps({topic: offsets} if isinstance(topic, str) else offsets, default=partial(integer, "offset"))
-
-
-def _texts(values: Mapping[str, Any]) -> dict[str, str]:
-    texts = ((name, option_text(value)) for name, value in values.items())
-    return {name: text for name, text in texts if text is not None}

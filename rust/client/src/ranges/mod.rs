@@ -7,9 +7,11 @@ mod progress;
 mod range;
 mod reader;
 mod rows;
+mod warning;
 
 pub use pool::{PoolKey, PullerPool};
 pub use progress::{Progress, Trouble, Verdict};
 pub use range::{QueueRange, RangeRequest};
 pub use reader::{Counts, RangeReader, Step};
 pub use rows::{batches, choose, unreadable};
+pub use warning::Warning;

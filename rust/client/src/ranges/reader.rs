@@ -5,6 +5,7 @@ use super::pool::{PoolKey, PullerPool};
 use super::progress::{Progress, Trouble, Verdict};
 use super::range::{QueueRange, RangeRequest};
 use super::rows;
+use super::warning::Warning;
 use crate::cluster::{ClusterOptions, TopicCluster};
 use crate::error::{Error, Result};
 use crate::puller::{Assignment, Broker, Gather, Item, PulledAnswer, Puller, PullerOptions, Queue, Threshold};
@@ -66,7 +67,7 @@ pub struct RangeReader {
     waited: Duration,
     is_lost: bool,
     next_look: Duration,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
     counts: Counts,
 }
 
@@ -182,7 +183,7 @@ impl RangeReader {
     }
 
     /// Returns the warnings since the last call.
-    pub fn take_warnings(&mut self) -> Vec<String> {
+    pub fn take_warnings(&mut self) -> Vec<Warning> {
         std::mem::take(&mut self.warnings)
     }
 
@@ -271,7 +272,7 @@ impl RangeReader {
             if self.request.is_strict {
                 return Err(Error::DataLoss { text, next_step: NEXT_STEP });
             }
-            self.warnings.push(text);
+            self.warnings.push(Warning::Loss(text));
         }
         if pulled.progress.is_done() {
             let end = pulled.progress.next();
@@ -323,10 +324,14 @@ impl RangeReader {
         Ok(())
     }
 
+    fn warn(&mut self, trouble: String) {
+        self.warnings.push(Warning::Trouble(trouble));
+    }
+
     fn on_disconnect(&mut self, reason: &str) {
         self.is_lost = true;
         let address = self.address.as_deref().unwrap_or_default();
-        self.warnings.push(format!("broker {} at {address} is lost, and tried again: {reason}", self.broker_name));
+        self.warn(format!("broker {} at {address} is lost, and tried again: {reason}", self.broker_name));
         self.ranges.values_mut().for_each(|pulled| pulled.progress.on_disconnect(reason));
     }
 
@@ -337,12 +342,12 @@ impl RangeReader {
         match self.locate() {
             Ok(address) if self.is_read_at(&address) => {}
             Ok(address) => {
-                self.warnings.push(format!("broker {} is read at {address} from now on", self.broker_name));
+                self.warn(format!("broker {} is read at {address} from now on", self.broker_name));
                 self.open(address)?;
             }
             Err(Error::Remoting(interrupted @ rmqfast_remoting::Error::Interrupted)) => return Err(interrupted.into()),
             Err(error) => {
-                self.warnings.push(format!("where broker {} is now cannot be told: {error}", self.broker_name));
+                self.warn(format!("where broker {} is now cannot be told: {error}", self.broker_name));
             }
         }
         Ok(())
@@ -354,7 +359,7 @@ impl RangeReader {
         // any topic will do: a broker has one address for all topics
         let topic = self.ranges.keys().next().map_or("", |queue| &queue.topic);
         let address = cluster.locate(topic, &self.broker_name);
-        self.warnings.extend(cluster.take_warnings());
+        self.warnings.extend(cluster.take_warnings().into_iter().map(Warning::Trouble));
         address
     }
 

@@ -1,5 +1,6 @@
 //! Client-side filters of pulled messages. Brokers filter by tags and SQL92, but not by time or key.
 use super::range::RangeRequest;
+use super::warning::Warning;
 use crate::error::{Error, Result};
 use crate::fetched::{Part, batches_of_parts};
 use crate::puller::{PulledAnswer, Queue};
@@ -13,7 +14,7 @@ use std::borrow::Cow;
 ///
 /// # Errors
 /// [`Error::Corrupt`] if a body does not match its CRC, and the request is strict.
-pub fn choose(request: &RangeRequest, fetched: &mut Vec<PulledAnswer>, warnings: &mut Vec<String>) -> Result<()> {
+pub fn choose(request: &RangeRequest, fetched: &mut Vec<PulledAnswer>, warnings: &mut Vec<Warning>) -> Result<()> {
     // a CRC costs as much as the rest of a row: computed once, and a second time only if any body differs
     let drops_changed = request.scan.verify_crc && Report { request, warnings }.check_bodies(fetched)?;
     for answer in fetched.iter_mut() {
@@ -32,7 +33,7 @@ pub fn choose(request: &RangeRequest, fetched: &mut Vec<PulledAnswer>, warnings:
 pub fn batches(
     request: &RangeRequest,
     answers: &[PulledAnswer],
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<Vec<RecordBatch>> {
     let parts = answers.iter().map(|answer| Part { body: &answer.body, rows: &answer.rows });
     // a reader has one broker, so all rows have the same name
@@ -51,7 +52,7 @@ pub fn unreadable(
     request: &RangeRequest,
     answers: &[PulledAnswer],
     offsets: &[i64],
-    warnings: &mut Vec<String>,
+    warnings: &mut Vec<Warning>,
 ) -> Result<()> {
     if offsets.is_empty() {
         return Ok(());
@@ -78,7 +79,7 @@ fn choose_rows<'a>(fetched: &'a PulledAnswer, scan: &ScanRequest, drops_changed:
 /// Reports damaged bodies as errors or warnings.
 struct Report<'a> {
     request: &'a RangeRequest,
-    warnings: &'a mut Vec<String>,
+    warnings: &'a mut Vec<Warning>,
 }
 
 impl Report<'_> {
@@ -107,7 +108,7 @@ impl Report<'_> {
         if self.request.is_strict {
             return Err(Error::Corrupt(format!("{text}; on_damage=\"warn\" (failOnDataLoss=false) {otherwise}")));
         }
-        self.warnings.push(text);
+        self.warnings.push(Warning::Loss(text));
         Ok(())
     }
 }

@@ -57,7 +57,7 @@ impl RangeReader {
             }
             let read = py.detach(|| self.read_on());
             // logged before an error is raised, since the warnings may explain it
-            log(py, LOGGER, self.reader.take_warnings())?;
+            log(py, LOGGER, self.reader.take_warnings().iter().map(ToString::to_string).collect())?;
             if read.map_err(spark)? {
                 return Ok(None);
             }

@@ -2,15 +2,20 @@
 use super::request::cluster_options;
 use super::warnings::{log, log_lines};
 use crate::error::spark;
+use crate::request::time_unit;
+use crate::scan::{Scan, Source};
 use crate::selection::{PyFilter, filters};
 use crate::signals;
 use crate::spark::pairs;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyType};
+use rmqfast_client::cluster::Bounds;
+use rmqfast_client::puller::Queue;
 use rmqfast_spark::origin::BrokerWay;
 use rmqfast_spark::origin::piece::{RangeParts, TopicPiece};
 use rmqfast_spark::request::options::Kind;
 use rmqfast_spark::topic::read;
+use rmqfast_store::scan::column;
 use std::sync::Arc;
 
 const LOGGER: &str = "rmqfast.spark";
@@ -34,6 +39,11 @@ struct Arguments {
 impl TopicRead {
     pub fn read(&self) -> &read::TopicRead {
         &self.read
+    }
+
+    fn with_pieces(&self, pieces: &[Vec<u8>]) -> PyResult<read::TopicRead> {
+        let pieces = pieces.iter().map(|piece| TopicPiece::of_bytes(piece)).collect::<Result<_, _>>().map_err(spark)?;
+        Ok(self.read.clone().with_pieces(pieces))
     }
 }
 
@@ -102,6 +112,46 @@ impl TopicRead {
         log_lines(py, LOGGER, planned.log.take())?;
         let pieces = planned.pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes()));
         Ok((pieces.collect(), BrokerWay::to_option(&planned.ways)))
+    }
+
+    /// Starts a scan of the planned pieces.
+    #[pyo3(signature = (pieces, *, threads, limit, keys_prefix, microseconds, batch_rows, batch_bytes))]
+    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
+    fn scan(
+        &self,
+        pieces: Vec<Vec<u8>>,
+        threads: usize,
+        limit: Option<usize>,
+        keys_prefix: Option<String>,
+        microseconds: bool,
+        batch_rows: usize,
+        batch_bytes: usize,
+    ) -> PyResult<Scan> {
+        let mut read = self.with_pieces(&pieces)?;
+        let scan = &mut read.request.scan;
+        (scan.time_unit, scan.batch_rows, scan.batch_bytes) = (time_unit(microseconds), batch_rows, batch_bytes);
+        scan.keys_prefix = keys_prefix;
+        let schema = column::schema(&scan.columns, scan.time_unit);
+        let fails_on_damage = read.request.is_strict;
+        // the pieces are planned, so that no broker is asked
+        let pieces = read.plan().map_err(spark)?.pieces;
+        Ok(Scan::new(Source::Topics(read.scan(pieces, threads)), schema, limit, fails_on_damage))
+    }
+
+    /// Counts the messages of planned pieces from the queues' bounds alone. Returns `None` if the messages must be read.
+    fn count(&self, py: Python<'_>, pieces: Vec<Vec<u8>>) -> PyResult<Option<i64>> {
+        let read = self.with_pieces(&pieces)?;
+        let counts = py.detach(|| read.known_counts()).map_err(spark)?;
+        Ok(counts.map(|counts| counts.messages))
+    }
+
+    /// Returns topic, broker name, queue id and present offsets of each queue.
+    fn bounds(&self, py: Python<'_>) -> PyResult<Vec<RangeParts>> {
+        let bounds = py.detach(|| self.read.bounds()).map_err(spark)?;
+        let parts = |(queue, (first, end)): (Queue, Bounds)| {
+            (queue.topic, queue.broker_name.to_string(), queue.queue_id, first, end)
+        };
+        Ok(bounds.into_iter().map(parts).collect())
     }
 
     /// Pickles the read as its options, which are small. Files that options name, such as certificates, must exist on

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::origin::piece::CopyPart;
 use crate::store::read::{damage_text, present_part, refusal_text};
 use rmqfast_client::puller::{Body, Pool, PulledAnswer, Queue};
-use rmqfast_client::ranges::{QueueRange, RangeRequest, Step};
+use rmqfast_client::ranges::{QueueRange, RangeRequest, Step, Warning};
 use rmqfast_store::file::place;
 use rmqfast_store::filter::{Sql92, TagExpression};
 use rmqfast_store::scan::row::Row;
@@ -54,7 +54,7 @@ impl CopyRows {
     /// # Errors
     /// [`Error::Corrupt`]: messages are lost or damaged, and the request is strict. It is returned after the last
     /// message.
-    pub fn advance(&mut self, warnings: &mut Vec<String>) -> Result<Step> {
+    pub fn advance(&mut self, warnings: &mut Vec<Warning>) -> Result<Step> {
         // `Interrupted` returns control to the caller although nothing was interrupted
         let mut patience = PATIENCE;
         let interrupt = &mut || {
@@ -81,12 +81,12 @@ impl CopyRows {
         by_queue.into_iter().map(|(queue, rows)| answer(queue, &body, rows)).collect()
     }
 
-    fn end(&mut self, warnings: &mut Vec<String>) -> Result<Step> {
+    fn end(&mut self, warnings: &mut Vec<Warning>) -> Result<Step> {
         let damage = self.source.take_damage();
         let missing = std::mem::take(&mut self.lost);
         match damage_text(&self.part.path, self.part.piece, &missing, &damage) {
             Some(words) if self.request.is_strict => return Err(Error::Corrupt(refusal_text(&words))),
-            words => warnings.extend(words),
+            words => warnings.extend(words.map(Warning::Loss)),
         }
         Ok(Step::Done)
     }

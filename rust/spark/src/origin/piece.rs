@@ -8,6 +8,7 @@ use rmqfast_store::scan::Piece;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// A task's share of a read: ranges of one broker's queues, which no other task reads. The ranges may belong to several
 /// topics, because one connection serves all topics of a broker.
@@ -48,6 +49,32 @@ impl TopicPiece {
     ) -> Result<Vec<Self>> {
         let tasks = cut(ranges, max_rows, min_pieces)?;
         Ok(tasks.into_iter().map(|ranges| Self::at(ranges, &address_of)).collect())
+    }
+
+    /// Joins pieces that are pulled into fewer ones: `most`, or one for each broker if there are more brokers. A reader
+    /// pulls all queues of its piece at once. Pieces of logs and copies stay as they are.
+    #[must_use]
+    pub fn join(pieces: Vec<Self>, most: usize) -> Vec<Self> {
+        let (pulled, others): (Vec<_>, Vec<_>) =
+            pieces.into_iter().partition(|piece| piece.log.is_none() && piece.copy.is_none());
+        let mut by_broker: BTreeMap<Arc<str>, (Option<String>, Vec<QueueRange>)> = BTreeMap::new();
+        for piece in pulled {
+            for range in piece.ranges {
+                let (address, ranges) = by_broker.entry(range.queue.broker_name.clone()).or_default();
+                address.clone_from(&piece.address);
+                match ranges.iter_mut().find(|known| known.queue == range.queue && known.end == range.start) {
+                    Some(before) => before.end = range.end,
+                    None => ranges.push(range),
+                }
+            }
+        }
+        let readers = most.div_ceil(by_broker.len().max(1)).max(1);
+        let joined = by_broker.into_values().flat_map(|(address, ranges)| {
+            let size = ranges.len().div_ceil(readers).max(1);
+            let part = |ranges: &[QueueRange]| Self::at(ranges.to_vec(), |_| address.clone());
+            ranges.chunks(size).map(part).collect::<Vec<_>>()
+        });
+        joined.chain(others).collect()
     }
 
     /// Returns pieces without an end. There are `most` pieces, or one for each broker if there are more brokers.
@@ -303,6 +330,24 @@ mod tests {
         assert_eq!(places(cut(both(), 8, 1).expect("pieces")), [vec![(0, 0, 5)], vec![(0, 5, 10)], vec![(1, 0, 4)]]);
         assert_eq!(places(cut(both(), 100, 1).expect("pieces")), [vec![(0, 0, 10), (1, 0, 4)]]);
         assert!(cut(vec![of(0, 0)], 8, 1).expect("pieces").is_empty());
+    }
+
+    #[test]
+    fn joined_pieces_have_each_offset_once_and_each_queue_in_one_range() {
+        let ranges = || vec![range("t", "a", 0, 3, 100), range("t", "b", 0, 0, 7), range("t", "a", 1, 5, 6)];
+        let address = |name: &str| Some(format!("{name}:1"));
+        let pieces = TopicPiece::cut(ranges(), 10, 1, address).expect("pieces");
+        for (most, readers) in [(1, vec!["a:1", "b:1"]), (4, vec!["a:1", "a:1", "b:1"])] {
+            let joined = TopicPiece::join(pieces.clone(), most);
+            assert_eq!(joined.iter().filter_map(|piece| piece.address.clone()).collect::<Vec<_>>(), readers);
+            let mut joined: Vec<_> = joined.into_iter().flat_map(|piece| piece.ranges).collect();
+            let mut expected = ranges();
+            for ranges in [&mut joined, &mut expected] {
+                ranges.sort_by_key(|range| (range.queue.broker_name.to_string(), range.queue.queue_id));
+            }
+            assert_eq!(joined, expected);
+        }
+        assert!(TopicPiece::join(Vec::new(), 3).is_empty());
     }
 
     #[test]

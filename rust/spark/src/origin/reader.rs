@@ -8,14 +8,14 @@ use crate::origin::piece::TopicPiece;
 use arrow_array::RecordBatch;
 use rmqfast_client::cluster::{ClusterOptions, TopicCluster};
 use rmqfast_client::puller::{PulledAnswer, Queue};
-use rmqfast_client::ranges::{self, Counts, PoolKey, PullerPool, RangeReader, RangeRequest, Step};
+use rmqfast_client::ranges::{self, Counts, PoolKey, PullerPool, RangeReader, RangeRequest, Step, Warning};
 use std::time::{Duration, Instant};
 
 pub struct PieceReader {
     origin: Origin,
     /// Counts of the rows that were read from a log or a copy.
     counts: Counts,
-    warnings: Vec<String>,
+    warnings: Vec<Warning>,
 }
 
 enum Origin {
@@ -131,7 +131,7 @@ impl PieceReader {
     }
 
     /// Returns the warnings since the last call.
-    pub fn take_warnings(&mut self) -> Vec<String> {
+    pub fn take_warnings(&mut self) -> Vec<Warning> {
         let mut warnings = std::mem::take(&mut self.warnings);
         if let Origin::Pulls(reader) = &mut self.origin {
             warnings.extend(reader.take_warnings());
@@ -205,7 +205,8 @@ impl PieceReader {
         let rest = log.rows.rest();
         if let Some(first) = rest.first() {
             let broker = &first.queue.broker_name;
-            self.warnings.push(format!("broker {broker}: its log is not read on, the rest is pulled: {reason}"));
+            let text = format!("broker {broker}: its log is not read on, the rest is pulled: {reason}");
+            self.warnings.push(Warning::Trouble(text));
         }
         let (request, address, cluster) = (log.request.clone(), log.address.clone(), log.cluster.clone());
         self.origin = Origin::Pulls(Box::new(RangeReader::new(request, rest, address, cluster)?));

@@ -6,5 +6,6 @@ pub mod lag;
 pub mod offsets;
 pub mod position;
 pub mod read;
+pub mod scan;
 pub mod stream;
 pub mod topics;

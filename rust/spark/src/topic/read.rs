@@ -12,6 +12,7 @@ use crate::request::options::{Kind, Options};
 use crate::request::schema::{check_agreed, columns_of};
 use crate::stream::{Limits as BatchLimits, Log};
 use crate::topic::offsets::{ByTopic, Edge, check_order, parse, resolve};
+use crate::topic::scan::TopicScan;
 use crate::topic::topics::{TopicQueues, Topics};
 use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster};
 use rmqfast_client::names::check_group;
@@ -270,6 +271,26 @@ impl TopicRead {
             listed.max_offset = listed.max_offset.max(Some(end - 1));
         }
         Ok(Some(listed))
+    }
+
+    /// Returns the selected queues and the offsets that they have at present.
+    ///
+    /// # Errors
+    /// See [`plan`](Self::plan).
+    pub fn bounds(&self) -> Result<Vec<(Queue, Bounds)>> {
+        let cluster = self.open_cluster()?;
+        Ok(cluster.bounds(&self.find(&cluster)?.queues, false)?)
+    }
+
+    /// Fixes the pieces of an earlier [`plan`](Self::plan), which filters may still narrow.
+    #[must_use]
+    pub fn with_pieces(self, pieces: Vec<TopicPiece>) -> Self {
+        Self { planned: Some(pieces), ..self }
+    }
+
+    /// Returns a scan of planned pieces, see [`plan`](Self::plan), by `threads` threads.
+    pub fn scan(&self, pieces: Vec<TopicPiece>, threads: usize) -> TopicScan {
+        TopicScan::new(self.request.clone(), pieces, self.cluster.clone(), threads)
     }
 
     /// Checks as early as possible that the read can be done. Returns warnings.

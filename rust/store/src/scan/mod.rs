@@ -22,11 +22,12 @@ pub mod tail;
 pub mod text_columns;
 pub mod trust;
 mod unchecked;
+pub mod workers;
 
 pub use column::{Column, TimeUnit};
 pub use piece::{Piece, Way};
 pub use plan::{Plan, QueueCounts};
 pub use request::{OffsetBound, PropertyNames, ScanRequest};
 pub use row_source::{RowSource, Sources};
-pub use scanner::{Scan, Scanner};
+pub use scanner::{RowLimit, Scan, Scanner};
 pub use tail::{Start, Tail};

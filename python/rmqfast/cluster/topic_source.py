@@ -1,0 +1,77 @@
+"""The source of a scan of a cluster: planned ranges of queues, which are the same messages for each reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rmqfast._native import COLUMNS, TopicRead, implied_filters
+from rmqfast._native import Scan as NativeScan
+from rmqfast.client.instance import ClientConfig
+from rmqfast.errors import ArgumentError
+from rmqfast.store import ScanRequest
+
+#: A condition on one column: kind, column, values.
+Filter = tuple[str, str, list[Any]]
+
+
+@dataclass(frozen=True)
+class TopicSource:
+    """Messages of topics. `pieces` are those of a plan, whose offsets are fixed."""
+
+    config: ClientConfig
+    options: Mapping[str, str]
+    pieces: tuple[bytes, ...] = ()
+    filters: tuple[Filter, ...] = ()
+    threads: int = 1
+
+    @classmethod
+    def plan(
+        cls,
+        config: ClientConfig,
+        options: Mapping[str, str],
+        *,
+        filters: Sequence[Filter] = (),
+        threads: int = 1,
+    ) -> TopicSource:
+        """Asks the cluster for its queues and their offsets, and returns them as a source.
+
+        Raises:
+            ArgumentError: A filter cannot be applied to offsets.
+            RmqError: See `TopicRead.plan`.
+        """
+        read = TopicRead("topic batch", dict(options), COLUMNS, config=config)
+        narrowed, is_taken = read.take(list(filters))
+        if not all(is_taken):
+            kind, column, values = filters[is_taken.index(False)]
+            raise ArgumentError(f"{column}: expected a bound that the topics' queues have, got {kind} {values[0]}")
+        return cls(config, options, tuple(narrowed.plan()), tuple(filters), threads)
+
+    def start(self, request: ScanRequest, limit: int | None) -> NativeScan:
+        return self._read(request).scan(
+            self.pieces,
+            threads=self.threads,
+            limit=limit,
+            keys_prefix=request.keys_prefix,
+            microseconds=request.microseconds,
+            batch_rows=request.batch_rows,
+            batch_bytes=request.batch_bytes,
+        )
+
+    def count(self, request: ScanRequest) -> int | None:
+        return None if request.keys_prefix is not None else self._read(request).count(self.pieces)
+
+    def narrowed(self, request: ScanRequest, predicate: object) -> tuple[TopicSource, ScanRequest]:
+        # filters that a read does not apply are left to the engine
+        return replace(self, filters=(*self.filters, *implied_filters(predicate))), request
+
+    def planned(self, _request: ScanRequest) -> TopicSource:
+        return self
+
+    def parts(self, _request: ScanRequest) -> list[TopicSource]:
+        return [replace(self, pieces=(piece,), threads=1) for piece in self.pieces]
+
+    def _read(self, request: ScanRequest) -> TopicRead:
+        columns = COLUMNS if request.columns is None else request.columns
+        return TopicRead.narrowed("topic batch", dict(self.options), columns, self.config, list(self.filters))
