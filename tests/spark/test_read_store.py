@@ -62,6 +62,10 @@ def test_a_time_range_is_half_open_and_takes_texts(spark: SparkSession, golden_s
     start, end = times[len(times) // 3], times[2 * len(times) // 3]
     frame = read_store(spark, golden_store("basic-4.9.4"), None, start_time=start, end_time=end)
     assert [row["store_timestamp"] for row in rows_of(frame)] == [t for t in times if start <= t < end]
+    frame = read_store(spark, golden_store("basic-4.9.4"), None, start_time=start, as_of=end)
+    assert [row["store_timestamp"] for row in rows_of(frame)] == [t for t in times if start <= t <= end]
+    reader = spark.read.format("rocketmq-columnar").option("asOf", str(end)).load(str(golden_store("basic-4.9.4")))
+    assert reader.count() == sum(t <= end for t in times)
     assert read_store(spark, golden_store("basic-4.9.4"), None, end_time="2020-01-01T00:00:00+08:00").count() == 0
 
 

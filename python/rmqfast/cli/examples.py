@@ -12,6 +12,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "rmqfast store scan ~/store --topic orders --tags 'paid || shipped' -o jsonl",
         "rmqfast store scan ~/store --topic orders --sql \"region = 'eu'\" -o csv",
     ),
+    "store diff": ("rmqfast store diff ~/store ~/copy", "rmqfast store diff ~/store ~/copy --topic orders -o json"),
     "store tail": (
         "rmqfast store tail ~/store -n 3",
         "rmqfast store tail ~/store --topic orders --tags paid -f -o jsonl",

@@ -49,11 +49,13 @@ from rmqfast.message import MessageExt
 from rmqfast.store import (
     CleanedFile,
     CleanReport,
+    Difference,
     ExportReport,
     MessageStore,
     RetentionOptions,
     Tail,
     WritableStore,
+    diff_stores,
     find_missing_end,
     open_store,
     plan_clean,
@@ -300,6 +302,34 @@ def scan(
         )
         write(output, names, scan_rows(messages, limit), whole=columns is not None)
     end_with_damage(messages.damage)
+
+
+@app.command()
+def diff(
+    directory: Directory,
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="Another store, such as a copy.", parser=PATH)],
+    *,
+    topic: TopicsOption = None,
+    start_time: StartTime = None,
+    end_time: EndTime = None,
+    output: Output = Form.TABLE,
+) -> None:
+    """Compares the messages of two stores by topic, queue and offset. Exit code 1: they differ, or there is damage.
+
+    Fields that belong to a store, such as physical offsets, are not compared. So a copy or an export compares.
+    """
+    with open_store(directory) as a, open_store(other) as b, damage_reported() as damage:
+        found = diff_stores(a, b, topic, start_time=start_time, end_time=end_time)
+    counts = {"equal": found.equal, "only_a": found.only_a, "only_b": found.only_b, "changed": found.changed}
+    if output is Form.JSON:
+        print_json(counts | {"differences": [row._asdict() for row in found.differences], "more": found.more})
+    else:
+        write(output, Difference._fields, [found.differences])
+        if found.more:
+            say(f"{found.more:,} further ranges are not listed")
+        say(", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in counts.items()))
+    if damage or not found.is_equal:
+        raise typer.Exit(1)
 
 
 @app.command()

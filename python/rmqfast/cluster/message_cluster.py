@@ -11,13 +11,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from rmqfast._native import TopicRead
-from rmqfast.arguments import Duration, Number, integer, suggests_names, whole
+from rmqfast.arguments import Duration, Number, Time, integer, suggests_names, whole
 from rmqfast.client.instance import ClientConfig
 from rmqfast.cluster.topic_options import TopicOffsets, Via, option_texts, selects_nothing, topic_options
 from rmqfast.cluster.topic_source import Filter, TopicSource
 from rmqfast.errors import ArgumentError
 from rmqfast.store import ReadArguments, Scan, ScanArguments, ScanRequest
-from rmqfast.store.request import check_names
+from rmqfast.store.request import check_names, time_range
 from rmqfast.store.scan_source import OnDamage, fails_on_damage
 
 if TYPE_CHECKING:
@@ -183,6 +183,22 @@ class MessageCluster:
             MissingExtraError: pyarrow is not installed.
         """
         return self.scan(topic, **arguments).dataset()
+
+    def diff(self, a: Time, b: Time, topic: str | Sequence[str] | None = None, **arguments: Any) -> Scan:
+        """Scans the messages that were stored after one time, up to another: those of `as_of=b` without `as_of=a`.
+
+        Args:
+            a: A store time, which does not belong to the range.
+            b: A later store time, which does.
+            topic: See `scan`.
+            arguments: Those of `scan`.
+
+        Raises:
+            ArgumentError: `b` is before `a`, or a value is out of range.
+            RmqError: See `scan`.
+        """
+        start, end = time_range(a, b, names=("a", "b"))
+        return self.scan(topic, **{**arguments, "start_time": cast("int", start) + 1, "as_of": end})
 
     def _options(
         self,

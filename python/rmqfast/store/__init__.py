@@ -16,6 +16,7 @@ from rmqfast.store.config import (
     built_in_groups,
     built_in_topics,
 )
+from rmqfast.store.diff import Difference, StoreDiff, diff_stores
 from rmqfast.store.opening import MissingEnd, find_missing_end, open_store, repair
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
@@ -46,6 +47,7 @@ __all__ = [
     "ConsumerOffsetTable",
     "DataVersion",
     "DelayOffsetTable",
+    "Difference",
     "ExportReport",
     "GetLimits",
     "IndexFile",
@@ -61,6 +63,7 @@ __all__ = [
     "ScanArguments",
     "ScanRequest",
     "StoreArguments",
+    "StoreDiff",
     "StoreInfo",
     "SubscriptionGroupConfig",
     "SubscriptionGroupTable",
@@ -71,6 +74,7 @@ __all__ = [
     "WritableStore",
     "built_in_groups",
     "built_in_topics",
+    "diff_stores",
     "find_missing_end",
     "milliseconds",
     "open_store",

@@ -139,6 +139,7 @@ class MessageStore:
             213
         """
         request = ScanRequest.of(topic, arguments, broker_name=self._broker_name)
+        self._check_as_of(arguments.get("as_of"))
         fails_on_damage(on_damage)
         count = integer("threads", threads)
         return Scan(replace(self._source(), way=way, threads=count, on_damage=on_damage), request)
@@ -172,6 +173,42 @@ class MessageStore:
             [('TagB', 114)]
         """
         return self.scan(topic, threads=threads, way=way, on_damage=on_damage, **arguments).dataset()
+
+    def diff(
+        self, a: Time, b: Time, topic: str | Sequence[str] | None = None, **arguments: Unpack[ScanArguments]
+    ) -> Scan:
+        """Scans the messages that were stored after one time, up to another: those of `as_of=b` without `as_of=a`.
+
+        Args:
+            a: A store time, which does not belong to the range.
+            b: A later store time, which does.
+            topic: See `scan`.
+            arguments: Filters, columns and batch sizes: see `rmqfast.store.ScanArguments`.
+
+        Raises:
+            ArgumentError: `b` is before `a`, or a value is out of range.
+            UnknownTopicError: The store does not have the topic.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> first, last = store.info().first_store_timestamp, store.info().last_store_timestamp
+            >>> store.diff(first, last).count() + store.scan(as_of=first).count() == store.scan().count()
+            True
+        """
+        start, end = time_range(a, b, names=("a", "b"))
+        own: ScanArguments = {**arguments, "start_time": cast("int", start) + 1, "as_of": end}
+        return self.scan(topic, **own)
+
+    def _check_as_of(self, as_of: Time | None) -> None:
+        if as_of is None:
+            return
+        pieces, _, _ = self._native.plan(ScanRequest(), way=None, cut_bytes=1 << 62, readers=1)
+        earliest = self._native.earliest_time(None, None)
+        # a log that begins at 0 has lost nothing
+        if pieces and pieces[0][1] > 0 and earliest is not None and milliseconds(as_of, name="as_of") < earliest:
+            text = f"as_of: expected {earliest} or later, the time of the first message that the log still has"
+            raise ArgumentError(f"{text}, got {as_of}: older messages were removed")
 
     @suggests_names
     def plan(

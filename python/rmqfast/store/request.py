@@ -115,11 +115,13 @@ class ReadArguments(MessageArguments, total=False):
         start_time: Earliest store time: a datetime, a date, ISO 8601, milliseconds since 1970, or a NumPy or pandas
             time.
         end_time: Store time before which to stop.
+        as_of: Store time up to which to read: the messages as they stood at that time.
         verify_crc: Whether to check each body's CRC. Records that are not in a consume queue yet are always checked.
     """
 
     start_time: Time | None
     end_time: Time | None
+    as_of: Time | None
     verify_crc: bool
 
 
@@ -208,6 +210,10 @@ class ScanRequest:
         values = cast("dict[str, Any]", dict(arguments))
         one_topic, several = one_or_several(topic)
         values["start_time"], values["end_time"] = time_range(values.get("start_time"), values.get("end_time"))
+        as_of = milliseconds(values.pop("as_of", None), name="as_of")
+        if as_of is not None:
+            # the millisecond itself belongs to it
+            values["end_time"] = min(as_of + 1, as_of + 1 if values["end_time"] is None else values["end_time"])
         return cls(topic=one_topic, among=several, broker_name=broker_name, microseconds=microseconds, **values)
 
     def narrowed_by(self, selection: _native.Selection) -> ScanRequest:

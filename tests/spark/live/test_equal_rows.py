@@ -31,6 +31,7 @@ OPTIONS |= {
     "verify_crc": "verifyCrc",
     "start_time": "startingTimestamp",
     "end_time": "endingTimestamp",
+    "as_of": "asOf",
 }
 OPTIONS |= {"start_offset": "startingOffsets", "end_offset": "endingOffsets", "on_damage": "failOnDataLoss"}
 BOTH: dict[str, dict[str, Any]] = {
@@ -167,3 +168,5 @@ def test_times_are_exact_and_half_open(spark: SparkSession, engine: str, live_cl
     found = frame.selectExpr(*PLACE, "unix_millis(store_timestamp) AS store_timestamp")
     assert [row["store_timestamp"] for row in rows_of(found)] == wanted
     assert wanted
+    frame = topic_frame(spark, engine, live_cluster.name_server, start_time=times[300], as_of=times[900] - 1)
+    assert frame.count() == len(wanted)

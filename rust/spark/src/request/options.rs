@@ -154,7 +154,7 @@ const fn with_old_name(old_name: &'static str, row: Row) -> Row {
     Row { old_name: Some(old_name), ..row }
 }
 
-const TABLE: [Row; 61] = [
+const TABLE: [Row; 62] = [
     with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
@@ -179,6 +179,7 @@ const TABLE: [Row; 61] = [
     row("endingOffsets", "ending_offsets", READ, Form::Text, Some("latest")),
     row("startingTimestamp", "start_time", READ, Form::Time, None),
     row("endingTimestamp", "end_time", READ, Form::Time, None),
+    row("asOf", "as_of", READ, Form::Time, None),
     row("columns", "columns", READ, Form::Texts, None),
     row("propertyNames", "property_names", READ, Form::Texts, None),
     row("minPartitions", "min_partitions", READ, Form::Number(1, 1_000_000), None),
@@ -362,7 +363,7 @@ impl Options {
             keys: self.texts("keys").map(<[String]>::to_vec),
             keys_prefix: owned("keysPrefix"),
             start_time: self.number("startingTimestamp"),
-            end_time: self.number("endingTimestamp"),
+            end_time: self.end_time(),
             columns,
             property_names: self.texts("propertyNames").map(|names| PropertyNames::of(names.to_vec())).transpose()?,
             // Spark's timestamps are in microseconds
@@ -372,6 +373,13 @@ impl Options {
             max_body_bytes: self.number("maxBodyBytes").unwrap_or_default() as usize,
             ..ScanRequest::default()
         })
+    }
+
+    /// Returns the store time before which all messages must be: by `endingTimestamp`, or by `asOf`, which includes its
+    /// millisecond.
+    fn end_time(&self) -> Option<i64> {
+        let behind = self.number("asOf").map(|when| when.saturating_add(1));
+        self.number("endingTimestamp").into_iter().chain(behind).min()
     }
 
     fn get(&self, name: &str) -> Option<&Value> {
@@ -415,7 +423,9 @@ impl Options {
 
     fn check_times(&self) -> Result<()> {
         let names = ("option startingTimestamp", "option endingTimestamp");
-        check_range(self.number("startingTimestamp"), self.number("endingTimestamp"), names)
+        check_range(self.number("startingTimestamp"), self.number("endingTimestamp"), names)?;
+        let names = ("option startingTimestamp", "option asOf");
+        check_range(self.number("startingTimestamp"), self.number("asOf"), names)
     }
 
     fn check_mirror(&self) -> Result<()> {
@@ -429,7 +439,7 @@ impl Options {
     }
 
     fn check_stream(&self) -> Result<()> {
-        for name in ["endingOffsets", "endingTimestamp"] {
+        for name in ["endingOffsets", "endingTimestamp", "asOf"] {
             // `endingOffsets=latest` is accepted because it changes nothing
             let is_usual = self.kind == Kind::TopicStream && self.text(name) == Some("latest");
             if self.is_given(name) && !is_usual {
