@@ -16,6 +16,8 @@ from machine import ROOT
 from pages import clusters, stores, topics
 from pages.table import Grid, Table
 
+#: A record that is older is told of: the code may be faster or slower since.
+MOST_COMMITS = 300
 READMES = {"en": ROOT / "README.md", "zh": ROOT / "README.zh.md"}
 PAGE = ROOT / "docs" / "benchmarks.md"
 IMAGES = ROOT / "docs" / "images"
@@ -58,7 +60,21 @@ def main() -> int:
             else:
                 path.write_text(text, encoding="utf-8")
     print("\n".join(problems), file=sys.stderr, end="\n" * bool(problems))
+    print(*old_records(), sep="\n")
     return 1 if problems else 0
+
+
+def old_records() -> list[str]:
+    """A line for each table with a record that is more than 300 commits old."""
+    lines = []
+    for name, table in TABLES.items():
+        for record in sorted(table.records, key=lambda record: record.name):
+            age = record.age()
+            if age is not None and age > MOST_COMMITS:
+                lines.append(
+                    f"table {name}: its record {record.name} is {age} commits old: measure it again, make bench"
+                )
+    return lines
 
 
 def tables_in(page: str) -> str:

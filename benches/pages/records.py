@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from goals import FIRST, LABELS
+from machine import ROOT
 from measurement import Sample, Series
 from report import RECORD
 
@@ -26,6 +28,12 @@ class Record:
     name: str
     about: dict[str, Any]
     series: dict[str, Series]
+
+    def age(self) -> int | None:
+        """The number of commits since. None where git does not know the commit, as in a shallow clone."""
+        command = ["git", "rev-list", "--count", f"{self.about['commit']}..HEAD"]
+        counted = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        return int(counted.stdout) if counted.returncode == 0 else None
 
     def row(self, names: Sequence[str], kind: str) -> dict[str, Any] | None:
         """The goal of a series and its peer in this run. A value has no peer, or is that of a time."""

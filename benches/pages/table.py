@@ -20,6 +20,11 @@ class Table:
     goals: bool = False
 
     @property
+    def records(self) -> set[Record]:
+        """The records that it quotes."""
+        return {row.record for row in self.rows}
+
+    @property
     def text(self) -> str:
         """The table and its records."""
         used: dict[Record, list[str]] = {}
@@ -46,9 +51,19 @@ class Grid:
     rows: tuple[tuple[str, str, tuple[str, ...]], ...]  # what, unit, series
 
     @property
+    def names(self) -> list[str]:
+        """The series that have a value."""
+        return [name for *_, series in self.rows for name in series if name]
+
+    @property
+    def records(self) -> set[Record]:
+        """The record that it quotes."""
+        return {newest(self.names)}
+
+    @property
     def text(self) -> str:
         """The table and its record."""
-        names = [name for *_, series in self.rows for name in series if name]
+        names = self.names
         record = newest(names)
         lines = [
             [what, *(figure(record.series[name], "value", unit) if name else "" for name in series)]
