@@ -59,7 +59,9 @@ impl TopicScan {
         if let Reading::Planned(request, pieces, cluster, threads) = &mut self.reading {
             let (request, cluster, warnings) = (request.clone(), cluster.clone(), self.warnings.clone());
             let read = move |piece, outlet: &Outlet<_, _>| read_piece(&request, piece, &cluster, &warnings, outlet);
-            self.reading = Reading::Threads(Workers::start(std::mem::take(pieces), *threads, read));
+            // a request may be signed by Python, whose lock the thread that drops the scan may hold
+            let workers = Workers::start(std::mem::take(pieces), *threads, read).without_joining();
+            self.reading = Reading::Threads(workers);
         }
         match &mut self.reading {
             Reading::Threads(workers) => workers.next(interrupt),

@@ -15,6 +15,7 @@ pub struct Workers<T, E> {
     is_stopped: Arc<AtomicBool>,
     results: Option<Receiver<Result<T, E>>>,
     threads: Vec<JoinHandle<()>>,
+    joins_on_drop: bool,
 }
 
 /// The place where a thread puts its results.
@@ -71,7 +72,14 @@ impl<T: Send + 'static, E: Send + 'static> Workers<T, E> {
             })
         };
         let threads = (0..threads).map(spawn).collect();
-        Self { is_stopped, results: Some(receiver), threads }
+        Self { is_stopped, results: Some(receiver), threads, joins_on_drop: true }
+    }
+
+    /// Makes a drop stop the threads without waiting for them, because they may wait for the thread that drops.
+    #[must_use]
+    pub fn without_joining(mut self) -> Self {
+        self.joins_on_drop = false;
+        self
     }
 
     /// Returns the next result, or `None` at the end. `interrupt` is called now and then; its error ends the wait.
@@ -103,8 +111,10 @@ impl<T, E> Drop for Workers<T, E> {
         self.is_stopped.store(true, Ordering::Relaxed);
         // Without a receiver a blocked send fails at once, so the threads end.
         self.results = None;
-        for thread in self.threads.drain(..) {
-            let _ = thread.join();
+        if self.joins_on_drop {
+            for thread in self.threads.drain(..) {
+                let _ = thread.join();
+            }
         }
     }
 }
