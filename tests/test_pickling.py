@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import rmqfast
-from rmqfast import Message, MessageView, errors
+from rmqfast import Message, MessageCluster, MessageView, Scan, errors
 from rmqfast.store import (
     ConsumerFilterTable,
     ConsumerOffsetTable,
@@ -41,7 +41,9 @@ FACES = {
 }
 #: Their plain classes that are values, which have a test each.
 PLAIN_VALUES: set[type] = {
+    MessageCluster,
     MessageView,
+    Scan,
     TopicConfigTable,
     SubscriptionGroupTable,
     ConsumerOffsetTable,
