@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from rmqfast import errors
-from rmqfast.errors import DamageWarning, RmqError, StoreError
+from rmqfast.errors import DamageWarning, DecodeWarning, RmqError, StoreError
 from rmqfast.version import __version__
 
 if TYPE_CHECKING:
@@ -30,7 +30,15 @@ if TYPE_CHECKING:
     from rmqfast.client.push import ConsumeConcurrentlyStatus, ConsumeOrderlyStatus, PushConsumer
     from rmqfast.cluster import MessageCluster, open_cluster
     from rmqfast.embedded import EmbeddedCluster
-    from rmqfast.message import Damage, GetMessageResult, GetMessageStatus, Message, MessageExt, MessageQueue
+    from rmqfast.message import (
+        BadBody,
+        Damage,
+        GetMessageResult,
+        GetMessageStatus,
+        Message,
+        MessageExt,
+        MessageQueue,
+    )
     from rmqfast.mirror import Mirror, MirrorOptions, MirrorStatus
     from rmqfast.slave import Slave
     from rmqfast.store import (
@@ -49,6 +57,7 @@ if TYPE_CHECKING:
         Tail,
         VerifyReport,
         WritableStore,
+        infer,
         open_store,
     )
 
@@ -59,6 +68,7 @@ __all__ = [
     "Admin",
     "AppendOptions",
     "AppendResult",
+    "BadBody",
     "CleanReport",
     "ClientConfig",
     "ConsumeConcurrentlyStatus",
@@ -66,6 +76,7 @@ __all__ = [
     "ConsumeOrderlyStatus",
     "Damage",
     "DamageWarning",
+    "DecodeWarning",
     "EmbeddedCluster",
     "ExportReport",
     "GetLimits",
@@ -108,6 +119,7 @@ __all__ = [
     "aio",
     "create_reply_message",
     "errors",
+    "infer",
     "open_cluster",
     "open_store",
 ]
@@ -133,6 +145,7 @@ _NAMES = {
     "rmqfast.cluster": ("MessageCluster", "open_cluster"),
     "rmqfast.embedded": ("EmbeddedCluster",),
     "rmqfast.message": (
+        "BadBody",
         "Damage",
         "GetMessageResult",
         "GetMessageStatus",
@@ -158,6 +171,7 @@ _NAMES = {
         "Tail",
         "VerifyReport",
         "WritableStore",
+        "infer",
         "open_store",
     ),
 }

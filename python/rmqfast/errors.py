@@ -26,6 +26,7 @@ RmqError
 ├── UnknownTopicError           an unknown topic; the message lists similar names (also a LookupError)
 ├── UnknownMessageError         an unknown message id (also a LookupError)
 ├── UnknownColumnError          an unknown column; the message lists similar names (also a LookupError)
+├── DecodeError                 a body that does not fit its schema, in a scan with on_error="fail" (also a ValueError)
 ├── ExpressionError             an invalid tag or SQL92 expression (also a ValueError)
 ├── ArgumentError               an argument out of range (also a ValueError)
 │   └── ArgumentTypeError       an argument of a wrong type or an unknown name (also a TypeError)
@@ -33,6 +34,7 @@ RmqError
 └── MissingExtraError           a missing library of an optional feature (also an ImportError)
 
 DamageWarning                   a read skipped damaged bytes
+DecodeWarning                   a scan could not decode some bodies
 ExpressionWarning               an SQL92 expression names a column, but only sees properties
 ```
 
@@ -222,6 +224,10 @@ class UnknownColumnError(RmqError, LookupError):
     """The column does not exist."""
 
 
+class DecodeError(RmqError, ValueError):
+    """A body does not fit its schema. The message names the topic, the queue, the offset and the reason."""
+
+
 class ExpressionError(RmqError, ValueError):
     """A tag or SQL92 expression is invalid. The message shows the position."""
 
@@ -263,6 +269,20 @@ class DamageWarning(UserWarning):
         ...     rows = store.scan(columns=["body"], verify_crc=True).to_arrow().num_rows
         >>> caught[0].category.__name__
         'DamageWarning'
+    """
+
+
+class DecodeWarning(UserWarning):
+    """A scan could not decode some bodies. `Scan.decode_errors` lists the first of them.
+
+    Example:
+        >>> import rmqfast, warnings
+        >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+        >>> with store, warnings.catch_warnings(record=True) as caught:
+        ...     warnings.simplefilter("always", rmqfast.DecodeWarning)
+        ...     values = store.scan("fx_q1", columns=["value"], decode="json", schema="id bigint").to_arrow()
+        >>> caught[0].category.__name__, values["value"].null_count
+        ('DecodeWarning', 1259)
     """
 
 

@@ -16,7 +16,7 @@ from rmqfast.arguments import Duration, Number, Time, integer, milliseconds_of, 
 from rmqfast.errors import ArgumentError, ArgumentTypeError
 from rmqfast.html import MOST_ROWS, facts, table
 
-__all__ = ["Damage", "GetMessageResult", "GetMessageStatus", "Message", "MessageExt", "MessageQueue"]
+__all__ = ["BadBody", "Damage", "GetMessageResult", "GetMessageStatus", "Message", "MessageExt", "MessageQueue"]
 
 _NO_PROPERTIES: Mapping[str, str] = MappingProxyType({})
 _set = object.__setattr__
@@ -47,6 +47,31 @@ class Damage(NamedTuple):
 
     def _repr_html_(self) -> str:
         return facts("Damage", self._asdict())
+
+
+class BadBody(NamedTuple):
+    """A message whose body a scan could not decode. Its column `value` is null.
+
+    Attributes:
+        topic: Topic of the message.
+        queue_id: Its queue.
+        queue_offset: Its offset in the queue.
+        physical_offset: Its offset in the commit log.
+        reason: What was expected and what was found.
+
+    Example:
+        >>> BadBody("orders", 0, 7, 4096, "expected a JSON object at byte 0, got the end").queue_offset
+        7
+    """
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    physical_offset: int
+    reason: str
+
+    def _repr_html_(self) -> str:
+        return facts("BadBody", self._asdict())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

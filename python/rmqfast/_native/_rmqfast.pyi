@@ -74,6 +74,7 @@ __all__ = [
     "cut_copy",
     "decode_pull",
     "fetched_to_arrow",
+    "infer_json",
     "is_directory",
     "is_file",
     "is_legal_name",
@@ -128,6 +129,7 @@ MAX_NAMED_TOPIC: int
 
 _Piece: TypeAlias = tuple[str, int, int, bool]
 _Damage: TypeAlias = tuple[int, int, str, str]
+_BadBody: TypeAlias = tuple[str, int, int, int, str]
 _Row: TypeAlias = dict[str, Any]
 _Rows: TypeAlias = tuple[list[_Row], list[_Damage]]
 _Options: TypeAlias = tuple[str | None, int]
@@ -224,7 +226,10 @@ class Scan:
     """A running scan. Only one reader can take its batches."""
 
     def stream(self, on_end: Callable[[], object]) -> object:
-        """Returns an Arrow C stream. If damage was found, `on_end` is called once when it ends or is released."""
+        """Returns an Arrow C stream.
+
+        If damage or bad bodies were found, `on_end` is called once when it ends or is released.
+        """
     def __arrow_c_schema__(self) -> object: ...
     def next_batch(self) -> Batch | None: ...
     @property
@@ -234,6 +239,10 @@ class Scan:
     @property
     def warnings(self) -> tuple[list[str], list[str], int]:
         """The losses and the troubles of a scan of topics, and the number of further losses."""
+    @property
+    def fails_on_bad_bodies(self) -> bool: ...
+    @property
+    def bad_bodies(self) -> tuple[list[_BadBody], int]: ...
 
 @final
 class Tail:
@@ -491,6 +500,15 @@ def sign_fields(
     access_key: str, secret_key: str, security_token: str | None, ext_fields: Mapping[str, str], body: bytes
 ) -> dict[str, str]: ...
 def signature_of(ext_fields: Mapping[str, str], body: bytes, secret_key: bytes, without: str) -> bytes: ...
+def infer_json(bodies: Any, max_bytes: int) -> tuple[str, int, bool]:
+    """Infers DDL from bodies of JSON, which are a list of bytes, or Arrow rows with a column `body`.
+
+    Returns the DDL, the number of bodies that are no JSON objects, and whether all bodies fit into `max_bytes`.
+
+    Raises:
+        ArgumentError: No body is a JSON object, or a field has values that no type holds together.
+    """
+
 def parse_tags(expression: str) -> tuple[list[str], list[int]]: ...
 def sql_properties(expression: str) -> list[str]: ...
 def load_config(path: str, name: str) -> tuple[str | None, list[str], str | None]: ...

@@ -16,6 +16,7 @@ from rmqfast.store.config import (
     built_in_groups,
     built_in_topics,
 )
+from rmqfast.store.decode import infer
 from rmqfast.store.diff import Difference, StoreDiff, diff_stores
 from rmqfast.store.opening import MissingEnd, find_missing_end, open_store, repair
 from rmqfast.store.reader import MessageStore
@@ -76,6 +77,7 @@ __all__ = [
     "built_in_topics",
     "diff_stores",
     "find_missing_end",
+    "infer",
     "milliseconds",
     "open_store",
     "plan_clean",

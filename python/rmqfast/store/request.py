@@ -23,6 +23,7 @@ from rmqfast.arguments import (
 )
 from rmqfast.errors import ArgumentError, ArgumentTypeError, ExpressionWarning, UnknownColumnError
 from rmqfast.store.damage_warning import CallerLine
+from rmqfast.store.decode import Decode, Framing, OnError, Schema, check_decode, is_decoded
 from rmqfast.system import physical_memory
 
 
@@ -144,7 +145,16 @@ class ScanArguments(StoreArguments, total=False):
 
     Attributes:
         batch_rows: Maximum rows of a batch.
-        batch_bytes: Approximate bytes of a batch.
+        batch_bytes: Approximate bytes of a batch, and of the memory that decoding it takes.
+        decode: "json" or "avro": decodes bodies into the struct column `value`, the last column. A name such as
+            `value.amount` or `value.customer.id` in `columns` chooses a field, and only those are decoded. Without any
+            such name in `columns`, bodies are not decoded.
+        schema: Schema of the bodies. For JSON an Arrow schema, or DDL such as "id bigint, at timestamp"; for Avro an
+            .avsc, as text or path. `rmqfast.infer` proposes DDL.
+        framing: The prefix of bodies: "none", "confluent" (a zero byte and a schema id), or "single-object" (Avro's).
+        on_error: "null" gives null for a body that cannot be decoded, and warns at the end with a `DecodeWarning`.
+            "fail" raises `DecodeError` at the first.
+        schema_id: The schema id that all bodies must have, with `framing="confluent"`; Avro needs it.
 
     Example:
         >>> import rmqfast
@@ -157,6 +167,11 @@ class ScanArguments(StoreArguments, total=False):
 
     batch_rows: int
     batch_bytes: int
+    decode: Decode | None
+    schema: Schema | None
+    framing: Framing
+    on_error: OnError
+    schema_id: int | None
 
 
 @suggests_names
@@ -190,6 +205,11 @@ class ScanRequest:
     batch_bytes: int = BATCH_BYTES
     verify_crc: bool = False
     max_body_bytes: int = MAX_BODY_BYTES
+    decode: Decode | None = None
+    schema: Schema | None = None
+    framing: Framing = "none"
+    on_error: OnError = "null"
+    schema_id: int | None = None
 
     @classmethod
     def of(
@@ -242,6 +262,7 @@ class ScanRequest:
             raise ArgumentError(f"topic: expected the name of one topic, got {self.topic!r}")
         check_fields(self)
         self._check_sequences()
+        check_decode(self)
         self._check_columns()
         warn_of_columns(self.sql)
 
@@ -266,9 +287,11 @@ class ScanRequest:
         twice = {c for c in self.columns if list(self.columns).count(c) > 1}
         if twice:
             raise ArgumentError(f"columns: expected each once, got {sorted(twice)} more often")
-        unknown = [c for c in self.columns if c not in COLUMNS]
+        decoded = self.decode is not None
+        unknown = [c for c in self.columns if c not in COLUMNS and not (decoded and is_decoded(c))]
         if unknown:
-            raise UnknownColumnError(f"unknown column {unknown[0]!r}; the columns are {', '.join(COLUMNS)}")
+            hint = "; its fields need decode=" if is_decoded(unknown[0]) else ""
+            raise UnknownColumnError(f"unknown column {unknown[0]!r}{hint}; the columns are {', '.join(COLUMNS)}")
 
 
 def tag_expression(tags: str | Sequence[str], name: str = "tags") -> str:

@@ -11,8 +11,9 @@ from rmqfast import _native
 from rmqfast.arguments import Number, integer
 from rmqfast.extras import import_extra
 from rmqfast.html import facts
-from rmqfast.message import Damage
+from rmqfast.message import BadBody, Damage
 from rmqfast.store.damage_warning import CallerLine, describe
+from rmqfast.store.decode import VALUE, bad_bodies, is_decoded, warn_of_bad_bodies
 from rmqfast.store.request import ScanRequest
 from rmqfast.store.scan_source import ScanSource
 
@@ -93,6 +94,11 @@ class Scan:
         """The damage that the latest read has found so far, at most 10,000 entries."""
         return [Damage(*entry) for entry in self._latest.damage[0]]
 
+    @property
+    def decode_errors(self) -> list[BadBody]:
+        """The bodies that the latest read could not decode so far, at most 100; the warning tells their number."""
+        return bad_bodies(self._latest)
+
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yields pyarrow record batches.
 
@@ -100,9 +106,11 @@ class Scan:
             MissingExtraError: pyarrow is not installed.
             StoreError: The store is closed or cannot be read.
             CorruptError: Damage was found, with `on_damage="fail"`.
+            DecodeError: A body cannot be decoded, with `on_error="fail"`.
 
         Warns:
             DamageWarning: Some bytes were damaged.
+            DecodeWarning: Some bodies could not be decoded.
         """
         pa = import_extra("pyarrow", "arrow")
         reading = self._reading()
@@ -225,15 +233,18 @@ class Scan:
             predicate: Bytes of Substrait, or a tree of filters, as `implied_filters` of the extension understands them.
             limit: Maximum number of rows, before the predicate is applied.
         """
-        request, source = (
-            replace(self._request, columns=self._request.columns if columns is None else columns),
-            self._source,
-        )
+        source = self._source
+        request = self._request if columns is None else replace(self._request, columns=self._own_columns(columns))
         # a limit counts rows before any predicate
         if predicate is not None and self._limit is None:
             source, request = source.narrowed(request, predicate)
         limits = [each for each in (self._limit, limit) if each is not None]
         return Scan(source, request, limit=min(limits, default=None))
+
+    def _own_columns(self, names: Sequence[str]) -> list[str]:
+        """Returns the columns of the request with these names. The column `value` keeps the fields that it has."""
+        fields = [column for column in self._request.columns or () if is_decoded(column)]
+        return [column for name in names for column in (fields if fields and name == VALUE else [name])]
 
     def parts(self) -> list[Scan]:
         """Returns scans that can be read independently of each other; together they have each message once."""
@@ -259,6 +270,7 @@ def _warn_of_damage(reading: _native.Scan, line: CallerLine) -> None:
     if losses:
         count = len(losses) + more_losses
         line.warn(losses[0] if count == 1 else f"{count} losses, the first: {losses[0]}")
+    warn_of_bad_bodies(reading, line)
 
 
 def _scan_of(source: ScanSource, request: ScanRequest, limit: int | None) -> Scan:

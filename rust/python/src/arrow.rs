@@ -5,7 +5,7 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, from_ffi_and_d
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Fields, Schema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::critical_section::{with_critical_section, with_critical_section2};
@@ -93,6 +93,41 @@ impl FromPyObject<'_, '_> for Batches {
         let batch = source.extract::<OneBatch>()?.0;
         let schema = batch.schema();
         Ok(Self(Box::new(RecordBatchIterator::new([Ok(batch)], schema))))
+    }
+}
+
+/// The fields of an Arrow schema, or of a struct type.
+pub struct ArrowFields(pub Fields);
+
+impl FromPyObject<'_, '_> for ArrowFields {
+    type Error = PyErr;
+
+    fn extract(source: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if !source.hasattr("__arrow_c_schema__")? {
+            let got = source.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "expected a schema of Arrow, with __arrow_c_schema__, got {got}"
+            )));
+        }
+        let capsule = source.call_method0("__arrow_c_schema__")?;
+        // a critical section for the same reason as for a stream
+        let (schema, is_released) = with_critical_section(&capsule, || -> PyResult<_> {
+            let schema = pointer(&capsule, SCHEMA)?;
+            // SAFETY: as for the schema of a batch
+            Ok(unsafe {
+                let is_released = (*schema.cast::<*const c_char>().as_ptr()).is_null();
+                (FFI_ArrowSchema::from_raw(schema.as_ptr().cast()), is_released)
+            })
+        })?;
+        if is_released {
+            return Err(PyValueError::new_err(
+                "expected a schema of Arrow, got one that is released: it was taken before",
+            ));
+        }
+        match DataType::try_from(&schema).map_err(unreadable)? {
+            DataType::Struct(fields) => Ok(Self(fields)),
+            other => Err(PyTypeError::new_err(format!("expected a schema of Arrow or a struct type, got {other}"))),
+        }
     }
 }
 

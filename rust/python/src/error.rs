@@ -32,6 +32,7 @@ classes! {
     ClientError,
     CorruptError,
     DataLossError,
+    DecodeError,
     ExpressionError,
     FlushTimeoutError,
     ForkError,

@@ -11,6 +11,7 @@ mod broker;
 mod client;
 mod client_send;
 mod config;
+mod decode;
 mod defect;
 mod error;
 mod export;
@@ -77,6 +78,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spark::check_agreed, module)?)?;
     module.add_class::<append::Appender>()?;
     module.add_class::<arrow::Batch>()?;
+    module.add_function(wrap_pyfunction!(decode::infer_json, module)?)?;
     module.add_class::<follower::Follower>()?;
     module.add_function(wrap_pyfunction!(follower::begin_mark, module)?)?;
     module.add_function(wrap_pyfunction!(follower::cut_copy, module)?)?;

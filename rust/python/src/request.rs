@@ -1,4 +1,5 @@
 //! Converts `rmqfast.store.request.ScanRequest`, attribute by attribute.
+use crate::decode::{DecodeArguments, PyBodySchema};
 use crate::error::to_python;
 use pyo3::prelude::*;
 use rmqfast_store::filter::{Sql92, TagExpression};
@@ -19,6 +20,11 @@ pub struct PyScanRequest {
     start_time: Option<i64>,
     end_time: Option<i64>,
     columns: Option<Vec<String>>,
+    decode: Option<String>,
+    schema: Option<PyBodySchema>,
+    framing: String,
+    on_error: String,
+    schema_id: Option<u64>,
     property_names: Option<Vec<String>>,
     microseconds: bool,
     broker_name: Option<String>,
@@ -40,6 +46,9 @@ pub type PyPiece = (String, u64, u64, bool);
 
 impl PyScanRequest {
     pub fn into_request(self) -> PyResult<ScanRequest> {
+        let (decode, schema, schema_id) = (self.decode, self.schema, self.schema_id);
+        let decode = DecodeArguments { decode, schema, framing: self.framing, on_error: self.on_error, schema_id };
+        let (names, decode) = decode.split(self.columns)?;
         Ok(ScanRequest {
             topic: self.topic,
             among: self.among,
@@ -52,7 +61,8 @@ impl PyScanRequest {
             end_offset: self.end_offset.map(PyOffsetBound::into_bound),
             start_time: self.start_time,
             end_time: self.end_time,
-            columns: columns(self.columns)?,
+            columns: columns(names)?,
+            decode,
             property_names: property_names(self.property_names)?,
             time_unit: time_unit(self.microseconds),
             broker_name: self.broker_name,

@@ -1,5 +1,6 @@
 //! Exposes a running scan of a store or of topics, as an Arrow stream or batch by batch.
 use crate::arrow::{Batch, schema_capsule, stream_capsule};
+use crate::decode::{PyBadBody, from_bad_body};
 use crate::error::{ForkError, spark, to_python};
 use crate::row::{PyDamage, from_damage};
 use crate::signals::{Signals, leave_ctrl_c_to_python};
@@ -11,6 +12,7 @@ use pyo3::types::PyCapsule;
 use rmqfast_client::ranges::Warning;
 use rmqfast_spark::Error;
 use rmqfast_spark::topic::scan::{TopicScan, Warnings};
+use rmqfast_store::scan::decode::bad_bodies::BadBodies;
 use rmqfast_store::scan::{self, RowLimit};
 use rmqfast_store::store::commit_log::DamageLog;
 use std::path::PathBuf;
@@ -67,11 +69,23 @@ impl Source {
         }
     }
 
-    /// Returns whether there is anything to report.
-    fn has_report(&self) -> bool {
-        match self {
+    /// Returns whether there is anything to report. An error has told of damage already.
+    fn has_report(&self, fails_on_damage: bool) -> bool {
+        let has_damage = match self {
             Self::Store(scan, _) => scan.damage_error().is_some(),
             Self::Topics(scan) => !scan.warnings().entries.is_empty(),
+        };
+        (has_damage && !fails_on_damage) || (!self.fails_on_bad_bodies() && !self.bad_bodies().entries().is_empty())
+    }
+
+    fn fails_on_bad_bodies(&self) -> bool {
+        matches!(self, Self::Store(scan, _) if scan.fails_on_bad_bodies())
+    }
+
+    fn bad_bodies(&self) -> BadBodies {
+        match self {
+            Self::Store(scan, _) => scan.bad_bodies(),
+            Self::Topics(_) => BadBodies::default(),
         }
     }
 }
@@ -107,7 +121,7 @@ impl Scan {
 
 #[pymethods]
 impl Scan {
-    /// Returns an Arrow C stream. If damage was found, `on_end` is called once when the stream ends or is released.
+    /// Returns an Arrow C stream. If damage or bad bodies were found, `on_end` is called once when the stream ends or is released.
     fn stream<'py>(&self, py: Python<'py>, on_end: Py<PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
         self.check_process()?;
         // each call returns a new stream, but all streams share one scan
@@ -155,6 +169,17 @@ impl Scan {
         let texts = |warnings: Vec<Warning>| warnings.iter().map(ToString::to_string).collect();
         Ok((texts(losses), texts(troubles), more_losses))
     }
+
+    #[getter]
+    fn fails_on_bad_bodies(&self, py: Python<'_>) -> PyResult<bool> {
+        py.detach(|| Ok(self.state.lock(NAME)?.source.fails_on_bad_bodies())).map_err(to_python)
+    }
+
+    #[getter]
+    fn bad_bodies(&self, py: Python<'_>) -> PyResult<(Vec<PyBadBody>, u64)> {
+        let bodies = py.detach(|| Ok(self.state.lock(NAME)?.source.bad_bodies())).map_err(to_python)?;
+        Ok((bodies.entries().iter().map(from_bad_body).collect(), bodies.more()))
+    }
 }
 
 fn next(state: &WorkLock<State>) -> Result<Option<RecordBatch>, Error> {
@@ -179,10 +204,10 @@ impl Reader {
         Python::try_attach(|py| on_end.call0(py).map(drop)).unwrap_or(Ok(()))
     }
 
-    /// Returns whether there is damage to report. Called first, so that the GIL is only taken if it is needed.
+    /// Returns whether there is anything to report. Called first, so that the GIL is only taken if it is needed.
     fn has_report(&self) -> bool {
         // only tried: the lock's holder may wait for the GIL, which this thread may hold
-        self.state.try_lock().is_some_and(|state| !state.fails_on_damage && state.source.has_report())
+        self.state.try_lock().is_some_and(|state| state.source.has_report(state.fails_on_damage))
     }
 }
 

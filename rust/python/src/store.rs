@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use rmqfast_spark::store::piece::Cut;
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
-use rmqfast_store::scan::{self, Plan, QueueCounts, ScanRequest, column};
+use rmqfast_store::scan::{self, Plan, QueueCounts, ScanRequest};
 use rmqfast_store::store::queue_view::Topics;
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::path::PathBuf;
@@ -107,7 +107,7 @@ impl Store {
         let cut = (threads > 1).then_some((CUT, threads as u64));
         let store = self.store()?;
         let plan = py.detach(|| make_plan(store, &request, way, cut)).map_err(to_python)?;
-        let schema = column::schema(&request.columns, request.time_unit);
+        let schema = request.schema();
         let scan = Source::Store(scan::Scan::new(plan.sources, request, plan.pieces, threads), self.guard());
         Ok(Scan::new(scan, schema, limit, fails_on_damage))
     }
@@ -128,7 +128,7 @@ impl Store {
         // the pieces were planned in another process, so this process opens the files itself
         let store = self.store()?;
         let sources = py.detach(|| Plan::sources(store, &request)).map_err(to_python)?;
-        let schema = column::schema(&request.columns, request.time_unit);
+        let schema = request.schema();
         let scan = Source::Store(scan::Scan::new(sources, request, pieces, threads), self.guard());
         Ok(Scan::new(scan, schema, limit, fails_on_damage))
     }

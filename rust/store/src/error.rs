@@ -47,6 +47,11 @@ pub enum Error {
         /// The cause of the refusal, and the user's next step.
         reason: String,
     },
+    /// A message whose body could not be decoded, in a scan that stops there.
+    #[error(
+        "body of message {queue_offset} of queue {queue_id} of topic {topic}: {reason}; on_error=\"null\" gives null in its place"
+    )]
+    Body { topic: String, queue_id: i32, queue_offset: i64, reason: String },
     #[error("{path}: the store is closed", path = path.display())]
     Closed { path: PathBuf },
     /// A signal handler called a method of a scan or tail while the interrupted thread was inside a method of the
@@ -80,6 +85,7 @@ impl Error {
             Self::Unknown { .. } => "UnknownTopicError",
             Self::Expression { .. } => "ExpressionError",
             Self::Invalid { .. } => "ArgumentError",
+            Self::Body { .. } => "DecodeError",
             Self::Busy { .. } => "StoreBusyError",
             Self::NotWritable { .. } => "StoreNotWritableError",
             Self::Closed { .. } | Self::InUse { .. } | Self::Interrupted => "StoreError",

@@ -1,13 +1,16 @@
 //! Builds Arrow record batches with a limit on their rows and bytes.
-use super::column::{Chunk, Column, ColumnBuilder, schema};
-use super::columns::builder;
+use super::column::{Chunk, Column, ColumnBuilder};
+use super::columns::{BodyColumn, builder};
+use super::decode::bad_bodies::BadBodies;
+use super::decode::column::DecodedColumn;
 use super::request::ScanRequest;
 use super::row::Row;
 use crate::format::message::{COMPRESSED, Item, Layout};
 use crate::store::Damage;
 use crate::{Error, Result};
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::SchemaRef;
+use std::sync::Arc;
 
 /// Estimated bytes of a row in addition to its record, for ids, hosts and offsets.
 const ROW_OVERHEAD: usize = 256;
@@ -16,6 +19,9 @@ const ROW_OVERHEAD: usize = 256;
 pub struct BatchBuilder {
     schema: SchemaRef,
     columns: Vec<Box<dyn ColumnBuilder>>,
+    /// Builds the column `body`, too, if it is requested.
+    decoded: Option<DecodedColumn>,
+    body_at: Option<usize>,
     with_body: bool,
     rows: usize,
     max_rows: usize,
@@ -26,10 +32,15 @@ pub struct BatchBuilder {
 
 impl BatchBuilder {
     pub fn new(request: &ScanRequest) -> Self {
+        let body_at = request.columns.iter().position(|column| *column == Column::Body);
+        let decoded = request.decode.as_ref().map(|decode| DecodedColumn::new(BodyColumn::of(request), decode));
+        let is_built = |column: &&Column| decoded.is_none() || **column != Column::Body;
         Self {
-            schema: schema(&request.columns, request.time_unit),
-            columns: request.columns.iter().map(|column| builder(*column, request)).collect(),
-            with_body: request.columns.contains(&Column::Body),
+            schema: request.schema(),
+            columns: request.columns.iter().filter(is_built).map(|column| builder(*column, request)).collect(),
+            with_body: body_at.is_some() || decoded.is_some(),
+            body_at,
+            decoded,
             rows: 0,
             max_rows: request.batch_rows.clamp(1, ScanRequest::MAX_BATCH_ROWS),
             bytes: 0,
@@ -48,6 +59,10 @@ impl BatchBuilder {
             self.columns.iter_mut().for_each(|column| column.extend(chunk, &mut self.damage));
             self.rows += fitting;
             self.bytes = self.columns.iter().map(|column| column.len_bytes()).sum();
+            if let Some(decoded) = &mut self.decoded {
+                decoded.extend(chunk, &mut self.damage);
+                self.bytes += decoded.len_bytes();
+            }
             appended += fitting;
         }
         appended
@@ -69,7 +84,14 @@ impl BatchBuilder {
         if rows == 0 {
             return Ok(None);
         }
-        let arrays = self.columns.iter_mut().map(|column| column.finish()).collect();
+        let mut arrays: Vec<ArrayRef> = self.columns.iter_mut().map(|column| column.finish()).collect();
+        if let Some(decoded) = &mut self.decoded {
+            let (bodies, values) = decoded.finish();
+            if let Some(at) = self.body_at {
+                arrays.insert(at, Arc::new(bodies));
+            }
+            arrays.push(Arc::new(values));
+        }
         // A batch without columns has no other place for the number of rows.
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options)
@@ -82,6 +104,11 @@ impl BatchBuilder {
         std::mem::take(&mut self.damage)
     }
 
+    /// Returns the bodies that could not be decoded, found since the last call.
+    pub fn take_bad_bodies(&mut self) -> BadBodies {
+        self.decoded.as_mut().map(DecodedColumn::take_bad).unwrap_or_default()
+    }
+
     /// Returns the number of `rows` to append before the size of the columns is measured again. Stops behind a
     /// compressed body, since its size is known only after decompression.
     fn fitting(&self, rows: &[Row]) -> usize {
@@ -89,7 +116,8 @@ impl BatchBuilder {
         for (i, row) in rows.iter().take(self.max_rows - self.rows).enumerate() {
             // A body that is not requested does not count, since it is usually the largest part of a record.
             let skipped = if self.with_body { 0 } else { row.layout.body_len as usize };
-            let size = ROW_OVERHEAD + row.layout.total as usize - skipped;
+            let decoded = self.decoded.as_ref().map_or(0, |column| column.max_cost(row.layout.body_len as usize));
+            let size = ROW_OVERHEAD + row.layout.total as usize - skipped + decoded;
             if size >= room || (self.with_body && row.layout.sys_flag & COMPRESSED != 0) {
                 // At least one row, since a record may be larger than a whole batch.
                 return i + 1;

@@ -13,7 +13,7 @@ use crate::store::Damage;
 use arrow_array::types::{
     ArrowPrimitiveType, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
 };
-use arrow_array::{ArrayRef, MapArray, PrimitiveArray, StructArray};
+use arrow_array::{ArrayRef, BinaryArray, MapArray, PrimitiveArray, StructArray};
 use arrow_buffer::{OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field};
 use std::collections::HashMap;
@@ -34,10 +34,7 @@ pub fn builder(column: Column, request: &ScanRequest) -> Box<dyn ColumnBuilder> 
         Column::OffsetMsgId => Box::new(Ids::new(false)),
         Column::Tags => Box::new(Property { text: Text::default(), span: |row: &Row| row.tags }),
         Column::Keys => Box::new(Property { text: Text::default(), span: |row: &Row| row.keys }),
-        Column::Body => {
-            let cap = request.max_body_bytes.min(ScanRequest::MAX_MAX_BODY_BYTES);
-            Box::new(BodyColumn::new(cap, request.checks_bodies))
-        }
+        Column::Body => Box::new(BodyColumn::of(request)),
         Column::Properties => Box::new(Properties::new(request.property_names.clone())),
         Column::BornTimestamp => timestamps(unit, |bytes, row| i64_at(bytes, row.at as usize + 40)),
         Column::StoreTimestamp => {
@@ -132,8 +129,22 @@ pub struct BodyColumn {
 }
 
 impl BodyColumn {
+    pub fn of(request: &ScanRequest) -> Self {
+        let cap = request.max_body_bytes.min(ScanRequest::MAX_MAX_BODY_BYTES);
+        Self::new(cap, request.checks_bodies)
+    }
+
     pub fn new(cap: usize, checks_crc: bool) -> Self {
         Self { text: Text::default(), cap, checks_crc }
+    }
+
+    /// Returns the body of a row of the batch. `None` for null.
+    pub fn get(&self, row: usize) -> Option<&[u8]> {
+        self.text.get(row)
+    }
+
+    pub fn finish_binary(&mut self) -> BinaryArray {
+        self.text.finish_binary()
     }
 
     #[cold]
@@ -172,7 +183,7 @@ impl ColumnBuilder for BodyColumn {
         self.text.len_bytes()
     }
     fn finish(&mut self) -> ArrayRef {
-        Arc::new(self.text.finish_binary())
+        Arc::new(self.finish_binary())
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod column;
 pub mod columns;
+pub mod decode;
 pub mod piece;
 pub mod plan;
 pub mod predicate;
@@ -25,6 +26,7 @@ mod unchecked;
 pub mod workers;
 
 pub use column::{Column, TimeUnit};
+pub use decode::Decode;
 pub use piece::{Piece, Way};
 pub use plan::{Plan, QueueCounts};
 pub use request::{OffsetBound, PropertyNames, ScanRequest};

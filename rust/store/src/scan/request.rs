@@ -1,8 +1,11 @@
 //! The request of a scan: filters, columns and limits of a batch.
-use super::column::{Column, TimeUnit};
+use super::column::{Column, TimeUnit, schema};
+use super::decode::format::Decode;
 use crate::filter::{Sql92, TagExpression};
 use crate::{Error, Result};
+use arrow_schema::{Schema, SchemaRef};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OffsetBound {
@@ -41,6 +44,8 @@ pub struct ScanRequest {
     /// Store timestamp in milliseconds that all messages must be before (exclusive).
     pub end_time: Option<i64>,
     pub columns: Vec<Column>,
+    /// The decoding of bodies into the column `value`, which is the last column.
+    pub decode: Option<Decode>,
     /// The properties in the column `properties`. `None` for all.
     pub property_names: Option<PropertyNames>,
     pub time_unit: TimeUnit,
@@ -67,6 +72,14 @@ impl ScanRequest {
     pub const MAX_BATCH_BYTES: usize = 256 << 20;
     pub const MAX_MAX_BODY_BYTES: usize = 1 << 30;
     pub const MAX_BODY_BYTES: usize = 64 << 20;
+
+    /// Returns the schema of the batches.
+    pub fn schema(&self) -> SchemaRef {
+        let schema = schema(&self.columns, self.time_unit);
+        let Some(decode) = &self.decode else { return schema };
+        let value = Arc::new(decode.field());
+        Arc::new(Schema::new(schema.fields().iter().cloned().chain([value]).collect::<Vec<_>>()))
+    }
 
     /// Returns whether a filter needs the properties that have columns of their own: tags, keys and unique id.
     pub fn filters_properties(&self) -> bool {
@@ -120,6 +133,7 @@ impl Default for ScanRequest {
             start_time: None,
             end_time: None,
             columns: Column::ALL.to_vec(),
+            decode: None,
             property_names: None,
             time_unit: TimeUnit::default(),
             broker_name: None,

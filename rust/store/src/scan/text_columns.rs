@@ -100,6 +100,14 @@ impl Text {
         self.bytes.len() + 4 * self.ends.len()
     }
 
+    /// Returns a value that was appended since the last `finish`. `None` for null and behind the last value.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(index)? as usize;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        let is_valid = self.valid.as_ref().is_none_or(|bits| bits.get_bit(index));
+        is_valid.then(|| &self.bytes[start..end])
+    }
+
     pub fn len(&self) -> usize {
         self.ends.len()
     }

@@ -1,0 +1,52 @@
+//! What a format of bodies is to a scan: its fields, its limits and its decoder.
+use super::framing::{Framing, SchemaId};
+use arrow_array::StructArray;
+use arrow_schema::{DataType, Field, Fields};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// The name of the decoded column.
+pub const VALUE: &str = "value";
+
+/// Maximum bytes of memory for the values of one body. A body with more is bad.
+pub const MAX_BODY_COST: usize = 512 << 20;
+
+/// A format of bodies with its schema.
+pub trait BodyFormat: Debug + Send + Sync {
+    fn fields(&self) -> &Fields;
+
+    /// Returns the bytes of memory that each row takes, even if its body is empty.
+    fn row_cost(&self) -> usize;
+
+    /// Returns the most bytes of memory that a byte of a body can take.
+    fn cost_per_byte(&self) -> usize;
+
+    fn decoder(&self) -> Box<dyn BodyDecoder>;
+}
+
+/// A decoder of one scan. All errors are reasons for the user.
+pub trait BodyDecoder: Send {
+    /// Checks a body without its prefix. Returns the bytes of memory that its values may take.
+    fn check(&mut self, payload: &[u8]) -> Result<usize, String>;
+
+    /// Decodes bodies that were checked. `None` gives a null. After an error the decoder can be used again.
+    fn decode(&mut self, payloads: &[Option<&[u8]>]) -> Result<StructArray, String>;
+}
+
+/// The decoding of bodies that a request asks for.
+#[derive(Clone, Debug)]
+pub struct Decode {
+    pub format: Arc<dyn BodyFormat>,
+    pub framing: Framing,
+    /// The schema id that each body must have. `None` takes every id.
+    pub schema_id: Option<SchemaId>,
+    /// Whether the scan stops at the first bad body.
+    pub fails: bool,
+}
+
+impl Decode {
+    /// Returns the field of the column `value`.
+    pub fn field(&self) -> Field {
+        Field::new(VALUE, DataType::Struct(self.format.fields().clone()), true)
+    }
+}

@@ -1,0 +1,26 @@
+//! Bodies as columns: decodes the bodies of a scan into the struct column `value`.
+//!
+//! ```text
+//! rows ──► BodyColumn ── bodies ──► check, a body at a time ──► decode, a batch at a time ──► value
+//!                                        └──── bad bodies ◄────────────┘
+//! ```
+mod arrays;
+pub mod avro;
+pub mod avro_type;
+pub mod bad_bodies;
+pub mod column;
+pub mod ddl;
+pub mod fields;
+pub mod format;
+pub mod framing;
+pub mod infer;
+pub mod json;
+pub mod json_syntax;
+
+pub use avro::Avro;
+pub use bad_bodies::{BadBodies, BadBody};
+pub use column::DecodedColumn;
+pub use format::{BodyDecoder, BodyFormat, Decode, VALUE};
+pub use framing::{Framing, SchemaId};
+pub use infer::Inference;
+pub use json::Json;
