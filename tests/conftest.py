@@ -21,6 +21,7 @@ from .patient_clients import make_patient
 if TYPE_CHECKING:
     from .broker.interop.cluster import Cluster
     from .broker.interop.mqadmin import Admin as MqAdmin
+    from .spark.live.topics import LiveCluster
 
 # how long an example takes says more about the machine than about the code
 settings.register_profile("store", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -95,3 +96,12 @@ def mqadmin(each_cluster: Cluster) -> Iterator[MqAdmin]:
     log = each_cluster.directory / "mqadmin.log"
     with running(version_of(each_cluster), "Admin", "--stdin", log=log) as process:
         yield MqAdmin(process, each_cluster.name_server)
+
+
+@pytest.fixture(scope="session")
+def live_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveCluster]:
+    """A cluster of two brokers in this process with a topic `orders`, which no test writes to."""
+    from .spark.live import topics
+
+    with topics.live_cluster(tmp_path_factory.mktemp("live")) as cluster:
+        yield cluster

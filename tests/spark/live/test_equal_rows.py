@@ -17,7 +17,7 @@ from tests.spark.conftest import Rows as RowsOf
 from tests.spark.engines import JVM, PYTHON
 from tests.spark.in_process import partition_rows, topic_rows
 from tests.spark.live import topics
-from tests.spark.live.conftest import LiveCluster
+from tests.spark.live.topics import LiveCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

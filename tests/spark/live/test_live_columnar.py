@@ -17,9 +17,9 @@ from rmqfast import EmbeddedCluster, Message
 from rmqfast.remoting import Request, RequestCode
 from tests.spark.conftest import plan
 from tests.spark.engines import HAS_PYTHON_SOURCES, JVM, PYTHON, said
-from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.streams import ended, stream
 from tests.spark.live.test_live_source import load
+from tests.spark.live.topics import MESSAGES, LiveCluster
 from tests.waiting import until
 
 if TYPE_CHECKING:

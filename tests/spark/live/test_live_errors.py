@@ -15,8 +15,8 @@ from rmqfast.spark import read_topic
 from tests.spark.engines import HAS_PYTHON_SOURCES, JVM, said
 from tests.spark.in_process import source_reader
 from tests.spark.live import topics
-from tests.spark.live.conftest import LiveCluster
 from tests.spark.live.test_equal_rows import topic_frame
+from tests.spark.live.topics import LiveCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

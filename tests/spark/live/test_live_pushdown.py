@@ -22,9 +22,9 @@ from rmqfast._native import TopicRead
 from rmqfast.errors import DataLossError
 from rmqfast.spark.filters import rest_of
 from tests.spark.in_process import Row, topic_rows
-from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.test_equal_rows import by_place, rows_of, stored
 from tests.spark.live.test_live_source import load
+from tests.spark.live.topics import MESSAGES, LiveCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

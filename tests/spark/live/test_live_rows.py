@@ -18,9 +18,9 @@ from rmqfast.store import COLUMNS
 from tests import golden_stores
 from tests.golden_stores import PathOf
 from tests.spark.engines import JVM
-from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.streams import ended, stream
 from tests.spark.live.test_live_source import load
+from tests.spark.live.topics import MESSAGES, LiveCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

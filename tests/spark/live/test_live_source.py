@@ -10,8 +10,8 @@ import pytest
 from rmqfast.store import COLUMNS
 from tests.spark.engines import python_source
 from tests.spark.in_process import source_reader, source_rows
-from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.test_equal_rows import rows_of, stored
+from tests.spark.live.topics import MESSAGES, LiveCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -25,8 +25,8 @@ from tests.spark.in_process import Row, rows_in, topic_rows
 from tests.waiting import until
 
 from . import topics
-from .conftest import LiveCluster
 from .test_equal_rows import BOTH, PLACE, by_place, options_of
+from .topics import LiveCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.spark.live import topics
-from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.streams import ended, write
+from tests.spark.live.topics import MESSAGES, LiveCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

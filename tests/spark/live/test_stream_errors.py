@@ -11,8 +11,8 @@ from rmqfast.errors import ArgumentError
 from rmqfast.spark.live.stream_reader import store_stream_reader, topic_stream_reader
 from rmqfast.store import COLUMNS
 from tests.spark.engines import JVM, said
-from tests.spark.live.conftest import LiveCluster
 from tests.spark.live.streams import failure, stream, write
+from tests.spark.live.topics import LiveCluster
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

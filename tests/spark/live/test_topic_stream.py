@@ -11,9 +11,9 @@ import pytest
 import rmqfast
 from tests.spark.engines import HAS_PYTHON_SOURCES, JVM, PYTHON, SIZED_ENGINES
 from tests.spark.live import topics
-from tests.spark.live.conftest import MESSAGES, LiveCluster
 from tests.spark.live.streams import each_once, ended, places, stream, write
 from tests.spark.live.test_equal_rows import rows_of, stored
+from tests.spark.live.topics import MESSAGES, LiveCluster
 from tests.waiting import until
 
 if TYPE_CHECKING:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import rmqfast
@@ -20,6 +23,8 @@ CONFIG = {
     "cleanFileForciblyEnable": "false",
     "rocketmq.broker.diskSpaceWarningLevelRatio": "1.0",
 }
+#: Messages of `orders` in a `LiveCluster`.
+MESSAGES = 1200
 TAGS = ("paid", "refunded", "Aa", "BB", None)  # "Aa" and "BB" have the same hash
 
 
@@ -65,3 +70,20 @@ def stores(directory: Path) -> dict[str, Path]:
     """The directories of the brokers' stores by name."""
     found = {path.name: path for path in directory.glob("broker-*") if path.is_dir()}
     return found or {"broker-a": directory}
+
+
+@dataclass(frozen=True)
+class LiveCluster:
+    """A cluster, and where its stores are."""
+
+    name_server: str
+    directory: Path
+
+
+@contextmanager
+def live_cluster(directory: Path) -> Iterator[LiveCluster]:
+    """Two brokers with the topic `orders`, which has four queues on each."""
+    with cluster_in(directory) as cluster:
+        create(cluster, "orders")
+        send(cluster, MESSAGES)
+        yield LiveCluster(cluster.name_server, directory)
