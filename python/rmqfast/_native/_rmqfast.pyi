@@ -404,8 +404,11 @@ class TopicRead:
             ClientError: No name server answers, or a broker refuses. A broker that does not answer is no error.
         """
 
-    def plan(self) -> list[bytes]:
+    def plan(self, *, logger: str = ...) -> list[bytes]:
         """Fixes the offsets and divides them into pieces. Returns an empty list without messages.
+
+        Args:
+            logger: Name of the logger of warnings.
 
         Raises:
             ArgumentError: A broker has no copy, if copies are read.
@@ -447,7 +450,7 @@ class TopicRead:
             RmqError: See `plan`.
         """
 
-    def plan_with_ways(self) -> tuple[list[bytes], str]:
+    def plan_with_ways(self, *, logger: str = ...) -> tuple[list[bytes], str]:
         """Returns the pieces like `plan`, and for each broker whether its log is read, as the option `ways`.
 
         Raises:

@@ -13,9 +13,17 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 from rmqfast._native import TopicRead
 from rmqfast.arguments import Duration, Number, Time, integer, suggests_names, whole
 from rmqfast.client.instance import ClientConfig
-from rmqfast.cluster.topic_options import TopicOffsets, Via, option_texts, selects_nothing, topic_options
+from rmqfast.cluster.topic_options import (
+    ByBroker,
+    TopicOffsets,
+    Via,
+    errors_name_arguments,
+    option_texts,
+    selects_nothing,
+    topic_options,
+)
 from rmqfast.cluster.topic_source import Filter, TopicSource
-from rmqfast.errors import ArgumentError
+from rmqfast.errors import ArgumentError, ArgumentTypeError
 from rmqfast.store import ReadArguments, Scan, ScanArguments, ScanRequest
 from rmqfast.store.request import check_names, time_range
 from rmqfast.store.scan_source import OnDamage, fails_on_damage
@@ -68,8 +76,8 @@ def open_cluster(
         >>> import duckdb, rmqfast
         >>> cluster = rmqfast.open_cluster(getfixture("live_cluster").name_server)
         >>> orders = cluster.table("orders")
-        >>> duckdb.sql("select count(*) > 0 from orders where tags = 'paid'").fetchone()
-        (True,)
+        >>> duckdb.sql("select count(*) from orders where tags = 'paid'").fetchall()
+        [(240,)]
     """
     own = ClientConfig.of(config, name_server)
     return MessageCluster(own, group=group, pull_batch_size=pull_batch_size, retry_timeout=retry_timeout)
@@ -81,8 +89,8 @@ class MessageCluster:
     Example:
         >>> import rmqfast
         >>> cluster = rmqfast.open_cluster(getfixture("live_cluster").name_server)
-        >>> sorted(cluster.topics()["orders"])
-        ['broker-a']
+        >>> cluster.topics()["orders"]["broker-a"]
+        {0: (0, 150), 1: (0, 150), 2: (0, 150), 3: (0, 150)}
         >>> cluster.scan("orders", tags="paid", columns=["tags"]).head(1).to_pydict()
         {'tags': ['paid']}
     """
@@ -93,6 +101,7 @@ class MessageCluster:
             raise ArgumentError("name_server: expected host:port, got none: pass it, or set NAMESRV_ADDR")
         self.config = config
         self._settings = {"group": group, "pull_batch_size": pull_batch_size, "retry_timeout": retry_timeout}
+        self._read()
 
     def __enter__(self) -> Self:
         return self
@@ -111,9 +120,8 @@ class MessageCluster:
         Raises:
             ClientError: A name server or a broker does not answer, or refuses.
         """
-        options = self._options(None, ScanRequest(), "earliest", "latest", fails=True, via="pull", mirror_path=None)
         topics: dict[str, dict[str, dict[int, tuple[int, int]]]] = {}
-        for topic, broker, queue_id, first, end in TopicRead("topic batch", options, [], config=self.config).bounds():
+        for topic, broker, queue_id, first, end in self._read().bounds():
             topics.setdefault(topic, {}).setdefault(broker, {})[queue_id] = (first, end)
         return topics
 
@@ -133,8 +141,8 @@ class MessageCluster:
 
         Args:
             topic: One topic or several. Default: every topic of users; topics of the system only by name.
-            start_offset: A queue offset for all queues, or one by queue id, or offsets by broker and queue, where -2 is
-                earliest and -1 is latest; with several topics, those are below the topic's name. Default: "earliest".
+            start_offset: A queue offset for all queues, one by queue id, or offsets by broker and queue, which are
+                below the topic's name with several topics. -2 is earliest, -1 is latest. Default: "earliest".
             end_offset: The same, exclusive. Default: "latest", the present end.
             threads: Number of reading threads. With more than one, batches arrive in no order.
             on_damage: "fail" raises an error if messages no longer exist or a body is damaged. "warn" reads what is
@@ -161,13 +169,16 @@ class MessageCluster:
         """
         check_names(arguments, ClusterArguments)
         fails = fails_on_damage(on_damage)
-        count = integer("threads", threads)
+        count = integer("threads", threads, 1)
         request = ScanRequest.of(topic, cast("ScanArguments", arguments), broker_name=None)
         filters: list[Filter] = []
-        start = _offsets_of("start_offset", start_offset, "earliest", ">=", filters)
-        end = _offsets_of("end_offset", end_offset, "latest", "<", filters)
+        start = _offsets_of("start_offset", start_offset, topic, filters)
+        end = _offsets_of("end_offset", end_offset, topic, filters)
+        is_empty = selects_nothing(request) or request.among == ()
+        # an option cannot name no topic
+        topic = None if is_empty else topic
         options = self._options(topic, request, start, end, fails=fails, via=via, mirror_path=mirror_path)
-        if selects_nothing(request):
+        if is_empty:
             return Scan(TopicSource(self.config, options, (), (), count), request)
         return Scan(TopicSource.plan(self.config, options, filters=filters, threads=count), request)
 
@@ -200,6 +211,12 @@ class MessageCluster:
         start, end = time_range(a, b, names=("a", "b"))
         return self.scan(topic, **{**arguments, "start_time": cast("int", start) + 1, "as_of": end})
 
+    def _read(self) -> TopicRead:
+        """Returns a read of all topics of users."""
+        options = self._options(None, ScanRequest(), "earliest", "latest", fails=True, via="pull", mirror_path=None)
+        with errors_name_arguments():
+            return TopicRead("topic batch", options, [], config=self.config)
+
     def _options(
         self,
         topic: str | Sequence[str] | None,
@@ -225,16 +242,30 @@ class MessageCluster:
         return option_texts({"nameServer": ";".join(self.config.name_servers)} | options)
 
 
+_USUAL: dict[str, tuple[TopicOffsets, str]] = {"start_offset": ("earliest", ">="), "end_offset": ("latest", "<")}
+_WORDS: dict[int, TopicOffsets] = {-1: "latest", -2: "earliest"}
+
+
 def _offsets_of(
-    name: str, given: ClusterOffsets | None, usual: TopicOffsets, kind: str, filters: list[Filter]
+    name: str, given: ClusterOffsets | None, topic: str | Sequence[str] | None, filters: list[Filter]
 ) -> TopicOffsets:
     """Returns the offsets for the option. One number for all queues becomes a filter instead."""
-    if given is None:
-        return usual
+    usual, kind = _USUAL[name]
+    if given is None or given in ("earliest", "latest"):
+        return usual if given is None else cast("TopicOffsets", given)
     if whole(given) is not None:
-        filters.append((kind, "queue_offset", [integer(name, cast("Number", given))]))
+        number = integer(name, cast("Number", given), -2)
+        if number in _WORDS:
+            return _WORDS[number]
+        filters.append((kind, "queue_offset", [number]))
         return usual
-    if isinstance(given, Mapping) and given and all(whole(queue) is not None for queue in given):
-        queues = cast("Mapping[int, Number]", given)
-        return {"*": {integer(name, queue): integer(name, offset) for queue, offset in queues.items()}}
-    return cast("TopicOffsets", given)
+    if not isinstance(given, Mapping):
+        forms = "'earliest', 'latest', an offset, or one by queue as {0: 100}"
+        raise ArgumentTypeError(f"{name}: expected {forms}, got {given!r}")
+    if not given or any(whole(queue) is None for queue in given):
+        return cast("TopicOffsets", given)
+    queues = cast("Mapping[int, Number]", given)
+    by_broker: ByBroker = {"*": {integer(name, queue): integer(name, offset) for queue, offset in queues.items()}}
+    if topic is None:
+        raise ArgumentError(f"{name}: expected offsets below the names of topics, got {given!r} for all topics")
+    return by_broker if isinstance(topic, str) else dict.fromkeys(topic, by_broker)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
 
+from rmqfast._native import SparkOptions
 from rmqfast.arguments import Duration, integer, seconds
+from rmqfast.errors import ArgumentError, DataLossError
 from rmqfast.store import ScanRequest
 
 Via = Literal["pull", "log", "auto", "mirror"]
@@ -16,6 +20,17 @@ Via = Literal["pull", "log", "auto", "mirror"]
 ByBroker = Mapping[str, Mapping[int, int]]
 TopicOffsets = ByBroker | Mapping[str, ByBroker] | Literal["earliest", "latest"]
 """A queue offset by broker and queue id, of several topics by topic, -1 for latest and -2 for earliest; or one word."""
+
+#: Arguments of `MessageCluster.scan` by the options that errors of the extension name.
+_ARGUMENTS: dict[str, str] = {
+    **dict(SparkOptions.arguments("topic batch")),
+    "startingOffsets": "start_offset",
+    "endingOffsets": "end_offset",
+    "retryTimeoutMs": "retry_timeout",
+    "subscribe": "topic",
+    # named beside its argument
+    "failOnDataLoss": "failOnDataLoss",
+}
 
 
 def topic_options(
@@ -85,3 +100,19 @@ def _offsets(topic: str | Sequence[str] | None, offsets: TopicOffsets) -> str:
         return offsets
     # NumPy integers are not JSON values.
     return json.dumps({topic: offsets} if isinstance(topic, str) else offsets, default=partial(integer, "offset"))
+
+
+@contextmanager
+def errors_name_arguments() -> Iterator[None]:
+    """Makes errors about options name the arguments of `MessageCluster.scan`."""
+    try:
+        yield
+    except (ArgumentError, DataLossError) as error:
+        text = re.sub(r"\b(?:(?:the )?option )?([a-z]+[A-Z]\w*)|\b(?:the )?option (\w+)", _argument_of, str(error))
+        error.args = (text, *error.args[1:])
+        raise
+
+
+def _argument_of(found: re.Match[str]) -> str:
+    name: str = found[1] or found[2]
+    return _ARGUMENTS.get(name, name)

@@ -9,6 +9,7 @@ from typing import Any
 from rmqfast._native import COLUMNS, TopicRead, implied_filters
 from rmqfast._native import Scan as NativeScan
 from rmqfast.client.instance import ClientConfig
+from rmqfast.cluster.topic_options import errors_name_arguments
 from rmqfast.errors import ArgumentError
 from rmqfast.store import ScanRequest
 
@@ -41,12 +42,14 @@ class TopicSource:
             ArgumentError: A filter cannot be applied to offsets.
             RmqError: See `TopicRead.plan`.
         """
-        read = TopicRead("topic batch", dict(options), COLUMNS, config=config)
-        narrowed, is_taken = read.take(list(filters))
-        if not all(is_taken):
-            kind, column, values = filters[is_taken.index(False)]
-            raise ArgumentError(f"{column}: expected a bound that the topics' queues have, got {kind} {values[0]}")
-        return cls(config, options, tuple(narrowed.plan()), tuple(filters), threads)
+        with errors_name_arguments():
+            read = TopicRead("topic batch", dict(options), COLUMNS, config=config)
+            narrowed, is_taken = read.take(list(filters))
+            if not all(is_taken):
+                kind, column, values = filters[is_taken.index(False)]
+                raise ArgumentError(f"{column}: expected a bound that the topics' queues have, got {kind} {values[0]}")
+            pieces = narrowed.plan(logger="rmqfast.cluster")
+        return cls(config, options, tuple(pieces), tuple(filters), threads)
 
     def start(self, request: ScanRequest, limit: int | None) -> NativeScan:
         return self._read(request).scan(

@@ -124,11 +124,9 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
 
 
 def check_not_empty(request: ScanRequest) -> None:
-    """Raises `ArgumentError` for an empty list of columns or properties. An empty option would mean all."""
+    """Raises `ArgumentError` for an empty list of columns. An empty option would mean all."""
     if request.columns == ():
         raise ArgumentError("columns: expected at least one, got none")
-    if request.property_names == ():
-        raise ArgumentError("property_names: expected at least one name, got none")
 
 
 def _local(path: str | os.PathLike[str]) -> str:

@@ -279,6 +279,8 @@ class ScanRequest:
             if value is not None:
                 # a tuple is hashable, and the caller cannot change it later
                 object.__setattr__(self, name, tuple(value))
+        if self.property_names == ():
+            raise ArgumentError("property_names: expected at least one name, got none")
 
     def _check_columns(self) -> None:
         if self.columns is None:

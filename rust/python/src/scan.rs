@@ -69,13 +69,13 @@ impl Source {
         }
     }
 
-    /// Returns whether there is anything to report. An error has told of damage already.
+    /// Returns whether there is anything to report, besides the error of a scan that fails on damage.
     fn has_report(&self, fails_on_damage: bool) -> bool {
         let has_damage = match self {
-            Self::Store(scan, _) => scan.damage_error().is_some(),
+            Self::Store(scan, _) => !fails_on_damage && scan.damage_error().is_some(),
             Self::Topics(scan) => !scan.warnings().entries.is_empty(),
         };
-        (has_damage && !fails_on_damage) || (!self.fails_on_bad_bodies() && !self.bad_bodies().entries().is_empty())
+        has_damage || (!self.fails_on_bad_bodies() && !self.bad_bodies().entries().is_empty())
     }
 
     fn fails_on_bad_bodies(&self) -> bool {

@@ -102,14 +102,16 @@ impl TopicRead {
         log(py, LOGGER, warnings)
     }
 
-    fn plan<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
-        Ok(self.plan_with_ways(py)?.0)
+    #[pyo3(signature = (*, logger=LOGGER))]
+    fn plan<'py>(&self, py: Python<'py>, logger: &str) -> PyResult<Vec<Bound<'py, PyBytes>>> {
+        Ok(self.plan_with_ways(py, logger)?.0)
     }
 
-    fn plan_with_ways<'py>(&self, py: Python<'py>) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
+    #[pyo3(signature = (*, logger=LOGGER))]
+    fn plan_with_ways<'py>(&self, py: Python<'py>, logger: &str) -> PyResult<(Vec<Bound<'py, PyBytes>>, String)> {
         let mut planned = py.detach(|| self.read.plan()).map_err(spark)?;
         // logged after the plan, since log handlers are Python code and need the GIL
-        log_lines(py, LOGGER, planned.log.take())?;
+        log_lines(py, logger, planned.log.take())?;
         let pieces = planned.pieces.iter().map(|piece| PyBytes::new(py, &piece.to_bytes()));
         Ok((pieces.collect(), BrokerWay::to_option(&planned.ways)))
     }

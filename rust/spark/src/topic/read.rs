@@ -12,7 +12,7 @@ use crate::request::options::{Kind, Options};
 use crate::request::schema::{check_agreed, columns_of};
 use crate::stream::{Limits as BatchLimits, Log};
 use crate::topic::offsets::{ByTopic, Edge, check_order, parse, resolve};
-use crate::topic::scan::TopicScan;
+use crate::topic::scan::{TopicRequest, TopicScan};
 use crate::topic::topics::{TopicQueues, Topics};
 use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster};
 use rmqfast_client::names::check_group;
@@ -52,6 +52,8 @@ pub struct TopicRead {
     pub limits: BatchLimits,
     /// Group for which a stream commits offsets; `None` if it does not.
     pub commit_group: Option<String>,
+    /// The times of the options, which offsets of a plan already consider.
+    option_times: Limits,
     option_warnings: Vec<String>,
 }
 
@@ -192,6 +194,7 @@ impl TopicRead {
             ways: options.text("ways").map(BrokerWay::of_option).transpose()?,
             limits: BatchLimits::of(&options),
             commit_group: options.flag("commitOffsets").then(|| group.to_owned()),
+            option_times: (request.scan.start_time, request.scan.end_time),
             option_warnings: options.warnings().to_vec(),
             topics,
             cluster,
@@ -290,7 +293,10 @@ impl TopicRead {
 
     /// Returns a scan of planned pieces, see [`plan`](Self::plan), by `threads` threads.
     pub fn scan(&self, pieces: Vec<TopicPiece>, threads: usize) -> TopicScan {
-        TopicScan::new(self.request.clone(), pieces, self.cluster.clone(), threads)
+        let RangeRequest { scan, .. } = &self.request;
+        let searches_times = (scan.start_time, scan.end_time) != self.option_times;
+        let (request, cluster) = (self.request.clone(), self.cluster.clone());
+        TopicScan::new(TopicRequest { request, cluster, searches_times }, pieces, threads)
     }
 
     /// Checks as early as possible that the read can be done. Returns warnings.

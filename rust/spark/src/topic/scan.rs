@@ -3,8 +3,10 @@ use crate::error::{Error, Result};
 use crate::origin::piece::TopicPiece;
 use crate::origin::reader::PieceReader;
 use arrow_array::RecordBatch;
-use rmqfast_client::cluster::ClusterOptions;
-use rmqfast_client::ranges::{RangeRequest, Step, Warning};
+use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster};
+use rmqfast_client::puller::{Queue, Threshold};
+use rmqfast_client::ranges::{QueueRange, RangeRequest, Step, Warning};
+use rmqfast_store::scan::CLOCK_SLACK_MS;
 use rmqfast_store::scan::workers::{Outlet, Workers};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +16,8 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(100);
 /// Maximum number of warnings that are kept; further ones are counted.
 const MOST_WARNINGS: usize = 1000;
+/// Maximum bytes of messages that a thread has pulled before someone takes them.
+const AHEAD: i64 = 32 << 20;
 
 /// Messages of topics, read by one thread or more. Each thread pulls the queues of one piece at once.
 pub struct TopicScan {
@@ -23,8 +27,17 @@ pub struct TopicScan {
 
 enum Reading {
     /// Threads start at the first batch, so that a scan that nobody reads asks no broker.
-    Planned(RangeRequest, Vec<TopicPiece>, ClusterOptions, usize),
+    Planned(TopicRequest, Vec<TopicPiece>, usize),
     Threads(Workers<RecordBatch, Error>),
+}
+
+/// Messages to read, and the cluster to ask for them.
+#[derive(Clone, Debug)]
+pub struct TopicRequest {
+    pub request: RangeRequest,
+    pub cluster: ClusterOptions,
+    /// Whether the request has times that the pieces do not have.
+    pub searches_times: bool,
 }
 
 /// The warnings of a scan so far.
@@ -46,9 +59,11 @@ impl Warnings {
 }
 
 impl TopicScan {
-    pub fn new(request: RangeRequest, pieces: Vec<TopicPiece>, cluster: ClusterOptions, threads: usize) -> Self {
+    pub fn new(mut request: TopicRequest, pieces: Vec<TopicPiece>, threads: usize) -> Self {
+        let puller = &mut request.request.puller;
+        puller.in_all = Threshold { bytes: AHEAD, ..puller.in_all };
         let pieces = TopicPiece::join(pieces, threads);
-        Self { reading: Reading::Planned(request, pieces, cluster, threads), warnings: Arc::default() }
+        Self { reading: Reading::Planned(request, pieces, threads), warnings: Arc::default() }
     }
 
     /// Returns the next batch, or `None` at the end. `interrupt` is called now and then; its error ends the wait.
@@ -56,9 +71,9 @@ impl TopicScan {
     /// # Errors
     /// See [`PieceReader::advance`].
     pub fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
-        if let Reading::Planned(request, pieces, cluster, threads) = &mut self.reading {
-            let (request, cluster, warnings) = (request.clone(), cluster.clone(), self.warnings.clone());
-            let read = move |piece, outlet: &Outlet<_, _>| read_piece(&request, piece, &cluster, &warnings, outlet);
+        if let Reading::Planned(request, pieces, threads) = &mut self.reading {
+            let (request, warnings) = (request.clone(), self.warnings.clone());
+            let read = move |piece, outlet: &Outlet<_, _>| request.read(piece, &warnings, outlet);
             // a request may be signed by Python, whose lock the thread that drops the scan may hold
             let workers = Workers::start(std::mem::take(pieces), *threads, read).without_joining();
             self.reading = Reading::Threads(workers);
@@ -79,27 +94,52 @@ fn lock(warnings: &Mutex<Warnings>) -> MutexGuard<'_, Warnings> {
     warnings.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn read_piece(
-    request: &RangeRequest,
-    piece: TopicPiece,
-    cluster: &ClusterOptions,
-    warnings: &Mutex<Warnings>,
-    outlet: &Outlet<RecordBatch, Error>,
-) -> Result<()> {
-    let is_stopped = outlet.stop_flag();
-    // a look-up of a broker ends with the scan; Ctrl-C is noticed by the thread that takes the batches
-    let interrupt =
-        Arc::new(
-            move || {
-                if is_stopped.load(Ordering::Relaxed) { Err(rmqfast_remoting::Error::Interrupted) } else { Ok(()) }
-            },
-        );
-    let mut reader = PieceReader::open(request.clone(), piece, ClusterOptions { interrupt, ..cluster.clone() })?;
-    let read = read_to_end(&mut reader, warnings, outlet);
-    // before an error, which they may explain
-    reader.take_warnings().into_iter().for_each(|warning| lock(warnings).add(warning));
-    reader.close();
-    read
+impl TopicRequest {
+    fn read(&self, piece: TopicPiece, warnings: &Mutex<Warnings>, outlet: &Outlet<RecordBatch, Error>) -> Result<()> {
+        let is_stopped = outlet.stop_flag();
+        // a look-up of a broker ends with the scan; Ctrl-C is noticed by the thread that takes the batches
+        let interrupt = Arc::new(move || {
+            if is_stopped.load(Ordering::Relaxed) { Err(rmqfast_remoting::Error::Interrupted) } else { Ok(()) }
+        });
+        let cluster = ClusterOptions { interrupt, ..self.cluster.clone() };
+        let piece = if self.searches_times { self.narrow_to_times(piece, &cluster)? } else { piece };
+        let mut reader = PieceReader::open(self.request.clone(), piece, cluster)?;
+        let read = read_to_end(&mut reader, warnings, outlet);
+        // before an error, which they may explain
+        reader.take_warnings().into_iter().for_each(|warning| lock(warnings).add(warning));
+        reader.close();
+        read
+    }
+
+    /// Leaves out offsets before and behind the request's times. A log or a copy is read as it was planned.
+    fn narrow_to_times(&self, piece: TopicPiece, cluster: &ClusterOptions) -> Result<TopicPiece> {
+        if piece.log.is_some() || piece.copy.is_some() {
+            return Ok(piece);
+        }
+        let cluster = TopicCluster::new(cluster.clone())?;
+        let planned: Vec<(Queue, Bounds)> =
+            piece.ranges.iter().map(|range| (range.queue.clone(), (range.start, range.end))).collect();
+        let search = |when: Option<i64>| {
+            when.map(|when| cluster.offsets_at(when, &planned, &self.request.puller.consumer_group)).transpose()
+        };
+        // as in a scan of a store, where a clock may have been set back
+        let starts = search(self.request.scan.start_time.map(|time| time.saturating_sub(CLOCK_SLACK_MS)))?;
+        let ends = search(self.request.scan.end_time.map(|time| time.saturating_add(CLOCK_SLACK_MS)))?;
+        // asked after the search: a queue that has lost messages by now is read as planned, so that the loss is found
+        let queues: Vec<Queue> = planned.iter().map(|(queue, _)| queue.clone()).collect();
+        let present = cluster.bounds(&queues, false)?;
+        let narrowed =
+            planned.iter().zip(&present).enumerate().filter_map(|(number, (of_plan, (_, (first, last))))| {
+                let (queue, (start, end)) = of_plan;
+                let (mut from, mut to) = (*start, *end);
+                if first <= start && end <= last {
+                    from = starts.as_ref().map_or(from, |starts| from.max(starts[number]));
+                    to = ends.as_ref().map_or(to, |ends| to.min(ends[number]));
+                }
+                (from < to).then(|| QueueRange { queue: queue.clone(), start: from, end: to })
+            });
+        Ok(TopicPiece { ranges: narrowed.collect(), ..piece })
+    }
 }
 
 fn read_to_end(

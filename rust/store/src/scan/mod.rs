@@ -28,7 +28,7 @@ pub mod workers;
 pub use column::{Column, TimeUnit};
 pub use decode::Decode;
 pub use piece::{Piece, Way};
-pub use plan::{Plan, QueueCounts};
+pub use plan::{CLOCK_SLACK_MS, Plan, QueueCounts};
 pub use request::{OffsetBound, PropertyNames, ScanRequest};
 pub use row_source::{RowSource, Sources};
 pub use scanner::{RowLimit, Scan, Scanner};

@@ -34,7 +34,7 @@ pub struct Plan {
 
 /// Tolerated backward step of the broker's clock, in milliseconds. A filter by time finds all messages unless the
 /// clock stepped back by more.
-const CLOCK_SLACK_MS: i64 = 3_600_000;
+pub const CLOCK_SLACK_MS: i64 = 3_600_000;
 
 impl Plan {
     /// Plans `request`. `way` overrides the estimate if the queues are usable.
