@@ -15,6 +15,7 @@ import pyarrow.dataset
 
 from rmqfast.errors import ArgumentError
 from rmqfast.message import Damage
+from rmqfast.store.fragment import Fragment
 from rmqfast.store.scan import Scan
 
 # Substrait's form of an expression doubles with each level: 10 levels are 10 MB
@@ -93,12 +94,12 @@ class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc] # pyarrow ship
         known = {name: value for name, value in options.items() if name in _SCANNER_OPTIONS}
         return pyarrow.dataset.Scanner.from_batches(reader, columns=columns, filter=condition, **known)
 
-    def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[_Fragment]:  # noqa: A002 - as above
+    def get_fragments(self, filter: pc.Expression | None = None) -> Iterator[Fragment]:  # noqa: A002 - as above
         """Returns the pieces of the scan, each of which can be read by another thread. See `scanner`."""
         condition = self._both(filter)
         narrowed = self._narrowed_scan(None, condition)
         # also the rows of `filter`: pyarrow leaves rows that do not match to the scanner of the fragment
-        return iter([_Fragment(ScanDataset(part, self._condition)) for part in narrowed.parts()])
+        return iter([Fragment(ScanDataset(part, self._condition)) for part in narrowed.parts()])
 
     def to_table(self, *arguments: Any, **options: Any) -> pa.Table:
         """Returns the rows as a table. Takes the arguments of `scanner`."""
@@ -171,34 +172,6 @@ class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc] # pyarrow ship
             # a column by its number
             return set(self.schema.names)
         return set(re.findall(r"\w+", text)) & set(self.schema.names)
-
-
-class _Fragment:
-    """One piece of a dataset, with the methods of a fragment that engines call."""
-
-    def __init__(self, dataset: ScanDataset) -> None:
-        self._dataset = dataset
-        self.partition_expression = dataset.partition_expression
-
-    @property
-    def physical_schema(self) -> pa.Schema:
-        return self._dataset.schema
-
-    def scanner(self, schema: pa.Schema | None = None, **options: Any) -> pyarrow.dataset.Scanner:
-        del schema
-        return self._dataset.scanner(**options)
-
-    def to_table(self, schema: pa.Schema | None = None, **options: Any) -> pa.Table:
-        return self.scanner(schema, **options).to_table()
-
-    def to_batches(self, schema: pa.Schema | None = None, **options: Any) -> Iterator[pa.RecordBatch]:
-        return iter(self.scanner(schema, **options).to_reader())
-
-    def count_rows(self, **options: Any) -> int:
-        return self._dataset.count_rows(**options)
-
-    def head(self, num_rows: int, **options: Any) -> pa.Table:
-        return self._dataset.head(num_rows, **options)
 
 
 _SCANNER_OPTIONS = frozenset({"batch_size", "batch_readahead", "fragment_readahead", "use_threads", "memory_pool"})

@@ -1,0 +1,39 @@
+"""Processes that read the first rows of a scan and end: no reader lets them hang or abort.
+
+`RMQFAST_FIRST_ROWS=100` lets each reader do it 100 times.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import rmqfast
+
+from .first_rows import READERS
+
+pytestmark = pytest.mark.slow
+
+TIMES = int(os.environ.get("RMQFAST_FIRST_ROWS", "1"))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("first") / "store"
+    with rmqfast.open_store(path, mode="a", options=rmqfast.AppendOptions(file_size=1 << 22)) as writer:
+        body = b"x" * 300
+        writer.append_many(rmqfast.Message("T", body, tags=f"t{n % 5}", queue_id=n % 4) for n in range(40_000))
+    return path
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_process_ends_behind_the_first_rows(store: Path, threads: int) -> None:
+    program = [sys.executable, "-m", "tests.store.first_rows", str(store), str(threads), str(TIMES)]
+    ended = subprocess.run(program, capture_output=True, text=True, check=False)
+    found = Counter(ended.stdout.splitlines())
+    assert found == {f"{reader} 0": TIMES for reader in READERS}, ended.stderr
