@@ -63,7 +63,10 @@ class StoreFiles:
 
 @dataclass(frozen=True)
 class StoreSource:
-    """The messages of an opened store. `pieces` are those of a plan; None plans anew for each read."""
+    """The messages of an opened store. `pieces` are those of a plan; None plans anew for each read.
+
+    `is_pinned` is False for a store that is open for appending, whose end moves.
+    """
 
     native: _native.Store
     files: StoreFiles
@@ -71,6 +74,7 @@ class StoreSource:
     threads: int = 1
     on_damage: OnDamage = "warn"
     pieces: tuple[Piece, ...] | None = None
+    is_pinned: bool = True
 
     def __reduce__(self) -> tuple[object, ...]:
         # absolute, because another process may have another working directory
@@ -91,7 +95,9 @@ class StoreSource:
     def planned(self, request: ScanRequest) -> StoreSource:
         if self.pieces is not None:
             return self
-        pieces, _, _ = self.native.plan(request, way=self.way, cut_bytes=_PIECE_BYTES, readers=usable_cores())
+        # without an end, the last piece would have later messages, too
+        native = self.native if self.is_pinned else self.native.refreshed()
+        pieces, _, _ = native.plan(request, way=self.way, cut_bytes=_PIECE_BYTES, readers=usable_cores())
         return replace(self, pieces=tuple(pieces))
 
     def parts(self, request: ScanRequest) -> list[StoreSource]:

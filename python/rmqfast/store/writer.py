@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 from weakref import WeakSet
@@ -20,7 +21,7 @@ from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.frames import Frame, arrow_rows, index_explained, messages_of
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import CleanReport, RetentionOptions
-from rmqfast.store.scan_source import StoreFiles
+from rmqfast.store.scan_source import StoreFiles, StoreSource
 
 
 @not_picklable("open the store where it is used")
@@ -208,6 +209,9 @@ class WritableStore(MessageStore):
     @_native.setter
     def _native(self, native: Store) -> None:
         self._reader = native
+
+    def _source(self) -> StoreSource:
+        return replace(super()._source(), is_pinned=False)
 
     def append(
         self,
