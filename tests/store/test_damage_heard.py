@@ -10,11 +10,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import narwhals as nw
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset
 import pyarrow.parquet
 import pytest
+from datafusion import SessionContext
 
 import rmqfast
 from rmqfast import DamageWarning, errors
@@ -47,6 +50,19 @@ def by_parquet(scan: rmqfast.Scan) -> int:
     return int(pa.parquet.read_metadata(pa.BufferReader(sink.getvalue())).num_rows)
 
 
+def by_datafusion(scan: rmqfast.Scan) -> int:
+    context = SessionContext()
+    context.register_dataset("t", scan.dataset())
+    of_scan = context.sql("SELECT queue_offset FROM t")
+    return len(of_scan.to_arrow_table())
+
+
+def by_duckdb_over_the_dataset(scan: rmqfast.Scan) -> int:
+    connection = duckdb.connect()
+    connection.register("scanned", scan.dataset())
+    return len(connection.execute("SELECT * FROM scanned").fetchall())
+
+
 DOORS: dict[str, Callable[[rmqfast.Scan], int]] = {
     "batches": lambda scan: sum(batch.num_rows for batch in scan.batches()),
     "to_arrow": lambda scan: len(scan.to_arrow()),
@@ -59,6 +75,16 @@ DOORS: dict[str, Callable[[rmqfast.Scan], int]] = {
     "a scanner of pyarrow": lambda scan: pa.dataset.Scanner.from_batches(scan).count_rows(),
     "duckdb": by_duckdb,
     "a writer of Parquet": by_parquet,
+    "dataset.to_table": lambda scan: len(scan.dataset().to_table()),
+    "dataset.to_batches": lambda scan: sum(batch.num_rows for batch in scan.dataset().to_batches()),
+    "dataset.count_rows": lambda scan: scan.dataset().count_rows(pc.field("queue_offset") >= 0),
+    "a fragment": lambda scan: sum(len(part.to_table()) for part in scan.dataset().get_fragments()),
+    "duckdb over the dataset": by_duckdb_over_the_dataset,
+    "datafusion": by_datafusion,
+    "scan_pyarrow_dataset": lambda scan: len(pl.scan_pyarrow_dataset(scan.dataset()).collect()),
+    "lazy": lambda scan: len(scan.lazy().collect()),
+    "lazy, a filter": lambda scan: len(scan.lazy().filter(pl.col("queue_offset") >= 0).collect()),
+    "narwhals": lambda scan: len(nw.from_native(scan.lazy()).collect()),
 }
 
 

@@ -25,7 +25,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "threads": {"threads": 2, "way": "log"},
 }
 CALLS: dict[str, Callable[[rmqfast.store.Scan], Callable[[], object]]] = {
-    "batch": lambda scan: scan._latest.next_batch,  # noqa: SLF001 - no Python may run in it: that looks by itself
+    "batch": lambda scan: scan._started.next_batch,  # noqa: SLF001 - no Python may run in it: that looks by itself
     "stream": lambda scan: pa.RecordBatchReader.from_stream(scan).read_all,
 }
 

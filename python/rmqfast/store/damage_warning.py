@@ -13,7 +13,20 @@ from rmqfast.errors import DamageWarning
 from rmqfast.message import Damage, MessageExt
 
 #: Libraries that read on behalf of user code: a warning at one of their lines would not help the user.
-_READERS = frozenset({"rmqfast", "contextlib", "pyarrow", "pandas", "polars", "duckdb", "deltalake", "narwhals"})
+_READERS = frozenset(
+    {
+        "rmqfast",
+        "contextlib",
+        "pyarrow",
+        "pandas",
+        "polars",
+        "duckdb",
+        "datafusion",
+        "ibis",
+        "narwhals",
+        "deltalake",
+    }
+)
 
 
 class CallerLine:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
 
+from rmqfast.arguments import integer
 from rmqfast.errors import ArgumentError
 from rmqfast.message import Damage
 from rmqfast.store.fragment import Fragment
@@ -20,6 +21,8 @@ from rmqfast.store.scan import Scan
 
 # Substrait's form of an expression doubles with each level: 10 levels are 10 MB
 _MOST_LEVELS = 10
+# values in the text of an expression: those of `is_in`, which are not escaped, and strings
+_VALUES = re.compile(r'value_set=.*?\n\], null_matching|"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc] # pyarrow ships no types
@@ -45,7 +48,6 @@ class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc] # pyarrow ship
     def __init__(self, scan: Scan, condition: pc.Expression | None = None) -> None:
         self.scan = scan
         self._condition = condition
-        self._latest = scan
 
     def __reduce__(self) -> tuple[object, ...]:
         return ScanDataset, (self.scan, self._condition)
@@ -70,8 +72,8 @@ class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc] # pyarrow ship
 
     @property
     def damage(self) -> list[Damage]:
-        """The damage that the latest read has found so far, at most 10,000 entries."""
-        return self._latest.damage
+        """The damage that the latest query has found so far. See `Scan.damage`."""
+        return self.scan.damage
 
     def scanner(
         self,
@@ -86,10 +88,18 @@ class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc] # pyarrow ship
             filter: Condition on the columns.
             options: Further arguments of `pyarrow.dataset.Scanner.from_batches`, such as `batch_size`.
         """
+        return self._scanner(columns, filter, **options)
+
+    def _scanner(
+        self,
+        columns: Sequence[str] | Mapping[str, pc.Expression] | None = None,
+        filter: pc.Expression | None = None,  # noqa: A002 - as above
+        limit: int | None = None,
+        **options: Any,
+    ) -> pyarrow.dataset.Scanner:
         condition = self._both(filter)
-        self._latest = self._narrowed_scan(columns, condition)
         # a C stream, never a generator: a thread of Arrow that runs Python code while the interpreter ends would hang
-        reader = pa.RecordBatchReader.from_stream(self._latest)
+        reader = pa.RecordBatchReader.from_stream(self._narrowed_scan(columns, condition, limit))
         columns = self.schema.names if columns is None else columns
         known = {name: value for name, value in options.items() if name in _SCANNER_OPTIONS}
         return pyarrow.dataset.Scanner.from_batches(reader, columns=columns, filter=condition, **known)
@@ -118,10 +128,8 @@ class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc] # pyarrow ship
     def head(self, num_rows: int, *arguments: Any, **options: Any) -> pa.Table:
         """Returns the first rows as a table. Takes the arguments of `scanner`."""
         if self._both(options.get("filter", arguments[1] if len(arguments) > 1 else None)) is None:
-            limited = ScanDataset(self.scan.limit(num_rows))
-            table = limited.to_table(*arguments, **options)
-            self._latest = limited._latest
-            return table
+            most = integer("num_rows", num_rows, 0)
+            return self._scanner(*arguments, limit=most, **options).to_table()
         return self.scanner(*arguments, **options).head(num_rows)
 
     def take(self, indices: object, *arguments: Any, **options: Any) -> pa.Table:
@@ -156,14 +164,17 @@ class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc] # pyarrow ship
         return self._condition & condition
 
     def _narrowed_scan(
-        self, columns: Sequence[str] | Mapping[str, pc.Expression] | None, condition: pc.Expression | None
+        self,
+        columns: Sequence[str] | Mapping[str, pc.Expression] | None,
+        condition: pc.Expression | None,
+        limit: int | None = None,
     ) -> Scan:
         expressions = list(columns.values()) if isinstance(columns, Mapping) else []
         wanted = set(self.schema.names) if columns is None else set() if isinstance(columns, Mapping) else set(columns)
         for expression in [*expressions, *([] if condition is None else [condition])]:
             wanted |= self._columns_of(expression)
         names = [name for name in self.schema.names if name in wanted]
-        return self.scan.narrowed(names, None if condition is None else _substrait(condition, self.scan))
+        return self.scan.narrowed(names, None if condition is None else _substrait(condition, self.scan), limit=limit)
 
     def _columns_of(self, expression: pc.Expression) -> set[str]:
         """Returns the columns that an expression may refer to, perhaps with others whose names its text has."""
@@ -178,9 +189,14 @@ _SCANNER_OPTIONS = frozenset({"batch_size", "batch_readahead", "fragment_readahe
 
 
 def _substrait(condition: pc.Expression, scan: Scan) -> bytes | None:
-    """Returns an expression in Substrait's form. None if it has none, or is too deep."""
+    """Returns an expression in Substrait's form. None if it has none, or if that would be too large or wrong."""
+    text = str(condition)
+    # Substrait counts microseconds, which pyarrow lets overflow; it prints such a time so
+    if "<value out of range" in text:
+        return None
     level, deepest = 0, 0
-    for character in re.sub(r"[^()]", "", str(condition)):
+    # parentheses in values would look like levels that end
+    for character in re.sub(r"[^()]", "", _VALUES.sub("", text)):
         level += 1 if character == "(" else -1
         deepest = max(deepest, level)
     if deepest > _MOST_LEVELS:

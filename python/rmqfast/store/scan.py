@@ -49,13 +49,25 @@ class Scan:
         (1259, 1259)
     """
 
-    def __init__(self, source: ScanSource, request: ScanRequest, *, limit: int | None = None) -> None:
+    def __init__(
+        self,
+        source: ScanSource,
+        request: ScanRequest,
+        *,
+        limit: int | None = None,
+        origin: Scan | None = None,
+        is_part: bool = False,
+    ) -> None:
         self._source, self._request, self._limit = source, request, limit
+        # the scan that lists damage which a query of it meets, in parts or as a whole
+        self._origin, self._is_part = origin, is_part
         # captured now: a stream may be read on another thread
-        self._line = CallerLine()
+        self._line = CallerLine(None if origin is None else origin._line)  # noqa: SLF001 - of this class
         # starts now, so that an invalid request raises here and not at the first batch
-        self._latest = source.start(request, limit)
-        self._is_taken = False
+        self._started = source.start(request, limit)
+        # a list, because one of several threads takes it
+        self._unread = [self._started]
+        self._latest = (self._started,)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _scan_of, (self._source.planned(self._request), self._request, self._limit)
@@ -76,7 +88,7 @@ class Scan:
         return reading.stream(lambda: _warn_of_damage(reading, line))
 
     def __arrow_c_schema__(self) -> object:
-        return self._latest.__arrow_c_schema__()
+        return self._started.__arrow_c_schema__()
 
     @property
     def schema(self) -> pa.Schema:
@@ -91,13 +103,13 @@ class Scan:
 
     @property
     def damage(self) -> list[Damage]:
-        """The damage that the latest read has found so far, at most 10,000 entries."""
-        return [Damage(*entry) for entry in self._latest.damage[0]]
+        """The damage that the latest read or query has found so far, at most 10,000 entries of each piece."""
+        return [Damage(*entry) for reading in self._latest for entry in reading.damage[0]]
 
     @property
     def decode_errors(self) -> list[BadBody]:
-        """The bodies that the latest read could not decode so far, at most 100; the warning tells their number."""
-        return bad_bodies(self._latest)
+        """The bodies that the latest read or query could not decode so far, at most 100 of each piece; the warning tells their number."""
+        return [body for reading in self._latest for body in bad_bodies(reading)]
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yields pyarrow record batches.
@@ -155,9 +167,7 @@ class Scan:
         """
         most = integer("rows", rows, 0)
         most = most if self._limit is None else min(most, self._limit)
-        # no batch is made of more rows than are taken
-        batch_rows = max(1, min(most, self._request.batch_rows))
-        return Scan(self._source, replace(self._request, batch_rows=batch_rows), limit=most)
+        return Scan(self._source, _of_few_rows(self._request, most), limit=most)
 
     def head(self, rows: Number = 5) -> pa.Table:
         """Returns the first rows as a pyarrow table. See `limit`."""
@@ -179,6 +189,7 @@ class Scan:
         if count is not None:
             return count if self._limit is None else min(count, self._limit)
         reading, rows = self._source.start(replace(self._request, columns=()), self._limit), 0
+        self._latest = (reading,)
         try:
             while (batch := reading.next_batch()) is not None:
                 rows += batch.num_rows
@@ -238,8 +249,9 @@ class Scan:
         # a limit counts rows before any predicate
         if predicate is not None and self._limit is None:
             source, request = source.narrowed(request, predicate)
-        limits = [each for each in (self._limit, limit) if each is not None]
-        return Scan(source, request, limit=min(limits, default=None))
+        most = min((each for each in (self._limit, limit) if each is not None), default=None)
+        request, origin = _of_few_rows(request, most), self._origin or self
+        return Scan(source, request, limit=most, origin=origin, is_part=self._is_part)
 
     def _own_columns(self, names: Sequence[str]) -> list[str]:
         """Returns the columns of the request with these names. The column `value` keeps the fields that it has."""
@@ -250,14 +262,29 @@ class Scan:
         """Returns scans that can be read independently of each other; together they have each message once."""
         if self._limit is not None:
             return [self]
-        return [Scan(part, self._request) for part in self._source.parts(self._request)]
+        origin = self._origin or self
+        origin._latest = ()  # noqa: SLF001 - as above
+        parts = self._source.parts(self._request)
+        return [Scan(part, self._request, origin=origin, is_part=True) for part in parts]
 
     def _reading(self) -> _native.Scan:
         """Returns the read that the constructor has started. Later calls start a new read."""
-        if self._is_taken:
-            self._latest = self._source.start(self._request, self._limit)
-        self._is_taken = True
-        return self._latest
+        try:
+            reading = self._unread.pop()
+        except IndexError:
+            reading = self._source.start(self._request, self._limit)
+        self._latest = (reading,)
+        if (origin := self._origin) is not None:
+            # pieces are read side by side, and all of them are the query
+            latest = origin._latest if self._is_part else ()  # noqa: SLF001 - as above
+            origin._latest = (*latest, reading)  # noqa: SLF001 - as above
+        return reading
+
+
+def _of_few_rows(request: ScanRequest, limit: int | None) -> ScanRequest:
+    """Returns a request that makes no batch of more rows than a limit takes."""
+    most = request.batch_rows if limit is None else max(1, min(limit, request.batch_rows))
+    return replace(request, batch_rows=most)
 
 
 def _warn_of_damage(reading: _native.Scan, line: CallerLine) -> None:
