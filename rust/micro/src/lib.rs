@@ -31,6 +31,10 @@ pub fn body(n: usize) -> Vec<u8> {
 
 /// Returns `count` messages as rows to append.
 pub fn columns(count: usize) -> Columns {
+    columns_of(count, body)
+}
+
+fn columns_of(count: usize, body: impl Fn(usize) -> Vec<u8>) -> Columns {
     let columns: [(&str, ArrayRef); 5] = [
         ("topic", Arc::new(StringArray::from(vec![TOPIC; count]))),
         ("body", Arc::new(BinaryArray::from_iter_values((0..count).map(body)))),
@@ -51,9 +55,14 @@ pub fn appender(directory: &Path) -> Appender {
 
 /// Creates a store of `count` messages in a temporary directory. Dropping the directory removes the store.
 pub fn store(count: usize) -> (TempDir, MessageStore) {
+    store_of(count, body)
+}
+
+/// Creates a store as [`store`] does, with other bodies.
+pub fn store_of(count: usize, body: impl Fn(usize) -> Vec<u8>) -> (TempDir, MessageStore) {
     let directory = tempfile::tempdir().expect("a directory");
     let appender = appender(directory.path());
-    appender.append(&columns(count), None, 0).expect("appended");
+    appender.append(&columns_of(count, body), None, 0).expect("appended");
     appender.close().expect("closed");
     let store = MessageStore::open(&directory.path().join("store"), &OpenOptions::default()).expect("opened");
     (directory, store)

@@ -3,6 +3,7 @@
 //! `-- scan` runs those whose names hold "scan"; `--save-baseline before`, then
 //! `--baseline before`, compares two states of the code. `make test-long` runs each once.
 mod append;
+mod decode;
 mod format;
 mod pull;
 mod scan;
@@ -19,6 +20,6 @@ fn quick() -> Criterion {
 criterion_group! {
     name = micro;
     config = quick();
-    targets = format::benches, pull::benches, scan::benches, append::benches, serve::benches
+    targets = format::benches, pull::benches, scan::benches, decode::benches, append::benches, serve::benches
 }
 criterion_main!(micro);
