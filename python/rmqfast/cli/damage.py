@@ -12,10 +12,12 @@ import typer
 from rmqfast.cli.output import Form, print_json, say, write, write_facts
 from rmqfast.errors import DamageWarning
 from rmqfast.message import Damage
-from rmqfast.store import VerifyReport
+from rmqfast.store import Scan, VerifyReport
 
 # A damaged disk may give thousands of places.
 MOST_SHOWN = 5
+# A scan keeps no more entries than this.
+MOST_SAMPLED = 100
 
 
 def end_with_damage(damage: Sequence[Damage]) -> None:
@@ -29,6 +31,19 @@ def end_with_damage(damage: Sequence[Damage]) -> None:
     if len(damage) > MOST_SHOWN:
         say(f"  and {len(damage) - MOST_SHOWN:,} more; `rmqfast store verify DIR` lists all")
     raise typer.Exit(1)
+
+
+def end_with_bad_bodies(scan: Scan) -> None:
+    """Reports bodies that a scan could not decode, and ends the command with exit code 1 unless damage will do so."""
+    bad = scan.decode_errors
+    if not bad:
+        return
+    most = "at least " if len(bad) == MOST_SAMPLED else ""
+    say(f"{most}{len(bad):,} bodies could not be decoded")
+    for body in bad[:MOST_SHOWN]:
+        say(f"  topic {body.topic} queue {body.queue_id} offset {body.queue_offset}: {body.reason}")
+    if not scan.damage:
+        raise typer.Exit(1)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "rmqfast store scan ~/store --topic orders --limit 20",
         "rmqfast store scan ~/store --topic orders --tags 'paid || shipped' -o jsonl",
         "rmqfast store scan ~/store --topic orders --sql \"region = 'eu'\" -o csv",
+        "rmqfast store scan ~/store --topic orders --decode json --schema 'id bigint, city string' -o jsonl",
     ),
     "store diff": ("rmqfast store diff ~/store ~/copy", "rmqfast store diff ~/store ~/copy --topic orders -o json"),
     "store tail": (

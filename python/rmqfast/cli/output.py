@@ -16,6 +16,7 @@ from rmqfast.cells import escape, one_line, size_text, table_cell
 from rmqfast.cli.streams import data_output
 from rmqfast.message import MessageExt
 from rmqfast.store import COLUMNS, Scan
+from rmqfast.store.decode import VALUE, is_decoded
 from rmqfast.store.json_lines import base64_text, json_lines, json_text, plain_rows
 
 # A spreadsheet takes a cell with such a beginning for a formula.
@@ -124,6 +125,18 @@ def chosen_columns(columns: str | None, form: Form) -> Sequence[str]:
     if columns is not None:
         return [name.strip() for name in columns.split(",")]
     return TABLE_COLUMNS if form is Form.TABLE else COLUMNS
+
+
+def with_value(columns: Sequence[str]) -> Sequence[str]:
+    """Returns the columns with the decoded bodies behind them. In a table they stand in place of the bodies."""
+    shown = [name for name in columns if name != "body"] if tuple(columns) == TABLE_COLUMNS else columns
+    return (*shown, VALUE)
+
+
+def shown_names(columns: Sequence[str]) -> Sequence[str]:
+    """Returns the names of a scan's columns: `value` stands last, and once for all its fields."""
+    plain = [name for name in columns if not is_decoded(name)]
+    return plain if len(plain) == len(columns) else [*plain, VALUE]
 
 
 def scan_rows(scan: Scan, limit: int | None) -> Iterator[Sequence[Row]]:

@@ -14,7 +14,7 @@ import typer
 
 from rmqfast.cells import size_text
 from rmqfast.cli.completion import complete_topic
-from rmqfast.cli.damage import damage_reported, end_with_damage, write_report
+from rmqfast.cli.damage import damage_reported, end_with_bad_bodies, end_with_damage, write_report
 from rmqfast.cli.output import (
     Form,
     Row,
@@ -24,6 +24,8 @@ from rmqfast.cli.output import (
     say,
     say_directory,
     scan_rows,
+    shown_names,
+    with_value,
     write,
     write_facts,
     write_messages,
@@ -44,8 +46,9 @@ from rmqfast.cli.shared_options import (
 )
 from rmqfast.cli.streams import data_output
 from rmqfast.cli.watch import watchable
-from rmqfast.errors import ArgumentError, DamageWarning
+from rmqfast.errors import ArgumentError, DamageWarning, StoreIOError
 from rmqfast.message import MessageExt
+from rmqfast.paths import is_file
 from rmqfast.store import (
     CleanedFile,
     CleanReport,
@@ -62,6 +65,29 @@ from rmqfast.store import (
 )
 from rmqfast.store import repair as repair_store
 from rmqfast.store.json_lines import batch_rows
+
+
+class Decoded(StrEnum):
+    """The values of `--decode`."""
+
+    JSON = "json"
+    AVRO = "avro"
+
+
+class Framed(StrEnum):
+    """The values of `--framing`."""
+
+    NONE = "none"
+    CONFLUENT = "confluent"
+    SINGLE_OBJECT = "single-object"
+
+
+class OnError(StrEnum):
+    """The values of `--on-error`."""
+
+    NULL = "null"
+    FAIL = "fail"
+
 
 KeysOption = Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")]
 QueueOption = Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")]
@@ -277,14 +303,23 @@ def scan(
     start_time: StartTime = None,
     end_time: EndTime = None,
     columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
+    decode: Annotated[Decoded | None, typer.Option(help="Decode bodies into the column value; with --schema.")] = None,
+    schema: Annotated[
+        str | None, typer.Option(help="DDL as 'id bigint, name string', or a file with it or .avsc.")
+    ] = None,
+    framing: Annotated[Framed, typer.Option(help="Prefix of the bodies.")] = Framed.NONE,
+    schema_id: Annotated[int | None, typer.Option(help="The schema's id, with --framing confluent.")] = None,
+    on_error: Annotated[OnError, typer.Option(help="Action on bodies that cannot be decoded.")] = OnError.NULL,
     limit: Annotated[int | None, typer.Option(min=0, help="Limit of rows.")] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads; with more than one, rows are unordered.")] = 1,
     verify_crc: Annotated[bool, typer.Option(help="Verify the CRC of each body.")] = False,
     commit_log_dir: LogDirectories = None,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints messages in log order. Exit code 1: damage was found; standard error says where."""
+    """Prints messages in log order. Exit code 1: damage, or bodies that cannot be decoded; standard error has them."""
     names = chosen_columns(columns, output)
+    if decode is not None and columns is None:
+        names = with_value(names)
     with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:
         messages = store.scan(
             topic,
@@ -299,9 +334,25 @@ def scan(
             columns=names,
             threads=threads,
             verify_crc=verify_crc,
+            decode=None if decode is None else decode.value,
+            schema=_schema(schema),
+            framing=framing.value,
+            schema_id=schema_id,
+            on_error=on_error.value,
         )
-        write(output, names, scan_rows(messages, limit), whole=columns is not None)
+        shown = names if decode is None else shown_names(names)
+        write(output, shown, scan_rows(messages, limit), whole=columns is not None)
+    end_with_bad_bodies(messages)
     end_with_damage(messages.damage)
+
+
+def _schema(given: str | None) -> str | Path | None:
+    """Returns the path if a file has the name, or the text."""
+    try:
+        return Path(given) if given is not None and is_file(given) else given
+    except StoreIOError:
+        # too long for the name of a file
+        return given
 
 
 @app.command()

@@ -8,9 +8,11 @@ import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import islice
+from math import isfinite
 from typing import Any
 
-from rmqfast.errors import DamageWarning
+from rmqfast.errors import DamageWarning, DecodeWarning
 from rmqfast.extras import import_extra
 from rmqfast.store.scan import Scan
 
@@ -43,8 +45,9 @@ def json_lines(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def plain_rows(scan: Scan) -> Iterator[list[tuple[object, ...]]]:
     """Yields each batch of a scan as rows of plain Python values. Timestamps are milliseconds; properties are dicts."""
     with warnings.catch_warnings():
-        # the caller reports damage
+        # the caller reports damage, and bodies that could not be decoded
         warnings.simplefilter("ignore", DamageWarning)
+        warnings.simplefilter("ignore", DecodeWarning)
         # closed inside `catch_warnings`: closing warns of damage
         with closing(scan.batches()) as batches:
             for batch in batches:
@@ -55,13 +58,41 @@ def batch_rows(batch: Any) -> list[tuple[object, ...]]:
     return list(zip(*map(_values, batch.columns), strict=True))
 
 
-def _values(column: Any) -> list[object]:
+def _values(column: Any) -> list[object]:  # noqa: PLR0911 - a type each
     pa = import_extra("pyarrow", "arrow")
+    kind = column.type
     # as numbers: a damaged record may have a time beyond the year 9999, the last one of Python's datetimes
-    if pa.types.is_timestamp(column.type):
-        column = column.view(pa.int64())
-    if pa.types.is_map(column.type):
+    if pa.types.is_timestamp(kind):
+        times: list[int | None] = column.view(pa.int64()).to_pylist()
+        per_second = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}[kind.unit]
+        return [None if time is None else time * 1000 // per_second for time in times]
+    if pa.types.is_map(kind):
         # pyarrow returns maps as lists of pairs
-        return [None if pairs is None else dict(pairs) for pairs in column.to_pylist()]
+        pairs = zip(_values(column.keys), _values(column.items), strict=True)
+        return [None if size is None else dict(islice(pairs, size)) for size in _sizes(column)]
+    if pa.types.is_struct(kind):
+        rows = zip(*map(_values, column.flatten()), strict=True)
+        names = [kind.field(at).name for at in range(kind.num_fields)]
+        valid = column.is_valid().to_pylist()
+        return [
+            dict(zip(names, row, strict=True)) if is_valid else None for row, is_valid in zip(rows, valid, strict=True)
+        ]
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        items = iter(_values(column.flatten()))
+        return [None if size is None else list(islice(items, size)) for size in _sizes(column)]
+    if pa.types.is_floating(kind):
+        # JSON has no infinity
+        return [value if value is None or isfinite(value) else str(value) for value in column.to_pylist()]
+    if pa.types.is_date(kind) or pa.types.is_time(kind) or pa.types.is_decimal(kind):
+        return list(column.cast(pa.string()).to_pylist())
     values: list[object] = column.to_pylist()
     return values
+
+
+def _sizes(column: Any) -> list[int | None]:
+    """Returns the number of items of each list or map of a column. None for null."""
+    offsets = column.offsets.to_pylist()
+    valid = column.is_valid().to_pylist()
+    return [
+        end - start if is_valid else None for start, end, is_valid in zip(offsets[:-1], offsets[1:], valid, strict=True)
+    ]
