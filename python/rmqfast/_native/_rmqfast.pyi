@@ -422,15 +422,14 @@ class TopicRead:
     def scan(
         self,
         pieces: Sequence[bytes],
+        request: ScanRequest,
         *,
         threads: int,
         limit: int | None,
-        keys_prefix: str | None,
-        microseconds: bool,
-        batch_rows: int,
-        batch_bytes: int,
     ) -> Scan:
         """Starts a scan of the planned pieces. Asks no broker before its first batch.
+
+        Columns, decoding, `keys_prefix` and batch sizes are those of the request; filters are those of the read.
 
         Raises:
             ArgumentError: A piece is of another release.

@@ -24,7 +24,7 @@ from rmqfast.cluster.topic_options import (
 )
 from rmqfast.cluster.topic_source import Filter, TopicSource
 from rmqfast.errors import ArgumentError, ArgumentTypeError
-from rmqfast.store import ReadArguments, Scan, ScanArguments, ScanRequest
+from rmqfast.store import DecodeArguments, ReadArguments, Scan, ScanArguments, ScanRequest
 from rmqfast.store.request import check_names, time_range
 from rmqfast.store.scan_source import OnDamage, fails_on_damage
 
@@ -37,8 +37,8 @@ _GROUP = "rmqfast_scan"
 ClusterOffsets = TopicOffsets | Number | Mapping[int, Number]
 
 
-class ClusterArguments(ReadArguments, total=False):
-    """Keyword arguments of `MessageCluster.scan`.
+class ClusterArguments(ReadArguments, DecodeArguments, total=False):
+    """Keyword arguments of `MessageCluster.scan`, with those of `rmqfast.store.DecodeArguments`.
 
     Attributes:
         keys_prefix: Only messages with a key or UNIQ_KEY that begins with this.

@@ -12,6 +12,7 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.cluster.topic_options import errors_name_arguments
 from rmqfast.errors import ArgumentError
 from rmqfast.store import ScanRequest
+from rmqfast.store.decode import is_decoded
 
 #: A condition on one column: kind, column, values.
 Filter = tuple[str, str, list[Any]]
@@ -52,15 +53,7 @@ class TopicSource:
         return cls(config, options, tuple(pieces), tuple(filters), threads)
 
     def start(self, request: ScanRequest, limit: int | None) -> NativeScan:
-        return self._read(request).scan(
-            self.pieces,
-            threads=self.threads,
-            limit=limit,
-            keys_prefix=request.keys_prefix,
-            microseconds=request.microseconds,
-            batch_rows=request.batch_rows,
-            batch_bytes=request.batch_bytes,
-        )
+        return self._read(request).scan(self.pieces, request, threads=self.threads, limit=limit)
 
     def count(self, request: ScanRequest) -> int | None:
         return None if request.keys_prefix is not None else self._read(request).count(self.pieces)
@@ -76,5 +69,5 @@ class TopicSource:
         return [replace(self, pieces=(piece,), threads=1) for piece in self.pieces]
 
     def _read(self, request: ScanRequest) -> TopicRead:
-        columns = COLUMNS if request.columns is None else request.columns
+        columns = COLUMNS if request.columns is None else [c for c in request.columns if not is_decoded(c)]
         return TopicRead.narrowed("topic batch", dict(self.options), columns, self.config, list(self.filters))

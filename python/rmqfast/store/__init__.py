@@ -22,6 +22,7 @@ from rmqfast.store.opening import MissingEnd, find_missing_end, open_store, repa
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import (
+    DecodeArguments,
     GetLimits,
     MessageArguments,
     ReadArguments,
@@ -47,6 +48,7 @@ __all__ = [
     "ConsumerFilterTable",
     "ConsumerOffsetTable",
     "DataVersion",
+    "DecodeArguments",
     "DelayOffsetTable",
     "Difference",
     "ExportReport",

@@ -94,6 +94,7 @@ class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc] # pyarrow ship
         self,
         columns: Sequence[str] | Mapping[str, pc.Expression] | None = None,
         filter: pc.Expression | None = None,  # noqa: A002 - as above
+        *,
         limit: int | None = None,
         **options: Any,
     ) -> pyarrow.dataset.Scanner:

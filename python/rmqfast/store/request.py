@@ -140,12 +140,10 @@ class StoreArguments(ReadArguments, total=False):
     end_offset: Number | Mapping[int, Number] | None
 
 
-class ScanArguments(StoreArguments, total=False):
-    """Keyword arguments of `MessageStore.scan`.
+class DecodeArguments(TypedDict, total=False):
+    """Keyword arguments that decode bodies into a column.
 
     Attributes:
-        batch_rows: Maximum rows of a batch.
-        batch_bytes: Approximate bytes of a batch, and of the memory that decoding it takes.
         decode: "json" or "avro": decodes bodies into the struct column `value`, the last column. A name such as
             `value.amount` or `value.customer.id` in `columns` chooses a field, and only those are decoded. Without any
             such name in `columns`, bodies are not decoded.
@@ -155,6 +153,21 @@ class ScanArguments(StoreArguments, total=False):
         on_error: "null" gives null for a body that cannot be decoded, and warns at the end with a `DecodeWarning`.
             "fail" raises `DecodeError` at the first.
         schema_id: The schema id that all bodies must have, with `framing="confluent"`; Avro needs it.
+    """
+
+    decode: Decode | None
+    schema: Schema | None
+    framing: Framing
+    on_error: OnError
+    schema_id: int | None
+
+
+class ScanArguments(StoreArguments, DecodeArguments, total=False):
+    """Keyword arguments of `MessageStore.scan`, with those of `DecodeArguments`.
+
+    Attributes:
+        batch_rows: Maximum rows of a batch.
+        batch_bytes: Approximate bytes of a batch, and of the memory that decoding it takes.
 
     Example:
         >>> import rmqfast
@@ -167,11 +180,6 @@ class ScanArguments(StoreArguments, total=False):
 
     batch_rows: int
     batch_bytes: int
-    decode: Decode | None
-    schema: Schema | None
-    framing: Framing
-    on_error: OnError
-    schema_id: int | None
 
 
 @suggests_names

@@ -62,12 +62,12 @@ class Scan:
         # the scan that lists damage which a query of it meets, in parts or as a whole
         self._origin, self._is_part = origin, is_part
         # captured now: a stream may be read on another thread
-        self._line = CallerLine(None if origin is None else origin._line)  # noqa: SLF001 - of this class
+        self._line: CallerLine = CallerLine(None if origin is None else origin._line)  # noqa: SLF001 - of this class
         # starts now, so that an invalid request raises here and not at the first batch
         self._started = source.start(request, limit)
         # a list, because one of several threads takes it
         self._unread = [self._started]
-        self._latest = (self._started,)
+        self._latest: tuple[_native.Scan, ...] = (self._started,)
 
     def __reduce__(self) -> tuple[object, ...]:
         return _scan_of, (self._source.planned(self._request), self._request, self._limit)
@@ -108,7 +108,7 @@ class Scan:
 
     @property
     def decode_errors(self) -> list[BadBody]:
-        """The bodies that the latest read or query could not decode so far, at most 100 of each piece; the warning tells their number."""
+        """The bodies that the latest read could not decode so far, at most 100 of a piece. The warning counts all."""
         return [body for reading in self._latest for body in bad_bodies(reading)]
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:

@@ -4,6 +4,7 @@ use crate::puller::PulledAnswer;
 use arrow_array::RecordBatch;
 use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::batch::BatchBuilder;
+use rmqfast_store::scan::decode::BadBodies;
 use rmqfast_store::scan::row::Row;
 use rmqfast_store::store::Damage;
 
@@ -29,17 +30,19 @@ pub fn batches<'a>(
         // brokers only compare hashes of tags, so some rows may have another tag
         build.append(Part { body: &fetched.body, rows: &fetched.matching_rows() })?;
     }
-    build.finish()
+    let (batches, damage, _) = build.finish()?;
+    Ok((batches, damage))
 }
 
-/// Converts messages to record batches. The properties of the messages must have been parsed.
+/// Converts messages to record batches. The properties of the messages must have been parsed. Bodies that cannot be
+/// decoded, if `request` asks for it, are the third part of the result.
 ///
 /// # Errors
 /// Fails like [`batches`].
 pub fn batches_of_parts<'a>(
     parts: impl IntoIterator<Item = Part<'a>>,
     request: &ScanRequest,
-) -> Result<(Vec<RecordBatch>, Vec<Damage>)> {
+) -> Result<(Vec<RecordBatch>, Vec<Damage>, BadBodies)> {
     let mut build = Build { builder: BatchBuilder::new(request), batches: Vec::new() };
     for part in parts {
         build.append(part)?;
@@ -65,9 +68,9 @@ impl Build {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<(Vec<RecordBatch>, Vec<Damage>)> {
+    fn finish(mut self) -> Result<(Vec<RecordBatch>, Vec<Damage>, BadBodies)> {
         self.batches.extend(self.builder.finish()?);
-        let damage = self.builder.take_damage();
-        Ok((self.batches, damage))
+        let (damage, bad_bodies) = (self.builder.take_damage(), self.builder.take_bad_bodies());
+        Ok((self.batches, damage, bad_bodies))
     }
 }

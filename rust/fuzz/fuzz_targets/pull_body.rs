@@ -41,6 +41,6 @@ fn check(bytes: &[u8], row: &Row) {
 
 fn check_columns(bytes: &[u8], rows: &[Row]) {
     let request = ScanRequest { max_body_bytes: CAP, batch_rows: 7, ..ScanRequest::default() };
-    let (batches, _) = batches_of_parts([Part { body: bytes, rows }], &request).expect("the columns fit their schema");
+    let (batches, ..) = batches_of_parts([Part { body: bytes, rows }], &request).expect("the columns fit their schema");
     assert_eq!(batches.iter().map(|batch| batch.num_rows()).sum::<usize>(), rows.len());
 }

@@ -79,13 +79,16 @@ impl Source {
     }
 
     fn fails_on_bad_bodies(&self) -> bool {
-        matches!(self, Self::Store(scan, _) if scan.fails_on_bad_bodies())
+        match self {
+            Self::Store(scan, _) => scan.fails_on_bad_bodies(),
+            Self::Topics(scan) => scan.fails_on_bad_bodies(),
+        }
     }
 
     fn bad_bodies(&self) -> BadBodies {
         match self {
             Self::Store(scan, _) => scan.bad_bodies(),
-            Self::Topics(_) => BadBodies::default(),
+            Self::Topics(scan) => scan.warnings().bad_bodies,
         }
     }
 }
@@ -163,7 +166,7 @@ impl Scan {
             Source::Store(..) => Ok(Warnings::default()),
             Source::Topics(scan) => Ok(scan.warnings()),
         });
-        let Warnings { entries, more_losses } = warnings.map_err(to_python)?;
+        let Warnings { entries, more_losses, .. } = warnings.map_err(to_python)?;
         let (losses, troubles): (Vec<_>, Vec<_>) =
             entries.into_iter().partition(|warning| matches!(warning, Warning::Loss(_)));
         let texts = |warnings: Vec<Warning>| warnings.iter().map(ToString::to_string).collect();

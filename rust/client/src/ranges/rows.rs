@@ -29,7 +29,7 @@ pub fn choose(request: &RangeRequest, fetched: &mut Vec<PulledAnswer>, warnings:
 /// Converts the chosen messages to record batches, in the order of `answers`.
 ///
 /// # Errors
-/// Fails like [`unreadable`].
+/// Fails like [`unreadable`]. Also for a body that cannot be decoded, if the request asks for it.
 pub fn batches(
     request: &RangeRequest,
     answers: &[PulledAnswer],
@@ -38,7 +38,13 @@ pub fn batches(
     let parts = answers.iter().map(|answer| Part { body: &answer.body, rows: &answer.rows });
     // a reader has one broker, so all rows have the same name
     let broker_name = answers.first().map(|answer| answer.queue.broker_name.to_string());
-    let (batches, damage) = batches_of_parts(parts, &ScanRequest { broker_name, ..request.scan.clone() })?;
+    let scan = ScanRequest { broker_name, ..request.scan.clone() };
+    let (batches, damage, bad_bodies) = batches_of_parts(parts, &scan)?;
+    match bad_bodies.error() {
+        Some(error) if scan.decode.is_some_and(|decode| decode.fails) => return Err(error.into()),
+        Some(_) => warnings.push(Warning::BadBodies(bad_bodies)),
+        None => {}
+    }
     let offsets: Vec<i64> = damage.iter().map(|damage| damage.offset.cast_signed()).collect();
     unreadable(request, answers, &offsets, warnings)?;
     Ok(batches)

@@ -32,7 +32,8 @@ pub fn messages_to_arrow(
     // safe without the GIL, since `Source` owns its bytes and Python's bytes never change
     let built = py.detach(|| {
         let parts = runs.iter().map(|(source, rows)| Part { body: source.bytes.as_ref(), rows });
-        batches_of_parts(parts, &request)
+        let (batches, damage, _) = batches_of_parts(parts, &request)?;
+        Ok((batches, damage))
     });
     let (mut batches, _) = built.map_err(client)?;
     // a string column holds less than 2 GiB, so more would need a second batch

@@ -2,7 +2,7 @@
 use super::request::cluster_options;
 use super::warnings::{log, log_lines};
 use crate::error::spark;
-use crate::request::time_unit;
+use crate::request::PyScanRequest;
 use crate::scan::{Scan, Source};
 use crate::selection::{PyFilter, filters};
 use crate::signals;
@@ -15,7 +15,7 @@ use rmqfast_spark::origin::BrokerWay;
 use rmqfast_spark::origin::piece::{RangeParts, TopicPiece};
 use rmqfast_spark::request::options::Kind;
 use rmqfast_spark::topic::read;
-use rmqfast_store::scan::column;
+use rmqfast_store::scan::ScanRequest;
 use std::sync::Arc;
 
 const LOGGER: &str = "rmqfast.spark";
@@ -117,23 +117,21 @@ impl TopicRead {
     }
 
     /// Starts a scan of the planned pieces.
-    #[pyo3(signature = (pieces, *, threads, limit, keys_prefix, microseconds, batch_rows, batch_bytes))]
-    #[allow(clippy::too_many_arguments, reason = "Python gives them by name")]
+    #[pyo3(signature = (pieces, request, *, threads, limit))]
     fn scan(
         &self,
         pieces: Vec<Vec<u8>>,
+        request: PyScanRequest,
         threads: usize,
         limit: Option<usize>,
-        keys_prefix: Option<String>,
-        microseconds: bool,
-        batch_rows: usize,
-        batch_bytes: usize,
     ) -> PyResult<Scan> {
         let mut read = self.with_pieces(&pieces)?;
-        let scan = &mut read.request.scan;
-        (scan.time_unit, scan.batch_rows, scan.batch_bytes) = (time_unit(microseconds), batch_rows, batch_bytes);
-        scan.keys_prefix = keys_prefix;
-        let schema = column::schema(&scan.columns, scan.time_unit);
+        // what options do not have; filters stay those of the read
+        let ScanRequest { columns, decode, keys_prefix, time_unit, batch_rows, batch_bytes, .. } =
+            request.into_request()?;
+        let own = read.request.scan;
+        read.request.scan = ScanRequest { columns, decode, keys_prefix, time_unit, batch_rows, batch_bytes, ..own };
+        let schema = read.request.scan.schema();
         let fails_on_damage = read.request.is_strict;
         // the pieces are planned, so that no broker is asked
         let pieces = read.plan().map_err(spark)?.pieces;

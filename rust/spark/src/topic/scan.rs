@@ -7,6 +7,7 @@ use rmqfast_client::cluster::{Bounds, ClusterOptions, TopicCluster};
 use rmqfast_client::puller::{Queue, Threshold};
 use rmqfast_client::ranges::{QueueRange, RangeRequest, Step, Warning};
 use rmqfast_store::scan::CLOCK_SLACK_MS;
+use rmqfast_store::scan::decode::BadBodies;
 use rmqfast_store::scan::workers::{Outlet, Workers};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,6 +24,7 @@ const AHEAD: i64 = 32 << 20;
 pub struct TopicScan {
     reading: Reading,
     warnings: Arc<Mutex<Warnings>>,
+    fails_on_bad_bodies: bool,
 }
 
 enum Reading {
@@ -46,11 +48,15 @@ pub struct Warnings {
     pub entries: Vec<Warning>,
     /// Number of further losses, which are not kept.
     pub more_losses: u64,
+    /// Bodies that could not be decoded.
+    pub bad_bodies: BadBodies,
 }
 
 impl Warnings {
     fn add(&mut self, warning: Warning) {
-        if self.entries.len() < MOST_WARNINGS {
+        if let Warning::BadBodies(bodies) = warning {
+            self.bad_bodies.append(bodies);
+        } else if self.entries.len() < MOST_WARNINGS {
             self.entries.push(warning);
         } else if matches!(warning, Warning::Loss(_)) {
             self.more_losses += 1;
@@ -63,7 +69,8 @@ impl TopicScan {
         let puller = &mut request.request.puller;
         puller.in_all = Threshold { bytes: AHEAD, ..puller.in_all };
         let pieces = TopicPiece::join(pieces, threads);
-        Self { reading: Reading::Planned(request, pieces, threads), warnings: Arc::default() }
+        let fails_on_bad_bodies = request.request.scan.decode.as_ref().is_some_and(|decode| decode.fails);
+        Self { reading: Reading::Planned(request, pieces, threads), warnings: Arc::default(), fails_on_bad_bodies }
     }
 
     /// Returns the next batch, or `None` at the end. `interrupt` is called now and then; its error ends the wait.
@@ -82,6 +89,10 @@ impl TopicScan {
             Reading::Threads(workers) => workers.next(interrupt),
             Reading::Planned(..) => Ok(None),
         }
+    }
+
+    pub fn fails_on_bad_bodies(&self) -> bool {
+        self.fails_on_bad_bodies
     }
 
     /// Returns the warnings so far.

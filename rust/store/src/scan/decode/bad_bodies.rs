@@ -27,7 +27,7 @@ impl BadBody {
 }
 
 /// The bad bodies found so far. Entries beyond [`BadBodies::LIMIT`] are only counted, since each row may be bad.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BadBodies {
     entries: Vec<BadBody>,
     more: u64,
