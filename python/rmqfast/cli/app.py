@@ -17,6 +17,7 @@ from rmqfast.cli import (
     messages,
     mirror,
     produce,
+    scan,
     server,
     store,
     topic,
@@ -55,6 +56,7 @@ app.add_typer(topic.app, name="topic")
 app.add_typer(group.app, name="group")
 app.add_typer(messages.app, name="message")
 app.add_typer(cluster.app, name="cluster")
+app.command("scan")(scan.scan)
 app.command("explain")(messages.explain)
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)

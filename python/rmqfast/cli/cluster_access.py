@@ -18,7 +18,7 @@ import typer
 from rmqfast.admin import Admin
 from rmqfast.cli.output import Form, say, write
 from rmqfast.client.instance import ClientConfig, ClientErrorCode
-from rmqfast.errors import ArgumentError, ClientError, ResponseError, RmqError
+from rmqfast.errors import ArgumentError, ClientError, ResponseError, RmqError, UnknownTopicError
 from rmqfast.paths import local_path
 from rmqfast.remoting import ResponseCode, TlsOptions
 from rmqfast.store import built_in_groups
@@ -122,6 +122,8 @@ def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientC
 
     `arguments` are those of the failed command, with its `topic` and `group`.
     """
+    if isinstance(error, UnknownTopicError):
+        return "`rmqfast topic list` lists the topics"
     code = error.code if isinstance(error, ResponseError) else getattr(error, "response_code", None)
     if code not in _UNKNOWN or not isinstance(error, ResponseError | ClientError):
         return None

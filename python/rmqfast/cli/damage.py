@@ -42,8 +42,19 @@ def end_with_bad_bodies(scan: Scan) -> None:
     say(f"{most}{len(bad):,} bodies could not be decoded")
     for body in bad[:MOST_SHOWN]:
         say(f"  topic {body.topic} queue {body.queue_id} offset {body.queue_offset}: {body.reason}")
-    if not scan.damage:
+    if not (scan.damage or scan.losses):
         raise typer.Exit(1)
+
+
+def end_with_losses(losses: Sequence[str]) -> None:
+    """Reports messages that a cluster no longer has, and ends the command with exit code 1. Does nothing without."""
+    if not losses:
+        return
+    for loss in losses[:MOST_SHOWN]:
+        say(f"damage: {loss}")
+    if len(losses) > MOST_SHOWN:
+        say(f"  and {len(losses) - MOST_SHOWN:,} more")
+    raise typer.Exit(1)
 
 
 @contextmanager

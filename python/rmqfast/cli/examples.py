@@ -14,6 +14,11 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "rmqfast store scan ~/store --topic orders --decode json --schema 'id bigint, city string' -o jsonl",
     ),
     "store diff": ("rmqfast store diff ~/store ~/copy", "rmqfast store diff ~/store ~/copy --topic orders -o json"),
+    "scan": (
+        "rmqfast scan orders --limit 20 -n 127.0.0.1:9876",
+        "rmqfast scan orders --tags 'paid || shipped' -o jsonl",
+        "rmqfast scan --start-time 2026-11-21T09:00 -o csv",
+    ),
     "store tail": (
         "rmqfast store tail ~/store -n 3",
         "rmqfast store tail ~/store --topic orders --tags paid -f -o jsonl",

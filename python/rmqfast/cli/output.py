@@ -15,9 +15,9 @@ from typing import TextIO
 from rmqfast.cells import escape, one_line, size_text, table_cell
 from rmqfast.cli.streams import data_output
 from rmqfast.message import MessageExt
-from rmqfast.store import COLUMNS, Scan
+from rmqfast.store import COLUMNS
 from rmqfast.store.decode import VALUE, is_decoded
-from rmqfast.store.json_lines import base64_text, json_lines, json_text, plain_rows
+from rmqfast.store.json_lines import base64_text, json_lines, json_text
 
 # A spreadsheet takes a cell with such a beginning for a formula.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -137,15 +137,6 @@ def shown_names(columns: Sequence[str]) -> Sequence[str]:
     """Returns the names of a scan's columns: `value` stands last, and once for all its fields."""
     plain = [name for name in columns if not is_decoded(name)]
     return plain if len(plain) == len(columns) else [*plain, VALUE]
-
-
-def scan_rows(scan: Scan, limit: int | None) -> Iterator[Sequence[Row]]:
-    remaining = limit
-    # With limit 0, do not even read the first batch.
-    for rows in plain_rows(scan) if remaining != 0 else ():
-        yield rows if remaining is None else rows[:remaining]
-        if remaining is not None and (remaining := max(0, remaining - len(rows))) == 0:
-            return
 
 
 @contextmanager

@@ -98,6 +98,12 @@ Tags = Annotated[str, typer.Option(help="Tag expression, as 'A || B'.")]
 SqlOption = Annotated[str | None, typer.Option(help='SQL92 condition over the properties, as "a > 3".')]
 StartTime = Annotated[str | None, typer.Option(help="Stored at or after this: ISO 8601 (UTC) or ms.")]
 EndTime = Annotated[str | None, typer.Option(help="Stored before this.")]
+AsOf = Annotated[str | None, typer.Option(help="As the store or the topics stood at this time.")]
+KeysOption = Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")]
+QueueOption = Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")]
+StartOffset = Annotated[int | None, typer.Option(help="First queue offset.")]
+EndOffset = Annotated[int | None, typer.Option(help="Queue offset behind the last one.")]
+Columns = Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")]
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -23,22 +24,25 @@ from rmqfast.cli.output import (
     print_json,
     say,
     say_directory,
-    scan_rows,
-    shown_names,
-    with_value,
     write,
     write_facts,
     write_messages,
 )
+from rmqfast.cli.scan import ScanOptions, takes_scan_options
 from rmqfast.cli.shared_options import (
     PATH,
+    Columns,
     Directory,
+    EndOffset,
     EndTime,
+    KeysOption,
     LogDirectories,
     OnDamage,
     OnDamageOption,
     Output,
+    QueueOption,
     SqlOption,
+    StartOffset,
     StartTime,
     Tags,
     TopicOption,
@@ -46,9 +50,8 @@ from rmqfast.cli.shared_options import (
 )
 from rmqfast.cli.streams import data_output
 from rmqfast.cli.watch import watchable
-from rmqfast.errors import ArgumentError, DamageWarning, StoreIOError
+from rmqfast.errors import ArgumentError, DamageWarning
 from rmqfast.message import MessageExt
-from rmqfast.paths import is_file
 from rmqfast.store import (
     CleanedFile,
     CleanReport,
@@ -65,32 +68,6 @@ from rmqfast.store import (
 )
 from rmqfast.store import repair as repair_store
 from rmqfast.store.json_lines import batch_rows
-
-
-class Decoded(StrEnum):
-    """The values of `--decode`."""
-
-    JSON = "json"
-    AVRO = "avro"
-
-
-class Framed(StrEnum):
-    """The values of `--framing`."""
-
-    NONE = "none"
-    CONFLUENT = "confluent"
-    SINGLE_OBJECT = "single-object"
-
-
-class OnError(StrEnum):
-    """The values of `--on-error`."""
-
-    NULL = "null"
-    FAIL = "fail"
-
-
-KeysOption = Annotated[list[str] | None, typer.Option(help="Only messages with this key; repeatable.")]
-QueueOption = Annotated[list[int] | None, typer.Option(help="Only this queue; repeatable.")]
 
 TOPIC_COLUMNS = (
     "topic",
@@ -150,7 +127,7 @@ def tail(
     sql: SqlOption = None,
     keys: KeysOption = None,
     queue: QueueOption = None,
-    columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
+    columns: Columns = None,
     lines: Annotated[int, typer.Option("-n", "--lines", min=0, help="Number of last messages to print first.")] = 10,
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Follow new messages until Ctrl-C.")] = False,
     on_damage: OnDamageOption = OnDamage.WARN,
@@ -227,8 +204,8 @@ def export(
     sql: SqlOption = None,
     keys: KeysOption = None,
     queue: QueueOption = None,
-    start_offset: Annotated[int | None, typer.Option(help="First queue offset.")] = None,
-    end_offset: Annotated[int | None, typer.Option(help="Queue offset behind the last one.")] = None,
+    start_offset: StartOffset = None,
+    end_offset: EndOffset = None,
     start_time: StartTime = None,
     end_time: EndTime = None,
     commit_log_dir: LogDirectories = None,
@@ -290,69 +267,15 @@ def info(directory: Directory, *, commit_log_dir: LogDirectories = None, output:
 
 
 @app.command()
+@takes_scan_options
 def scan(
-    directory: Directory,
-    *,
-    topic: TopicOption = None,
-    tags: Tags = "*",
-    sql: SqlOption = None,
-    keys: KeysOption = None,
-    queue: QueueOption = None,
-    start_offset: Annotated[int | None, typer.Option(help="First queue offset.")] = None,
-    end_offset: Annotated[int | None, typer.Option(help="Queue offset behind the last one.")] = None,
-    start_time: StartTime = None,
-    end_time: EndTime = None,
-    columns: Annotated[str | None, typer.Option(help="Columns, as topic,tags,body; a table shows a few.")] = None,
-    decode: Annotated[Decoded | None, typer.Option(help="Decode bodies into the column value; with --schema.")] = None,
-    schema: Annotated[
-        str | None, typer.Option(help="DDL as 'id bigint, name string', or a file with it or .avsc.")
-    ] = None,
-    framing: Annotated[Framed, typer.Option(help="Prefix of the bodies.")] = Framed.NONE,
-    schema_id: Annotated[int | None, typer.Option(help="The schema's id, with --framing confluent.")] = None,
-    on_error: Annotated[OnError, typer.Option(help="Action on bodies that cannot be decoded.")] = OnError.NULL,
-    limit: Annotated[int | None, typer.Option(min=0, help="Limit of rows.")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads; with more than one, rows are unordered.")] = 1,
-    verify_crc: Annotated[bool, typer.Option(help="Verify the CRC of each body.")] = False,
-    commit_log_dir: LogDirectories = None,
-    output: Output = Form.TABLE,
+    directory: Directory, *, topic: TopicOption = None, commit_log_dir: LogDirectories = None, options: ScanOptions
 ) -> None:
     """Prints messages in log order. Exit code 1: damage, or bodies that cannot be decoded; standard error has them."""
-    names = chosen_columns(columns, output)
-    if decode is not None and columns is None:
-        names = with_value(names)
     with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:
-        messages = store.scan(
-            topic,
-            tags=tags,
-            sql=sql,
-            keys=keys,
-            queue_ids=queue,
-            start_offset=start_offset,
-            end_offset=end_offset,
-            start_time=start_time,
-            end_time=end_time,
-            columns=names,
-            threads=threads,
-            verify_crc=verify_crc,
-            decode=None if decode is None else decode.value,
-            schema=_schema(schema),
-            framing=framing.value,
-            schema_id=schema_id,
-            on_error=on_error.value,
-        )
-        shown = names if decode is None else shown_names(names)
-        write(output, shown, scan_rows(messages, limit), whole=columns is not None)
+        messages = options.print(partial(store.scan, topic))
     end_with_bad_bodies(messages)
     end_with_damage(messages.damage)
-
-
-def _schema(given: str | None) -> str | Path | None:
-    """Returns the path if a file has the name, or the text."""
-    try:
-        return Path(given) if given is not None and is_file(given) else given
-    except StoreIOError:
-        # too long for the name of a file
-        return given
 
 
 @app.command()

@@ -111,6 +111,11 @@ class Scan:
         """The bodies that the latest read could not decode so far, at most 100 of a piece. The warning counts all."""
         return [body for reading in self._latest for body in bad_bodies(reading)]
 
+    @property
+    def losses(self) -> list[str]:
+        """The messages of a cluster that the latest read has missed so far, at most 1,000 entries."""
+        return list(self._latest.warnings[0])
+
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yields pyarrow record batches.
 

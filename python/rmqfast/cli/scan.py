@@ -1,0 +1,168 @@
+"""`rmqfast scan`: prints messages of a cluster; and the options that it shares with `rmqfast store scan`."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from rmqfast.cli.cluster_access import Access, reaches_cluster
+from rmqfast.cli.completion import complete_topic
+from rmqfast.cli.damage import end_with_bad_bodies, end_with_losses
+from rmqfast.cli.output import Form, chosen_columns, shown_names, with_value, write
+from rmqfast.cli.shared_options import (
+    AsOf,
+    Columns,
+    EndOffset,
+    EndTime,
+    KeysOption,
+    Output,
+    QueueOption,
+    SqlOption,
+    StartOffset,
+    StartTime,
+    Tags,
+)
+from rmqfast.cluster import open_cluster
+from rmqfast.errors import StoreIOError
+from rmqfast.paths import is_file
+from rmqfast.store import Scan
+from rmqfast.store.json_lines import plain_rows
+
+
+class Decoded(StrEnum):
+    """The values of `--decode`."""
+
+    JSON = "json"
+    AVRO = "avro"
+
+
+class Framed(StrEnum):
+    """The values of `--framing`."""
+
+    NONE = "none"
+    CONFLUENT = "confluent"
+    SINGLE_OBJECT = "single-object"
+
+
+class OnError(StrEnum):
+    """The values of `--on-error`."""
+
+    NULL = "null"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScanOptions:
+    """Options of commands that print the messages of a scan."""
+
+    tags: Tags = "*"
+    sql: SqlOption = None
+    keys: KeysOption = None
+    queue: QueueOption = None
+    start_offset: StartOffset = None
+    end_offset: EndOffset = None
+    start_time: StartTime = None
+    end_time: EndTime = None
+    as_of: AsOf = None
+    columns: Columns = None
+    decode: Annotated[Decoded | None, typer.Option(help="Decode bodies into the column value; with --schema.")] = None
+    schema: Annotated[str | None, typer.Option(help="DDL as 'id bigint, name string', or a file with it or .avsc.")] = (
+        None
+    )
+    framing: Annotated[Framed, typer.Option(help="Prefix of the bodies.")] = Framed.NONE
+    schema_id: Annotated[int | None, typer.Option(help="The schema's id, with --framing confluent.")] = None
+    on_error: Annotated[OnError, typer.Option(help="Action on bodies that cannot be decoded.")] = OnError.NULL
+    limit: Annotated[int | None, typer.Option(min=0, help="Limit of rows.")] = None
+    threads: Annotated[int, typer.Option(min=1, help="Threads; with more than one, rows are unordered.")] = 1
+    verify_crc: Annotated[bool, typer.Option(help="Verify the CRC of each body.")] = False
+    output: Output = Form.TABLE
+
+    def print(self, scan_of: Callable[..., Scan]) -> Scan:
+        """Prints the messages of the scan that a call with these options makes, and returns it."""
+        names = chosen_columns(self.columns, self.output)
+        if self.decode is not None and self.columns is None:
+            names = with_value(names)
+        scan = scan_of(
+            tags=self.tags,
+            sql=self.sql,
+            keys=self.keys,
+            queue_ids=self.queue,
+            start_offset=self.start_offset,
+            end_offset=self.end_offset,
+            start_time=self.start_time,
+            end_time=self.end_time,
+            as_of=self.as_of,
+            columns=names,
+            threads=self.threads,
+            verify_crc=self.verify_crc,
+            decode=None if self.decode is None else self.decode.value,
+            schema=_schema(self.schema),
+            framing=self.framing.value,
+            schema_id=self.schema_id,
+            on_error=self.on_error.value,
+        )
+        scan = scan if self.limit is None else scan.limit(self.limit)
+        shown = names if self.decode is None else shown_names(names)
+        write(self.output, shown, plain_rows(scan), whole=self.columns is not None)
+        return scan
+
+
+def _schema(given: str | None) -> str | Path | None:
+    """Returns the path if a file has the name, or the text."""
+    try:
+        return Path(given) if given is not None and is_file(given) else given
+    except StoreIOError:
+        # too long for the name of a file
+        return given
+
+
+def takes_scan_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Adds the options of `ScanOptions` to a command, which gets their values as its argument `options`."""
+    # Typer needs annotations as objects, but `from __future__ import annotations` leaves strings.
+    own = inspect.signature(command, eval_str=True)
+    hints = get_type_hints(ScanOptions, include_extras=True)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    shared = [
+        inspect.Parameter(each.name, kind, default=each.default, annotation=hints[each.name])
+        for each in fields(ScanOptions)
+        if each.default is not MISSING
+    ]
+    parameters = [parameter for parameter in own.parameters.values() if parameter.name != "options"]
+
+    @functools.wraps(command)
+    def run(**arguments: Any) -> None:
+        options = ScanOptions(**{parameter.name: arguments.pop(parameter.name) for parameter in shared})
+        command(**arguments, options=options)
+
+    # `wraps` copied the signature of the command, which lacks these options.
+    run.__signature__ = own.replace(parameters=[*parameters, *shared])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*parameters, *shared)}
+    return run
+
+
+@reaches_cluster
+@takes_scan_options
+def scan(
+    topics: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="TOPIC", help="The topics. Default: all of users.", autocompletion=complete_topic),
+    ] = None,
+    *,
+    options: ScanOptions,
+    access: Access,
+) -> None:
+    """Prints messages of a cluster, and commits no offset. Ends at what the topics have now.
+
+    Exit code 1: messages were lost meanwhile, or a body is damaged or cannot be decoded; standard error says where.
+    """
+    cluster = open_cluster(config=access.config())
+    messages = options.print(functools.partial(cluster.scan, topics or None, on_damage="warn"))
+    end_with_bad_bodies(messages)
+    end_with_losses(messages.losses)
