@@ -17,6 +17,8 @@ pytestmark = pytest.mark.slow
 
 REFUSED: dict[str, tuple[dict[str, Any], type[errors.RmqError], str]] = {
     "topic": ({"topic": "order"}, errors.UnknownTopicError, "unknown topic 'order' at the name server; did you mean "),
+    # name servers do not list light queues
+    "light queue": ({"topic": "%LMQ%light"}, errors.UnknownTopicError, "unknown topic '%LMQ%light' at the name server"),
     "topic's name": ({"topic": "a b"}, errors.ClientError, "The specified topic[a b] contains illegal characters"),
     "column": ({"columns": ["bdy"]}, errors.UnknownColumnError, "unknown column 'bdy'; the columns are "),
     "tags": ({"tags": "||"}, errors.ExpressionError, "subString split error: expected a tag beside '||'"),

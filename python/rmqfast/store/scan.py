@@ -113,8 +113,8 @@ class Scan:
 
     @property
     def losses(self) -> list[str]:
-        """The messages of a cluster that the latest read has missed so far, at most 1,000 entries."""
-        return list(self._latest.warnings[0])
+        """The messages of a cluster that the latest read has missed so far, at most 1,000 entries of a piece."""
+        return [loss for reading in self._latest for loss in reading.warnings[0]]
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yields pyarrow record batches.

@@ -17,6 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Response codes of a broker that is starting, stopping or overloaded.
 const BUSY: [i32; 3] = [response::SYSTEM_BUSY, response::SERVICE_NOT_AVAILABLE, response::TOPIC_NOT_EXIST];
+/// Prefix of topics in which RocketMQ keeps its own messages.
+const OWN: &str = "RMQ_SYS_";
 /// Suffix of the topic for replies, after the cluster's name.
 const REPLIES: &str = "_REPLY_TOPIC";
 const CLIENT_ID: &str = "rmqfast-spark";
@@ -47,7 +49,9 @@ impl TopicCluster {
         let own = self.topic_list(request::GET_SYSTEM_TOPIC_LIST_FROM_NS, self.interrupt())?;
         let is_reply = |topic: &str| topic.strip_suffix(REPLIES).is_some_and(|name| own.contains(name));
         let mut topics = self.topic_list(request::GET_ALL_TOPIC_LIST_FROM_NAMESERVER, self.interrupt())?;
-        topics.retain(|topic| !is_system(topic) && !own.contains(topic) && !is_reply(topic));
+        // 5.5 has such topics that 4.9 does not know
+        let is_own = |topic: &str| topic.starts_with(OWN) || own.contains(topic) || is_reply(topic);
+        topics.retain(|topic| !is_system(topic) && !is_own(topic));
         Ok(topics.into_iter().collect())
     }
 

@@ -29,7 +29,7 @@ pub struct TopicScan {
 
 enum Reading {
     /// Threads start at the first batch, so that a scan that nobody reads asks no broker.
-    Planned(TopicRequest, Vec<TopicPiece>, usize),
+    Planned(Box<TopicRequest>, Vec<TopicPiece>, usize),
     Threads(Workers<RecordBatch, Error>),
 }
 
@@ -70,7 +70,8 @@ impl TopicScan {
         puller.in_all = Threshold { bytes: AHEAD, ..puller.in_all };
         let pieces = TopicPiece::join(pieces, threads);
         let fails_on_bad_bodies = request.request.scan.decode.as_ref().is_some_and(|decode| decode.fails);
-        Self { reading: Reading::Planned(request, pieces, threads), warnings: Arc::default(), fails_on_bad_bodies }
+        let reading = Reading::Planned(Box::new(request), pieces, threads);
+        Self { reading, warnings: Arc::default(), fails_on_bad_bodies }
     }
 
     /// Returns the next batch, or `None` at the end. `interrupt` is called now and then; its error ends the wait.
