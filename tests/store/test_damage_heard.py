@@ -21,6 +21,7 @@ from datafusion import SessionContext
 
 import rmqfast
 from rmqfast import DamageWarning, errors
+from rmqfast.store import scan_source
 from tests.reference.writer import Message
 from tests.store.small_store import COUNT, SmallStore, small_store
 
@@ -138,7 +139,7 @@ def test_nothing_is_given_behind_a_loss_that_is_to_fail(store: SmallStore) -> No
 @pytest.mark.parametrize("on_damage", ["warn", "fail"])
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 def test_a_sound_store_is_read_without_a_word(
-    tmp_path: Path, door: Callable[[rmqfast.Scan], int], on_damage: rmqfast.store.reader.OnDamage
+    tmp_path: Path, door: Callable[[rmqfast.Scan], int], on_damage: scan_source.OnDamage
 ) -> None:
     sound = small_store(tmp_path / "store")
     with rmqfast.open_store(sound.path) as opened, warnings.catch_warnings():

@@ -127,7 +127,7 @@ def test_a_limit_is_a_number_of_rows(golden: rmqfast.MessageStore) -> None:
 
 
 @pytest.mark.parametrize("way", ["log", "queue"])
-def test_a_limit_does_not_meet_damage_behind_it(tmp_path: Path, way: rmqfast.store.reader.Way) -> None:
+def test_a_limit_does_not_meet_damage_behind_it(tmp_path: Path, way: scan_source.Way) -> None:
     store = small_store(tmp_path / "store")
     store.patch(store.records[30].physical_offset, bytes(8))
     with rmqfast.open_store(store.path) as opened:
@@ -382,13 +382,14 @@ def test_a_dataset_answers_each_method_of_pyarrow(golden: rmqfast.MessageStore) 
     assert sum(batch.num_rows for batch in dataset.to_batches(columns=["tags"], batch_size=10)) == len(table)
     assert dataset.partition_expression.equals(pc.scalar(True))
     assert repr(golden.table("fx_q1", columns=["tags"])) == "ScanDataset(tags)"
-    for refused, text in (
+    refusals: list[tuple[Callable[[], object], str]] = [
         (lambda: dataset.join(dataset, "tags"), r"join: expected a table, got a scan: write to_table\(\)\.join"),
         (lambda: dataset.join_asof(dataset, "tags", "tags", 1), "join_asof: expected a table, got a scan"),
         (lambda: dataset.sort_by("tags"), r"sort_by: .* write to_table\(\)\.sort_by\('tags'\), or use SQL"),
         (lambda: dataset.replace_schema(pa.schema([])), r"schema: expected \['topic', .*, got \[\]"),
         (lambda: dataset.filter("tags = 'a'"), "filter: expected an expression, as field.* got \"tags = 'a'\""),
-    ):
+    ]
+    for refused, text in refusals:
         with pytest.raises(ArgumentError, match=text):
             refused()
 
