@@ -1,6 +1,9 @@
 """Opens, scans and queries store directories, and appends to them. The Rust crate `store` does the work."""
 
+from typing import TYPE_CHECKING, Any
+
 from rmqfast._native import COLUMNS
+from rmqfast.extras import import_extra
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config import (
     BloomFilterData,
@@ -37,6 +40,9 @@ from rmqfast.store.scan import Scan
 from rmqfast.store.tail import Retained, Tail
 from rmqfast.store.writer import AppendResult, LiveStore, RecoveryReport, WritableStore
 
+if TYPE_CHECKING:
+    from rmqfast.store.dataset import ScanDataset
+
 __all__ = [
     "COLUMNS",
     "AppendOptions",
@@ -64,6 +70,7 @@ __all__ = [
     "RetentionOptions",
     "Scan",
     "ScanArguments",
+    "ScanDataset",
     "ScanRequest",
     "StoreArguments",
     "StoreDiff",
@@ -86,3 +93,13 @@ __all__ = [
     "repair",
     "time_range",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Imports `ScanDataset` at first use, because it needs pyarrow."""
+    if name != "ScanDataset":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import_extra("pyarrow", "arrow")
+    from rmqfast.store.dataset import ScanDataset
+
+    return ScanDataset
