@@ -245,7 +245,7 @@ def test_ctrl_c_ends_a_reading_while_a_broker_is_silent(silent: tuple[Proxy, rmq
     gate, opened = silent
     scan = opened.scan("orders", columns=["body"])
     gate.shut()
-    check_ends_by_ctrl_c(scan._latest.next_batch)  # noqa: SLF001 - no Python may run in it: that looks by itself
+    check_ends_by_ctrl_c(scan._latest[0].next_batch)  # noqa: SLF001 - no Python may run in it: that looks by itself
     stream = pa.RecordBatchReader.from_stream(scan)
     check_ends_by_ctrl_c(stream.read_all)
 
