@@ -1,6 +1,6 @@
 """Keeps threads of other libraries out of Python code when the interpreter ends.
 
-Such a thread, as DataFusion has them, would never return from its call: the process would abort, or hang.
+Such a thread, as DataFusion and Polars have them, would never return from its call: the process would abort, or hang.
 """
 
 from __future__ import annotations
@@ -24,13 +24,22 @@ class ExitGate:
         self._clear()
         after_fork(self._clear)
 
-    @contextmanager
-    def call(self) -> Iterator[bool]:
-        """Counts a call while it runs. Gives whether it may do its work; otherwise it is to return at once."""
+    def begin(self) -> None:
+        """Counts a read, for which threads may call at any time until `end`."""
         with self._changed:
             if not self._is_registered:
                 atexit.register(self.close)
                 self._is_registered = True
+            self._reads += 1
+
+    def end(self) -> None:
+        with self._changed:
+            self._reads -= 1
+
+    @contextmanager
+    def call(self) -> Iterator[bool]:
+        """Counts a call while it runs. Gives whether it may do its work; otherwise it is to return at once."""
+        with self._changed:
             self._running += 1
             self._calls += 1
         try:
@@ -44,7 +53,7 @@ class ExitGate:
         """Waits for the calls that run, and lets later ones do nothing."""
         self._is_closed = True
         quiet = 0
-        while quiet < _QUIET_TIMES:
+        while self._reads and quiet < _QUIET_TIMES:
             with self._changed:
                 calls = self._calls
                 self._changed.wait_for(lambda: self._running == 0)
@@ -55,7 +64,7 @@ class ExitGate:
     def _clear(self) -> None:
         """Forgets the calls in a fork, which has none of the threads."""
         self._changed = new_condition()
-        self._running = self._calls = 0
+        self._reads = self._running = self._calls = 0
         self._is_closed = False
 
 

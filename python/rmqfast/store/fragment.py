@@ -34,6 +34,8 @@ class Fragment:
 
     def scanner(self, schema: pa.Schema | None = None, **options: Any) -> FragmentScanner:
         del schema
+        # never ended: an engine may drop a fragment without a word, and ask for others
+        GATE.begin()
         with GATE.call() as is_open:
             dataset = self._dataset
             if not is_open:

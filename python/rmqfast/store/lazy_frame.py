@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from rmqfast.store.exit_gate import GATE
+
 if TYPE_CHECKING:
     from rmqfast.store.scan import Scan
 
@@ -34,13 +36,26 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
         implied = None if predicate is None else predicate_of(predicate)
         # Polars gives a number of rows only without a predicate
         reading = scan.narrowed(names, implied, limit=n_rows)
-        for batch in reading.batches():
-            frame = pl.DataFrame(batch)
-            yield frame if predicate is None else frame.filter(predicate)
+        frames = map(pl.DataFrame, reading.batches())
+        yield from _gated(frames if predicate is None else (frame.filter(predicate) for frame in frames))
 
     # pure: Polars reads it once for a query that uses it twice
     schema = pl.DataFrame(scan.schema.empty_table()).schema
     return register_io_source(read, schema=schema, is_pure=True)
+
+
+def _gated(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+    """Yields frames until the interpreter ends; Polars' threads may ask for more behind the last row of a query."""
+    GATE.begin()
+    try:
+        while True:
+            with GATE.call() as is_open:
+                frame = next(frames, None) if is_open else None
+            if frame is None:
+                return
+            yield frame
+    finally:
+        GATE.end()
 
 
 def predicate_of(expression: pl.Expr) -> Predicate:
