@@ -25,6 +25,8 @@ from rmqfast.store import (
     ConsumerFilterTable,
     ConsumerOffsetTable,
     DelayOffsetTable,
+    Scan,
+    ScanDataset,
     SubscriptionGroupTable,
     TopicConfigTable,
 )
@@ -49,6 +51,9 @@ PLAIN_VALUES: set[type] = {
     ConsumerOffsetTable,
     DelayOffsetTable,
     ConsumerFilterTable,
+    # tests/store/test_scan_values.py
+    Scan,
+    ScanDataset,
 }
 #: The parts of clients that are handed to what a user extends: they stay in their process.
 BOUND_TO_A_CLIENT = {"Handle", "Request"}

@@ -215,8 +215,8 @@ class Scan:
             >>> import duckdb, rmqfast
             >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
             >>> messages = store.scan("fx_q1").dataset()
-            >>> duckdb.sql("select count(*) from messages where tags = 'TagA'").fetchone()
-            (105,)
+            >>> duckdb.sql("select count(*) from messages where tags = 'TagA'").fetchall()
+            [(105,)]
         """
         import_extra("pyarrow", "arrow")
         from rmqfast.store.dataset import ScanDataset
