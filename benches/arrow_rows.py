@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet
 
-from data import BORN_FROM, QUEUES, TAGS, TOPIC, Dataset, Lines, bodies, keys, tags, unique_keys
+from data import (
+    BORN_FROM,
+    QUEUES,
+    TAGS,
+    TOPIC,
+    Dataset,
+    Lines,
+    bodies,
+    keys,
+    require_disk,
+    scratch_dir,
+    tags,
+    unique_keys,
+)
 
 TIMESTAMP = pa.timestamp("us", tz="UTC")  # what Spark takes
 COLUMNS = {
@@ -98,3 +116,24 @@ def stored(dataset: Dataset, start: int, stop: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(
         [{**zero, **given, **known}[name] for name in COLUMNS], schema=pa.schema(list(COLUMNS.items()))
     )
+
+
+def parquet_files(dataset: Dataset, files: int) -> Path:
+    """The dataset as that many uncompressed Parquet files, written if they are not there yet."""
+    path = scratch_dir() / f"parquet-{dataset.label}-{dataset.rows}"
+    mark = path.with_name(f"{path.name}.json")
+    if mark.exists():
+        return path
+    shutil.rmtree(path, ignore_errors=True)
+    require_disk(dataset.log_bytes)
+    path.mkdir()
+    spans = list(dataset.spans())
+    per_file = -(-len(spans) // files)
+    for first in range(0, len(spans), per_file):
+        batches = (stored(dataset, *span) for span in spans[first : first + per_file])
+        schema = pa.schema(list(COLUMNS.items()))
+        with pa.parquet.ParquetWriter(path / f"{first:06d}.parquet", schema, compression="none") as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    mark.write_text(json.dumps({"rows": dataset.rows}))
+    return path

@@ -204,6 +204,16 @@ def scans() -> list[Goal]:
     ]
 
 
+def queries() -> list[Goal]:
+    """SQL and lazy frames over a topic: at most 1 / 0.8 of the CPU of a scan by hand."""
+    hand, groups, parquet = "query by hand", "query groups", "query groups Parquet"
+    return [
+        *pair("query", "DuckDB, tag of 1 % : scan by hand, CPU", "query DuckDB", hand, (1.25, 1.25), kind="cpu"),
+        *pair("query", "Polars, tag of 1 % : scan by hand, CPU", "query Polars", hand, (1.25, 1.25), kind="cpu"),
+        *pair("query", "DuckDB, group by tags : Parquet, time", groups, parquet, (1.2, None), kind="time"),
+    ]
+
+
 def sparks() -> list[Goal]:
     """Spark batch reads of all columns on two local threads."""
     goals = []
@@ -427,6 +437,7 @@ def all_goals() -> list[Goal]:
     """Every row of the table, in order."""
     return [
         *scans(),
+        *queries(),
         *appends(),
         *engine(),
         *brokers(),

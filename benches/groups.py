@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import limits
+import queries
 import rows
 from data import QUEUES, TAG, TOPIC, Dataset, discard, scratch_dir, store
 from measurement import Effort, Series, Variants, checked, interleave, take
@@ -82,6 +83,26 @@ def tag_of(dataset: Dataset, effort: Effort) -> list[Series]:
             f"tag RocketMQ {at}": lambda: checked(theirs("tagged", TOPIC, QUEUES, TAG), returned=hits),
             f"tag rmqfast {at}": lambda: checked(ours("tagged", path, TAG, dataset.rows), returned=hits),
             f"tag rmqfast mapped {at}": lambda: checked(ours("tagged", path, TAG, dataset.rows, "mmap"), returned=hits),
+        }
+        return interleave(variants, effort, [path])
+
+
+def query(plan: Plan) -> list[Series]:
+    """SQL and lazy frames beside a scan by hand, and beside Parquet."""
+    return [series for dataset in plan.datasets for series in query_of(dataset, plan.effort)]
+
+
+def query_of(dataset: Dataset, effort: Effort) -> list[Series]:
+    """The queries of one dataset; a row is a message that the query has to look at."""
+    path, at, count, hits = store(dataset), dataset.label, dataset.rows, dataset.tagged_rows
+    with ExitStack() as stack:
+        ask = stack.enter_context(Peer(queries.command(), log("queries"))).ask
+        variants: Variants = {
+            f"query by hand {at}": lambda: checked(ask("by_hand", path, count), returned=hits),
+            f"query DuckDB {at}": lambda: checked(ask("by_duckdb", path, count), returned=hits),
+            f"query Polars {at}": lambda: checked(ask("by_polars", path, count), returned=hits),
+            f"query groups {at}": lambda: checked(ask("grouped", path), rows=count),
+            f"query groups Parquet {at}": lambda: checked(ask("grouped_parquet", at, dataset.body, count), rows=count),
         }
         return interleave(variants, effort, [path])
 

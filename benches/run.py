@@ -33,6 +33,7 @@ from peer import Failed, Missing
 GROUPS = {
     "scan": groups.scan,
     "tag": groups.tag,
+    "query": groups.query,
     "append": groups.append,
     "spark": spark_groups.spark,
     "kafka": spark_groups.kafka,

@@ -5,9 +5,7 @@ Every job asks for sum(length(body)) and the rows, so that a route that loses or
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -142,7 +140,7 @@ class Jobs:
         in_rust = TAG if query == "tag" and route == "arrow" else "*"
         if route == "Parquet":
             label, body, rows = dataset
-            files = str(parquet_files(Dataset(label, int(body), int(rows))))
+            files = str(arrow_rows.parquet_files(Dataset(label, int(body), int(rows)), TASKS))
             return asked(query, lambda: self.spark.read.parquet(files))
         if route == "source":
             from rmqfast.spark import RocketMQDataSource
@@ -172,7 +170,7 @@ class Jobs:
 
     def parquet(self, label: str, body: str, rows: str) -> Answer:
         """Uncompressed Parquet of the same rows, written before the clock starts."""
-        path = parquet_files(Dataset(label, int(body), int(rows)))
+        path = arrow_rows.parquet_files(Dataset(label, int(body), int(rows)), TASKS)
         return summed(lambda: self.spark.read.parquet(str(path)))
 
 
@@ -204,27 +202,6 @@ def body_bytes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         total = pc.sum(pc.binary_length(batch.column("body"))).as_py() or 0
         yield pa.RecordBatch.from_pydict({"bytes": pa.array([total], pa.int64())})
-
-
-def parquet_files(dataset: Dataset) -> Path:
-    """The dataset as uncompressed Parquet files, written if they are not there yet."""
-    path = data.scratch_dir() / f"parquet-{dataset.label}-{dataset.rows}"
-    mark = path.with_name(f"{path.name}.json")
-    if mark.exists():
-        return path
-    shutil.rmtree(path, ignore_errors=True)
-    data.require_disk(dataset.log_bytes)
-    path.mkdir()
-    spans = list(dataset.spans())
-    per_file = -(-len(spans) // TASKS)
-    for first in range(0, len(spans), per_file):
-        batches = (arrow_rows.stored(dataset, *span) for span in spans[first : first + per_file])
-        schema = pa.schema(list(arrow_rows.COLUMNS.items()))
-        with pa.parquet.ParquetWriter(path / f"{first:06d}.parquet", schema, compression="none") as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-    mark.write_text(json.dumps({"rows": dataset.rows}))
-    return path
 
 
 def set_workers() -> None:
