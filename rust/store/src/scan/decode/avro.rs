@@ -11,8 +11,8 @@ use arrow_avro::schema::{AvroSchema, Fingerprint, FingerprintAlgorithm, SchemaSt
 use arrow_buffer::NullBuffer;
 use arrow_schema::Fields;
 
-/// Bytes of memory of a leaf of the schema, in each row or item.
-const LEAF_BYTES: usize = 48;
+/// Approximate bytes of memory of a leaf of the schema, in each row or item.
+const LEAF_BYTES: usize = 32;
 /// The prefix that arrow-avro gets before each body, with the only id that its decoder knows.
 const PREFIX: [u8; 5] = [0, 0, 0, 0, 1];
 const ID: Fingerprint = Fingerprint::Id(1);

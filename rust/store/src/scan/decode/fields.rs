@@ -1,6 +1,7 @@
 //! The fields of a decoded body: their limits, and the choice of some of them by dotted names.
 use crate::{Error, Result};
 use arrow_schema::{DataType, Field, FieldRef, Fields};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Maximum depth of nested types.
@@ -14,7 +15,16 @@ pub fn check(fields: &Fields) -> Result<()> {
         return Err(Error::invalid("schema", "a field at least", "none"));
     }
     let mut count = 0;
+    check_names(fields)?;
     fields.iter().try_for_each(|field| check_field(field, 0, &mut count))
+}
+
+fn check_names(fields: &Fields) -> Result<()> {
+    let mut names = HashSet::new();
+    match fields.iter().find(|field| !names.insert(field.name())) {
+        Some(field) => Err(Error::invalid("schema", "each field once", format!("{} twice", field.name()))),
+        None => Ok(()),
+    }
 }
 
 fn check_field(field: &Field, depth: usize, count: &mut usize) -> Result<()> {
@@ -22,6 +32,9 @@ fn check_field(field: &Field, depth: usize, count: &mut usize) -> Result<()> {
     if depth >= MAX_DEPTH || *count > MAX_FIELDS {
         let expected = format!("at most {MAX_DEPTH} levels and {MAX_FIELDS} fields");
         return Err(Error::invalid("schema", expected, format!("more at {}", field.name())));
+    }
+    if let DataType::Struct(fields) = field.data_type() {
+        check_names(fields)?;
     }
     children(field.data_type()).iter().try_for_each(|child| check_field(child, depth + 1, count))
 }
@@ -39,6 +52,7 @@ fn children(data_type: &DataType) -> &[FieldRef] {
 pub struct Leaves {
     pub of_row: usize,
     pub of_item: usize,
+    pub has_maps: bool,
 }
 
 impl Leaves {
@@ -55,6 +69,7 @@ impl Leaves {
             DataType::Struct(_) => counts.iter().sum::<usize>() + 1,
             DataType::List(_) | DataType::LargeList(_) | DataType::Map(..) => {
                 self.of_item = self.of_item.max(counts.iter().sum());
+                self.has_maps |= matches!(data_type, DataType::Map(..));
                 1
             }
             _ => 1,
@@ -149,7 +164,8 @@ mod tests {
     fn leaves_are_counted_by_row_and_by_item() {
         let fields =
             ddl::parse("a int, b struct<c: int, d: int>, g array<struct<h: int, i: array<int>>>").expect("parsed");
-        assert_eq!(Leaves::of(&fields), Leaves { of_row: 5, of_item: 3 });
+        assert_eq!(Leaves::of(&fields), Leaves { of_row: 5, of_item: 3, has_maps: false });
+        assert!(Leaves::of(&ddl::parse("a map<string, int>").expect("parsed")).has_maps);
     }
 
     #[test]
@@ -160,5 +176,8 @@ mod tests {
         let deep = (0..MAX_DEPTH).fold(DataType::Int32, nest);
         assert!(check(&Fields::from(vec![Field::new("a", deep, true)])).is_err());
         assert!(check(&Fields::empty()).is_err());
+        let twice: Fields = ["a", "b", "a"].iter().map(|name| Field::new(*name, DataType::Int32, true)).collect();
+        let expected = "schema: expected each field once, got a twice";
+        assert_eq!(check(&twice).expect_err("twice").to_string(), expected);
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub const VALUE: &str = "value";
 
 /// Maximum bytes of memory for the values of one body. A body with more is bad.
-pub const MAX_BODY_COST: usize = 512 << 20;
+pub const MAX_BODY_COST: usize = 256 << 20;
 
 /// A format of bodies with its schema.
 pub trait BodyFormat: Debug + Send + Sync {

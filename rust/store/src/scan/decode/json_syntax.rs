@@ -60,13 +60,24 @@ struct Fault {
 
 type Checked<T = ()> = Result<T, Fault>;
 
-/// Checks a body and returns its number of values and keys. The error is a reason for the user.
-pub fn check(body: &[u8], shape: &Shape) -> Result<usize, String> {
+/// The parts of a body, which bound the memory that it takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Values and keys. An object or array counts twice, for its begin and its end.
+    pub tokens: usize,
+    /// Values in arrays.
+    pub items: usize,
+    /// Values in objects.
+    pub members: usize,
+}
+
+/// Checks a body and counts its parts. The error is a reason for the user.
+pub fn check(body: &[u8], shape: &Shape) -> Result<Counts, String> {
     if let Err(error) = std::str::from_utf8(body) {
         return Err(format!("expected UTF-8, got another byte at {}", error.valid_up_to()));
     }
-    let mut check = Check { body, at: 0, tokens: 0 };
-    check.document(shape).map(|()| check.tokens).map_err(|Fault { expected, at }| {
+    let mut check = Check { body, at: 0, counts: Counts::default() };
+    check.document(shape).map(|()| check.counts).map_err(|Fault { expected, at }| {
         let got = match body.get(at..).and_then(|rest| str::from_utf8(rest).ok()).and_then(|rest| rest.chars().next()) {
             Some(got) => format!("{got:?}"),
             None if at < body.len() => format!("byte {:02x}", body[at]),
@@ -79,7 +90,7 @@ pub fn check(body: &[u8], shape: &Shape) -> Result<usize, String> {
 struct Check<'a> {
     body: &'a [u8],
     at: usize,
-    tokens: usize,
+    counts: Counts,
 }
 
 impl Check<'_> {
@@ -95,7 +106,7 @@ impl Check<'_> {
     }
 
     fn value(&mut self, shape: &Shape, depth: usize) -> Checked {
-        self.tokens += 1;
+        self.counts.tokens += 1;
         match self.next_byte() {
             Some(b'"') => self.string().map(drop),
             Some(b'{') => self.object(shape, depth),
@@ -125,7 +136,8 @@ impl Check<'_> {
                 _ if has_escapes => shape.of_key(unescaped(&self.body[start - 1..self.at]).as_bytes()),
                 _ => shape.of_key(key),
             };
-            self.tokens += 1;
+            self.counts.tokens += 1;
+            self.counts.members += 1;
             if !self.take(b':') {
                 return self.fail("':'");
             }
@@ -146,6 +158,7 @@ impl Check<'_> {
         }
         let items = if let Shape::Items(items) = shape { items } else { &Shape::Other };
         loop {
+            self.counts.items += 1;
             self.value(items, depth + 1)?;
             if self.take(b']') {
                 return Ok(());
@@ -157,8 +170,7 @@ impl Check<'_> {
     }
 
     fn enter(&mut self, depth: usize) -> Checked {
-        // An object or array has two entries of arrow-json's tape: its begin and its end.
-        self.tokens += 1;
+        self.counts.tokens += 1;
         if depth >= MAX_DEPTH {
             return self.fail("at most 128 levels");
         }
@@ -353,6 +365,12 @@ mod tests {
         ] {
             assert_eq!(reason(body, schema), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn parts_are_counted() {
+        let counts = check(br#"{"a":[1,[2],{}],"b":{"c":null}}"#, &Shape::Other).expect("fine");
+        assert_eq!(counts, Counts { tokens: 15, items: 4, members: 3 });
     }
 
     #[test]
