@@ -1,11 +1,10 @@
 """Processes that read the first rows of a scan and end: no reader lets them hang or abort.
 
-`RMQFAST_FIRST_ROWS=100` lets each reader do it 100 times.
+Each reader does it 100 times with RMQFAST_FULL=1, or as often as RMQFAST_FIRST_ROWS says.
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections import Counter
@@ -14,12 +13,13 @@ from pathlib import Path
 import pytest
 
 import rmqfast
+from tests.effort import effort
 
 from .first_rows import READERS
 
 pytestmark = pytest.mark.slow
 
-TIMES = int(os.environ.get("RMQFAST_FIRST_ROWS", "1"))
+TIMES = effort("RMQFAST_FIRST_ROWS", 1, 100)
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,10 @@
 """Random queries over a scan answer as over its fully read table, in DuckDB, DataFusion, Polars and pyarrow.
 
-`RMQFAST_QUERIES=2000` runs 2,000 of them.
+2,000 of them with RMQFAST_FULL=1, or as RMQFAST_QUERIES says.
 """
 
 from __future__ import annotations
 
-import os
 import random
 import warnings
 from collections import Counter
@@ -22,6 +21,7 @@ import pytest
 import rmqfast
 from rmqfast import Admin, EmbeddedCluster, Message, Producer
 from rmqfast.store import MessageStore, Scan
+from tests.effort import effort
 from tests.golden_stores import PathOf
 from tests.reference.record import TRANSACTION_COMMIT, TRANSACTION_PREPARED, TRANSACTION_ROLLBACK
 from tests.reference.writer import Message as Stored
@@ -32,7 +32,7 @@ from .scanned import table_of
 
 pytestmark = pytest.mark.slow
 
-QUERIES = int(os.environ.get("RMQFAST_QUERIES", "60"))
+QUERIES = effort("RMQFAST_QUERIES", 60, 2000)
 BLOCKS = 10
 LIGHT = ("%LMQ%a", "%LMQ%b")
 GOLDEN = (
