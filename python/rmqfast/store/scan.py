@@ -119,6 +119,9 @@ class Scan:
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yields pyarrow record batches.
 
+        Give libraries the scan itself, and not this generator: a process that ends while one of their threads runs
+        Python code hangs or aborts, as with `pyarrow.dataset.Scanner.from_batches(scan.batches())` and a limit.
+
         Raises:
             MissingExtraError: pyarrow is not installed.
             StoreError: The store is closed or cannot be read.
