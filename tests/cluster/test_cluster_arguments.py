@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import logging
+import pickle
 from typing import Any
 
 import pytest
@@ -139,6 +141,13 @@ def test_a_name_server_comes_from_the_environment_or_the_settings(
     monkeypatch.setenv("NAMESRV_ADDR", live_cluster.name_server)
     assert rmqfast.open_cluster().scan("orders").count() == 1200
     assert repr(rmqfast.open_cluster()) == f"MessageCluster('{live_cluster.name_server}')"
+
+
+def test_a_cluster_is_a_value(live_cluster: LiveCluster) -> None:
+    cluster = rmqfast.open_cluster(live_cluster.name_server, group="audit")
+    for copied in (pickle.loads(pickle.dumps(cluster)), copy.deepcopy(cluster)):  # noqa: S301 - written here
+        assert copied.topics() == cluster.topics()
+        assert (copied.config, repr(copied)) == (cluster.config, repr(cluster))
 
 
 def test_nobody_answers_at_the_name_server() -> None:
