@@ -291,6 +291,9 @@ def lives() -> list[Goal]:
     what = "Spark 4.3, sum(length(body)) of eight columns"
     goals += pair("live", f"{what}: JVM : the pull alone", "live sum JVM", "live sum pull", (0.8, 0.8))
     goals += pair("live", f"{what}: JVM : ready vectors", "live sum JVM", "live sum ready", (None, None))
+    what, cell = "a cluster scan into Arrow", "live arrow"
+    goals += pair("live", f"{what}, eight columns : the pull alone", f"{cell} scan", f"{cell} pull", (0.9, 0.9))
+    goals += pair("live", f"{what}, all columns : the pull alone", f"{cell} all", f"{cell} pull", (None, None))
     title, cell = "RocketMQ 4.9.4, 32 a pull, sum(length(body)): JVM : the pull alone", "live sum-4.9.4"
     goals += pair("live", title, f"{cell} JVM", f"{cell} pull", (0.85, 0.85))
     title, cell = "Spark 4.0, RocketMQ 4.9.4, sum(length(body)) out of the log over the wire", "live log"

@@ -10,7 +10,7 @@ from goals import FIRST, LABELS, MARKS, SECOND
 EIGHT = "topic,queue_id,queue_offset,physical_offset,tags,keys,store_timestamp,body"
 JVM, PYTHON, KAFKA, READY, RATE = "rocketmq-columnar", "rocketmq", "kafka", "bench.ReadyColumns", "rate-micro-batch"
 Place = Literal["rmqfast", "RocketMQ", "Kafka", ""]
-Job = Literal["read", "pull", "socket", "mirror", "stream", "few", "lag", "real-time", "endurance", "write"]
+Job = Literal["read", "pull", "scan", "socket", "mirror", "stream", "few", "lag", "real-time", "endurance", "write"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ IDLE = Side("ready", READY, "", share=0.3)
 ALL = (*OURS, TUNED, IDLE)
 FRAMES = Side("frames", "")
 DUE = Side("ready", "bench.ReadyTimes", "")
+ARROW = (Side("scan", ""), Side("all", ""), Side("pull", "", job="pull"))
 STOCK = (Side("JVM", JVM, "RocketMQ", 32), Side("pull", "", "RocketMQ", 32, job="pull", share=0.3))
 LOGS = (
     Side("log", JVM, "RocketMQ", 32, via="log"),
@@ -117,6 +118,7 @@ CELLS = (
     Cell("write", "write", (*OURS, FRAMES)),
     Cell("sum", "read", (*OURS, TUNED, PULL, IDLE), warm_ups=2),
     Cell("noop", "read", ALL, query="noop", columns="", warm_ups=2),
+    Cell("arrow", "scan", ARROW),
     Cell("sum-4.0", "read", (*OURS, TUNED), spark="4.0", unasked=False, warm_ups=2),
     Cell("noop-4.0", "read", ALL, query="noop", columns="", spark="4.0", unasked=False, warm_ups=2),
     Cell("sum-4.9.4", "read", STOCK, warm_ups=2),

@@ -109,6 +109,17 @@ def pull(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     return sized(ask, cell, side, stage)
 
 
+def scan(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
+    """The same by a scan of the cluster into Arrow, whose batches are dropped."""
+    address, peer = stage.topic(side.place).address, stage.reader
+    columns = "" if side.name == "all" else cell.columns
+
+    def ask(reads: int, rows: int) -> Answer:
+        return checked(peer.ask("scan", address, side.batch, reads, rows, columns), rows=rows_of(reads, rows))
+
+    return sized(ask, cell, side, stage)
+
+
 def socket(cell: Cell, side: Side, stage: Stage) -> Callable[[], Answer]:
     """The bytes of as many rows of the broker's log, over a bare socket that drops them."""
     broker, peer, record = stage.broker(side.place), stage.reader, stage.dataset.record
@@ -314,6 +325,7 @@ def new_topic(stage: Stage, queues: int) -> str:
 JOBS: dict[str, Callable[[Cell, Side, Stage], Callable[[], Answer]]] = {
     "read": read,
     "pull": pull,
+    "scan": scan,
     "socket": socket,
     "mirror": mirror,
     "stream": stream,

@@ -1,4 +1,4 @@
-"""The bare puller, and the planning that Spark uses, without Spark; run as a module, it is a peer's child."""
+"""The bare puller, scans of a cluster, and Spark's planning, without Spark; run as a module, it is a peer's child."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from data import TOPIC
 from mirror.follower import drop
 from peer import Answer, Failed, serve, timed
 from rmqfast._native import Fetched, Puller, TopicRead, read_piece
+from rmqfast.cluster import open_cluster
 from rmqfast.message import MessageQueue
 from rmqfast.store import COLUMNS
 
@@ -26,6 +27,18 @@ def pull(name_server: str, batch: str, reads: str, rows: str) -> Answer:
 
     def work() -> Answer:
         return {"rows": sum(pulled(queues, address, int(batch), int(rows)) for _ in range(int(reads)))}
+
+    return timed(work)
+
+
+def scan(name_server: str, batch: str, reads: str, rows: str, columns: str) -> Answer:
+    """So many rows of each queue, so many times, as Arrow batches of these columns, or of all; nobody keeps them."""
+    cluster = open_cluster(name_server, group=GROUP, pull_batch_size=int(batch))
+    names = columns.split(",") if columns else None
+
+    def work() -> Answer:
+        scans = [cluster.scan(TOPIC, end_offset=int(rows), columns=names) for _ in range(int(reads))]
+        return {"rows": sum(each.num_rows for one in scans for each in one.batches())}
 
     return timed(work)
 
@@ -97,4 +110,4 @@ def read_of(name_server: str, topic: str, since: int | None = None) -> TopicRead
 
 
 if __name__ == "__main__":
-    serve({"pull": pull, "socket": socket, "stored": stored, "plan": plan})
+    serve({"pull": pull, "scan": scan, "socket": socket, "stored": stored, "plan": plan})
