@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 import rmqfast
-from rmqfast import Message, MessageCluster, MessageView, Scan, errors
+from rmqfast import Message, MessageCluster, MessageView, errors
 from rmqfast.store import (
     ConsumerFilterTable,
     ConsumerOffsetTable,
@@ -43,9 +43,9 @@ FACES = {
 }
 #: Their plain classes that are values, which have a test each.
 PLAIN_VALUES: set[type] = {
+    # tests/cluster/test_cluster_tables.py
     MessageCluster,
     MessageView,
-    Scan,
     TopicConfigTable,
     SubscriptionGroupTable,
     ConsumerOffsetTable,
