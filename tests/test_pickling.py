@@ -43,7 +43,7 @@ FACES = {
 }
 #: Their plain classes that are values, which have a test each.
 PLAIN_VALUES: set[type] = {
-    # tests/cluster/test_cluster_tables.py
+    # tests/cluster/test_cluster_arguments.py
     MessageCluster,
     MessageView,
     TopicConfigTable,

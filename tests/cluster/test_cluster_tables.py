@@ -83,7 +83,7 @@ def by_duckdb(table: ScanDataset, condition: str) -> int:
 
 
 def by_datafusion(table: ScanDataset, condition: str) -> int:
-    import datafusion  # type: ignore[import-not-found] # not in every environment
+    import datafusion
 
     context = datafusion.SessionContext()
     context.register_dataset("orders", table)

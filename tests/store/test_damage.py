@@ -16,7 +16,7 @@ import pytest
 
 from rmqfast import errors
 from rmqfast.store import ScanRequest
-from rmqfast.store.reader import Way
+from rmqfast.store.scan_source import Way
 from tests.reference import record as record_format
 from tests.reference.writer import Message, Options, write_store
 from tests.store.scanned import opened, rows_and_damage, rows_of, scanned, table_of

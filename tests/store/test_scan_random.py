@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rmqfast.errors import UnknownTopicError
 from rmqfast.store import COLUMNS, MessageStore, ScanRequest
-from rmqfast.store.reader import Way
+from rmqfast.store.scan_source import Way
 from tests.reference import random_store
 from tests.reference.commit_log import CommitLog
 from tests.reference.record import Record

@@ -16,7 +16,7 @@ import rmqfast
 from rmqfast import Tail
 from rmqfast.errors import StoreError
 from rmqfast.store import milliseconds
-from rmqfast.store.reader import Way
+from rmqfast.store.scan_source import Way
 from tests.reference.row import Row
 from tests.store.scanned import TIMES, rows_and_damage
 from tests.store.small_store import SmallStore, small_store
