@@ -33,7 +33,8 @@ from .scanned import table_of
 pytestmark = pytest.mark.slow
 
 QUERIES = effort("RMQFAST_QUERIES", 60, 2000)
-BLOCKS = 10
+# a block stays below the time that a test may take
+BLOCKS = max(10, QUERIES // 50)
 LIGHT = ("%LMQ%a", "%LMQ%b")
 GOLDEN = (
     "basic-4.9.4",
