@@ -12,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -94,6 +95,15 @@ def test_a_count_that_reads_messages_hears_of_a_gap(lossy: dict[str, rmqfast.Sca
         assert 0 < lossy["warn"].narrowed(None, ("=", "tags", ["A"])).count() < COUNT
     with pytest.raises(errors.DataLossError):
         lossy["fail"].narrowed(None, ("=", "tags", ["A"])).count()
+
+
+def test_a_filter_by_time_hides_no_gap(lossy: dict[str, rmqfast.Scan]) -> None:
+    in_two_hours = datetime.now(UTC) + timedelta(hours=2)
+    condition = (">=", "store_timestamp", [(round(in_two_hours.timestamp() * 1_000_000),)])
+    with pytest.raises(errors.DataLossError, match="messages are lost"):
+        lossy["fail"].narrowed(None, condition).to_arrow()
+    with pytest.warns(DamageWarning, match="messages are lost"):
+        assert lossy["warn"].narrowed(None, condition).to_arrow().num_rows == 0
 
 
 def test_the_ends_are_those_of_the_call(cluster: RestartableCluster) -> None:
