@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from rmqfast import _native
 from rmqfast.arguments import Number, integer
@@ -12,9 +12,6 @@ from rmqfast.errors import ArgumentError, ArgumentTypeError, DecodeWarning, Stor
 from rmqfast.message import BadBody
 from rmqfast.paths import local_path
 from rmqfast.store.damage_warning import CallerLine
-
-if TYPE_CHECKING:
-    from rmqfast.store.request import ScanRequest
 
 Decode = Literal["json", "avro"]
 Framing = Literal["none", "confluent", "single-object"]
@@ -43,16 +40,18 @@ def is_decoded(column: str) -> bool:
     return column == VALUE or column.startswith(f"{VALUE}.")
 
 
-def check_decode(request: ScanRequest) -> None:
-    """Checks the arguments of a request that decode bodies. Replaces a path by the content of its file."""
-    if request.decode is None:
-        for name, default in _DEFAULTS.items():
-            if getattr(request, name) != default:
+def check_decode(
+    decode: Decode | None, *, schema: Schema | None, framing: Framing, on_error: OnError, schema_id: Number | None
+) -> tuple[str | ArrowSchema | None, int | None]:
+    """Checks the arguments that decode bodies. Returns the schema, in place of a path what its file has, and its id."""
+    if decode is None:
+        given = {"schema": schema, "framing": framing, "on_error": on_error, "schema_id": schema_id}
+        for name, value in given.items():
+            if value != _DEFAULTS[name]:
                 raise ArgumentError(f"{name}: expected decode= with it, got none: write decode='json'")
-        return
-    object.__setattr__(request, "schema", _schema(request.decode, request.schema))
-    if request.schema_id is not None:
-        object.__setattr__(request, "schema_id", integer("schema_id", request.schema_id, 0, (1 << 32) - 1))
+        return None, None
+    number = None if schema_id is None else integer("schema_id", schema_id, 0, (1 << 32) - 1)
+    return _schema(decode, schema), number
 
 
 def _schema(decode: str, given: Any) -> str | ArrowSchema:

@@ -270,7 +270,15 @@ class ScanRequest:
             raise ArgumentError(f"topic: expected the name of one topic, got {self.topic!r}")
         check_fields(self)
         self._check_sequences()
-        check_decode(self)
+        schema, schema_id = check_decode(
+            self.decode,
+            schema=self.schema,
+            framing=self.framing,
+            on_error=self.on_error,
+            schema_id=self.schema_id,
+        )
+        object.__setattr__(self, "schema", schema)
+        object.__setattr__(self, "schema_id", schema_id)
         self._check_columns()
         warn_of_columns(self.sql)
 
