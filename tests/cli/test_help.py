@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -104,7 +105,8 @@ def cluster() -> Iterator[EmbeddedCluster]:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     with rmqfast.open_store(tmp_path / "store", mode="a", options=SMALL) as store:
         for number in range(4):
-            store.append(Message("orders", b"%d" % number, keys="42", tags="paid", properties={"region": "eu"}))
+            store.append(Message("orders", b'{"id": %d}' % number, keys="42", tags="paid", properties={"region": "eu"}))
+    shutil.copytree(tmp_path / "store", tmp_path / "copy")
     (tmp_path / "bodies.txt").write_text("one\ntwo\n")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))

@@ -10,10 +10,12 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "store scan": (
         "rmqfast store scan ~/store --topic orders --limit 20",
         "rmqfast store scan ~/store --topic orders --tags 'paid || shipped' -o jsonl",
-        "rmqfast store scan ~/store --topic orders --sql \"region = 'eu'\" -o csv",
-        "rmqfast store scan ~/store --topic orders --decode json --schema 'id bigint, city string' -o jsonl",
+        "rmqfast store scan ~/store --decode json --schema 'id bigint' -o jsonl",
     ),
-    "store diff": ("rmqfast store diff ~/store ~/copy", "rmqfast store diff ~/store ~/copy --topic orders -o json"),
+    "store diff": (
+        "rmqfast store diff ~/store ~/copy",
+        "rmqfast store diff ~/store ~/copy --topic orders -o json",
+    ),
     "scan": (
         "rmqfast scan orders --limit 20 -n 127.0.0.1:9876",
         "rmqfast scan orders --tags 'paid || shipped' -o jsonl",
