@@ -92,18 +92,18 @@ def test_a_gap_is_an_error(lossy: dict[str, rmqfast.Scan], door: Door) -> None:
 
 def test_a_count_that_reads_messages_hears_of_a_gap(lossy: dict[str, rmqfast.Scan]) -> None:
     with pytest.warns(DamageWarning, match="messages are lost"):
-        assert 0 < lossy["warn"].narrowed(None, ("=", "tags", ["A"])).count() < COUNT
+        assert 0 < lossy["warn"].narrow(None, ("=", "tags", ["A"])).count() < COUNT
     with pytest.raises(errors.DataLossError):
-        lossy["fail"].narrowed(None, ("=", "tags", ["A"])).count()
+        lossy["fail"].narrow(None, ("=", "tags", ["A"])).count()
 
 
 def test_a_filter_by_time_hides_no_gap(lossy: dict[str, rmqfast.Scan]) -> None:
     in_two_hours = datetime.now(UTC) + timedelta(hours=2)
     condition = (">=", "store_timestamp", [(round(in_two_hours.timestamp() * 1_000_000),)])
     with pytest.raises(errors.DataLossError, match="messages are lost"):
-        lossy["fail"].narrowed(None, condition).to_arrow()
+        lossy["fail"].narrow(None, condition).to_arrow()
     with pytest.warns(DamageWarning, match="messages are lost"):
-        assert lossy["warn"].narrowed(None, condition).to_arrow().num_rows == 0
+        assert lossy["warn"].narrow(None, condition).to_arrow().num_rows == 0
 
 
 def test_the_ends_are_those_of_the_call(cluster: RestartableCluster) -> None:

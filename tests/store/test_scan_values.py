@@ -164,8 +164,8 @@ def test_light_queues_are_not_narrowed_by_where_their_messages_lie(light: rmqfas
         ):
             assert scan.dataset().to_table(filter=condition).equals(whole.filter(condition)), condition
         # a tag is the message's own
-        assert scan.narrowed(None, ("=", "tags", ["t1"])).request.tags == "t1"
-        assert scan.narrowed(None, ("=", "queue_id", [1])).request.queue_ids is None
+        assert scan.narrow(None, ("=", "tags", ["t1"])).request.tags == "t1"
+        assert scan.narrow(None, ("=", "queue_id", [1])).request.queue_ids is None
 
 
 @pytest.mark.parametrize(

@@ -74,6 +74,7 @@ __all__ = [
     "cut_copy",
     "decode_pull",
     "fetched_to_arrow",
+    "implied_filters",
     "infer_json",
     "is_directory",
     "is_file",

@@ -36,14 +36,14 @@ from rmqfast.store import Scan
 from rmqfast.store.json_lines import plain_rows
 
 
-class Decoded(StrEnum):
+class BodyFormat(StrEnum):
     """The values of `--decode`."""
 
     JSON = "json"
     AVRO = "avro"
 
 
-class Framed(StrEnum):
+class BodyFraming(StrEnum):
     """The values of `--framing`."""
 
     NONE = "none"
@@ -72,11 +72,13 @@ class ScanOptions:
     end_time: EndTime = None
     as_of: AsOf = None
     columns: Columns = None
-    decode: Annotated[Decoded | None, typer.Option(help="Decode bodies into the column value; with --schema.")] = None
+    decode: Annotated[BodyFormat | None, typer.Option(help="Decode bodies into the column value; with --schema.")] = (
+        None
+    )
     schema: Annotated[str | None, typer.Option(help="DDL as 'id bigint, name string', or a file with it or .avsc.")] = (
         None
     )
-    framing: Annotated[Framed, typer.Option(help="Prefix of the bodies.")] = Framed.NONE
+    framing: Annotated[BodyFraming, typer.Option(help="Prefix of the bodies.")] = BodyFraming.NONE
     schema_id: Annotated[int | None, typer.Option(help="The schema's id, with --framing confluent.")] = None
     on_error: Annotated[OnError, typer.Option(help="Action on bodies that cannot be decoded.")] = OnError.NULL
     limit: Annotated[int | None, typer.Option(min=0, help="Limit of rows.")] = None

@@ -58,11 +58,11 @@ class TopicSource:
     def count(self, request: ScanRequest) -> int | None:
         return None if request.keys_prefix is not None else self._read(request).count(self.pieces)
 
-    def narrowed(self, request: ScanRequest, predicate: object) -> tuple[TopicSource, ScanRequest]:
+    def narrow(self, request: ScanRequest, predicate: object) -> tuple[TopicSource, ScanRequest]:
         # filters that a read does not apply are left to the engine
         return replace(self, filters=(*self.filters, *implied_filters(predicate))), request
 
-    def planned(self, _request: ScanRequest) -> TopicSource:
+    def fix_messages(self, _request: ScanRequest) -> TopicSource:
         return self
 
     def parts(self, _request: ScanRequest) -> list[TopicSource]:

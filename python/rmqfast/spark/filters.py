@@ -48,7 +48,7 @@ def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
     """Returns a store read, narrowed by the filters that a scan can apply exactly, and the other filters."""
     selection = Selection(read.request, only_topic=read.only_topic)
     rest = rest_of(selection.take, filters)
-    narrowed = replace(read, request=read.request.narrowed_by(selection), only_topic=selection.only_topic)
+    narrowed = replace(read, request=read.request.with_selection(selection), only_topic=selection.only_topic)
     return NarrowedStore(narrowed, rest, selection.is_empty)
 
 

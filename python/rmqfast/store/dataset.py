@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,13 +19,19 @@ from rmqfast.message import Damage
 from rmqfast.store.fragment import Fragment
 from rmqfast.store.scan import Scan
 
+if TYPE_CHECKING:
+    # pyarrow ships no types, and what has an unknown base is unknown itself
+    _Dataset = object
+else:
+    _Dataset = pyarrow.dataset.Dataset
+
 # Substrait's form of an expression doubles with each level: 10 levels are 10 MB
 _MOST_LEVELS = 10
 # values in the text of an expression: those of `is_in`, which are not escaped, and strings
 _VALUES = re.compile(r'value_set=.*?\n\], null_matching|"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
-class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc] # pyarrow ships no types
+class ScanDataset(_Dataset):
     """Messages of a scan as a `pyarrow.dataset.Dataset`. A query reads the columns and messages that it asks for.
 
     `MessageStore.table` and `Scan.dataset` make it. A filter by tag, queue, offset, store time or topic narrows the
@@ -175,7 +181,7 @@ class ScanDataset(pyarrow.dataset.Dataset):  # type: ignore[misc] # pyarrow ship
         for expression in [*expressions, *([] if condition is None else [condition])]:
             wanted |= self._columns_of(expression)
         names = [name for name in self.schema.names if name in wanted]
-        return self.scan.narrowed(names, None if condition is None else _substrait(condition, self.scan), limit=limit)
+        return self.scan.narrow(names, None if condition is None else _substrait(condition, self.scan), limit=limit)
 
     def _columns_of(self, expression: pc.Expression) -> set[str]:
         """Returns the columns that an expression may refer to, perhaps with others whose names its text has."""

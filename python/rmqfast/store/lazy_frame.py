@@ -35,16 +35,16 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
         names = scan.request.columns if with_columns is None else with_columns
         implied = None if predicate is None else predicate_of(predicate)
         # Polars gives a number of rows only without a predicate
-        reading = scan.narrowed(names, implied, limit=n_rows)
+        reading = scan.narrow(names, implied, limit=n_rows)
         frames = map(pl.DataFrame, reading.batches())
-        yield from _gated(frames if predicate is None else (frame.filter(predicate) for frame in frames))
+        yield from _pass_gate(frames if predicate is None else (frame.filter(predicate) for frame in frames))
 
     # pure: Polars reads it once for a query that uses it twice
     schema = pl.DataFrame(scan.schema.empty_table()).schema
     return register_io_source(read, schema=schema, is_pure=True)
 
 
-def _gated(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+def _pass_gate(frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
     """Yields frames until the interpreter ends; Polars' threads may ask for more behind the last row of a query."""
     GATE.begin()
     try:

@@ -72,7 +72,7 @@ class MessageStore:
         self._native = native
         self._files = files
         self._broker_name = broker_name
-        self.path = Path(files.path)
+        self.path: Path = Path(files.path)
 
     def __enter__(self) -> Self:
         return self

@@ -244,7 +244,7 @@ class ScanRequest:
             values["end_time"] = min(as_of + 1, as_of + 1 if values["end_time"] is None else values["end_time"])
         return cls(topic=one_topic, among=several, broker_name=broker_name, microseconds=microseconds, **values)
 
-    def narrowed_by(self, selection: _native.Selection) -> ScanRequest:
+    def with_selection(self, selection: _native.Selection) -> ScanRequest:
         """Returns the request, narrowed by the filters that a selection of it has taken."""
         changes: dict[str, Any] = {"start_time": selection.times[0], "end_time": selection.times[1]}
         changes["queue_ids"] = selection.queue_ids

@@ -70,7 +70,7 @@ class Scan:
         self._latest: tuple[_native.Scan, ...] = (self._started,)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _scan_of, (self._source.planned(self._request), self._request, self._limit)
+        return _scan_of, (self._source.fix_messages(self._request), self._request, self._limit)
 
     def _repr_html_(self) -> str:
         chosen = {
@@ -244,7 +244,7 @@ class Scan:
 
         return lazy_frame(self)
 
-    def narrowed(self, columns: Sequence[str] | None, predicate: object = None, *, limit: int | None = None) -> Scan:
+    def narrow(self, columns: Sequence[str] | None, predicate: object = None, *, limit: int | None = None) -> Scan:
         """Returns a scan of some columns that leaves out messages which surely do not match a predicate.
 
         Args:
@@ -256,7 +256,7 @@ class Scan:
         request = self._request if columns is None else replace(self._request, columns=self._own_columns(columns))
         # a limit counts rows before any predicate
         if predicate is not None and self._limit is None:
-            source, request = source.narrowed(request, predicate)
+            source, request = source.narrow(request, predicate)
         most = min((each for each in (self._limit, limit) if each is not None), default=None)
         request, origin = _of_few_rows(request, most), self._origin or self
         return Scan(source, request, limit=most, origin=origin, is_part=self._is_part)

@@ -32,7 +32,7 @@ class ScanSource(Protocol):
         """Returns the number of messages if it is known without reading them."""
         ...
 
-    def planned(self, request: ScanRequest) -> Self:
+    def fix_messages(self, request: ScanRequest) -> Self:
         """Returns a source that always reads the same messages, also in another process and later."""
         ...
 
@@ -40,7 +40,7 @@ class ScanSource(Protocol):
         """Returns sources that can be read independently of each other; together they have each message once."""
         ...
 
-    def narrowed(self, request: ScanRequest, predicate: object) -> tuple[Self, ScanRequest]:
+    def narrow(self, request: ScanRequest, predicate: object) -> tuple[Self, ScanRequest]:
         """Returns the source and the request without messages that surely do not match a predicate.
 
         The predicate is what `implied_filters` of the extension understands.
@@ -92,7 +92,7 @@ class StoreSource:
     def count(self, request: ScanRequest) -> int | None:
         return self.native.count(request) if self.pieces is None else None
 
-    def planned(self, request: ScanRequest) -> StoreSource:
+    def fix_messages(self, request: ScanRequest) -> StoreSource:
         if self.pieces is not None:
             return self
         # without an end, the last piece would have later messages, too
@@ -101,14 +101,14 @@ class StoreSource:
         return replace(self, pieces=tuple(pieces))
 
     def parts(self, request: ScanRequest) -> list[StoreSource]:
-        return [replace(self, pieces=(piece,), threads=1) for piece in self.planned(request).pieces or ()]
+        return [replace(self, pieces=(piece,), threads=1) for piece in self.fix_messages(request).pieces or ()]
 
-    def narrowed(self, request: ScanRequest, predicate: object) -> tuple[StoreSource, ScanRequest]:
+    def narrow(self, request: ScanRequest, predicate: object) -> tuple[StoreSource, ScanRequest]:
         selection = _native.Selection(request)
         selection.take(_native.implied_filters(predicate))
         # a source without pieces has no messages
         source = replace(self, pieces=()) if selection.is_empty else self
-        return source, request.narrowed_by(selection)
+        return source, request.with_selection(selection)
 
 
 def _reopen(

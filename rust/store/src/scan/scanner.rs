@@ -70,7 +70,7 @@ impl Scanner {
     }
 }
 
-/// A running scan.
+/// A scan that is read batch by batch.
 pub struct Scan {
     reading: Reading,
     /// Findings of threads in the pieces that they have read.
@@ -85,7 +85,7 @@ enum Reading {
     Threads(Workers<RecordBatch, Error>),
 }
 
-/// What a scan could not read.
+/// Damage and bad bodies that a scan has met so far.
 #[derive(Default)]
 struct Findings {
     damage: DamageLog,

@@ -1,4 +1,4 @@
-//! What a format of bodies is to a scan: its fields, its limits and its decoder.
+//! Formats of bodies: their fields, limits and decoders.
 use super::framing::{Framing, SchemaId};
 use arrow_array::StructArray;
 use arrow_schema::{DataType, Field, Fields};
