@@ -5,7 +5,7 @@
 //! ```text
 //! format   bytes <-> values, without I/O: message, properties, consume queue, index, checkpoint, ids, config
 //! filter   tag expressions and SQL92 on the properties of a message
-//! file     files on disk: names, reads, writes, maps, locks
+//! file     files: names, reads of any storage, writes, maps, locks
 //! store    commit log, consume queues, index, append: what RocketMQ calls a store
 //! scan     plans, reads and filters messages, and builds Arrow batches
 //! export   copies the messages that a scan selects into a new store

@@ -1,15 +1,20 @@
 //! The files of a store: names, reads, writes, locks. All unsafe code of this layer is in [`mmap`].
 pub mod allocated;
 pub mod disk;
+pub mod local;
 pub mod lock;
+pub mod memory;
 pub mod mmap;
 pub mod name;
 pub mod place;
 pub mod segment;
 pub mod segments;
+pub mod storage;
 
 pub use allocated::{AllocatedFile, AppendFile, free_bytes};
 pub use lock::StoreLock;
+pub use memory::MemoryFiles;
 pub use place::{Place, local_path};
 pub use segment::{Io, Segment};
 pub use segments::{SegmentFile, Segments};
+pub use storage::{Mount, Part, RangeFile, Storage};

@@ -3,11 +3,14 @@
 //! - No such name: not an error, since retention may remove a file between a listing and a look-up.
 //! - A symbolic link without a target, for example into an archive that is not mounted: damage.
 //! - Anything else (no permission, a stale handle, a failing disk): an error. The file does not count as missing.
+//!
+//! All answers come from the [`Storage`](super::Storage) of the path.
 use super::disk::{self, Look};
+use super::storage::{self, Entry, Stat};
 use crate::{Error, Result};
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
-use std::io::{self, ErrorKind, Read};
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
@@ -16,31 +19,18 @@ pub enum Place {
     /// A symbolic link whose target does not exist.
     DeadLink,
     /// The path leads to a file, directory or other object. Links are followed.
-    There(Metadata),
+    There(Stat),
 }
 
 impl Place {
     pub fn look(path: &Path) -> Result<Self> {
-        let error = match disk::look(Look::Stat, path, || fs::metadata(path)) {
-            Ok(meta) => return Ok(Self::There(meta)),
-            Err(error) => error,
-        };
-        if !is_absence(&error) {
-            return Err(Error::io(path, error));
-        }
-        match fs::symlink_metadata(path) {
-            Ok(meta) if meta.is_symlink() => Ok(Self::DeadLink),
-            // The file was created between the two look-ups.
-            Ok(_) => fs::metadata(path).map(Self::There).map_err(|e| Error::io(path, e)),
-            Err(error) if is_absence(&error) => Ok(Self::Absent),
-            Err(error) => Err(Error::io(path, error)),
-        }
+        storage::with(path, |storage| storage.look(path))
     }
 
     /// Returns the metadata, or `None` if the name does not exist. A dead link is [`Error::Corrupt`].
-    pub fn metadata(path: &Path) -> Result<Option<Metadata>> {
+    pub fn metadata(path: &Path) -> Result<Option<Stat>> {
         match Self::look(path)? {
-            Self::There(meta) => Ok(Some(meta)),
+            Self::There(stat) => Ok(Some(stat)),
             Self::DeadLink => Err(no_file(path)),
             Self::Absent => Ok(None),
         }
@@ -62,21 +52,20 @@ pub fn is_directory(path: &Path) -> Result<bool> {
 
 pub fn require_directory(path: &Path) -> Result<()> {
     match Place::metadata(path)? {
-        Some(meta) if meta.is_dir() => Ok(()),
+        Some(stat) if stat.is_dir() => Ok(()),
         // Fails with the operating system's own error.
         _ => fs::read_dir(path).map(drop).map_err(|e| Error::io(path, e)),
     }
 }
 
+/// Lists a directory, in no particular order. Empty if the directory does not exist.
+pub fn entries(directory: &Path) -> Result<Vec<Entry>> {
+    storage::with(directory, |storage| storage.list(directory))
+}
+
 /// Lists the paths in a directory, in no particular order. Empty if the directory does not exist.
 pub fn list(directory: &Path) -> Result<Vec<PathBuf>> {
-    let paths = disk::look(Look::List, directory, || {
-        fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path())).collect::<io::Result<Vec<_>>>()
-    });
-    match paths {
-        Err(error) if error.kind() == ErrorKind::NotFound => require_absent(directory).map(|()| Vec::new()),
-        paths => paths.map_err(|e| Error::io(directory, e)),
-    }
+    Ok(entries(directory)?.into_iter().map(|entry| entry.path).collect())
 }
 
 /// Lists the names in a directory. Skips names that are not UTF-8, since no file of a store has such a name.
@@ -85,7 +74,8 @@ pub fn names(directory: &Path) -> Result<Vec<String>> {
     Ok(paths.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
 }
 
-/// Opens `path` with `open`. The error is "not found" only if the name does not exist. A dead link is [`Error::Corrupt`].
+/// Opens the local file at `path` with `open`. The error is "not found" only if the name does not exist. A dead link is
+/// [`Error::Corrupt`].
 pub fn open<T>(path: &Path, open: impl FnOnce() -> io::Result<T>) -> Result<T> {
     let opened = disk::look(Look::Open, path, open);
     if opened.as_ref().is_err_and(is_absence) {
@@ -94,23 +84,13 @@ pub fn open<T>(path: &Path, open: impl FnOnce() -> io::Result<T>) -> Result<T> {
     opened.map_err(|e| Error::io(path, e))
 }
 
-/// Reads up to `most` bytes of the file at `path`. `None` if the file does not exist. Anything but a file is [`Error::Corrupt`], since
-/// reading a pipe could block.
+/// Reads up to `most` bytes of the file at `path`. `None` if the file does not exist. Anything but a file is [`Error::Corrupt`].
 pub fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
-    match Place::metadata(path)? {
-        None => return Ok(None),
-        Some(meta) if !meta.is_file() => {
-            return Err(Error::Corrupt { path: path.to_path_buf(), offset: 0, reason: "expected a file".to_owned() });
-        }
-        Some(_) => {}
-    }
-    let file = match open(path, || File::open(path)) {
-        Err(error) if error.is_not_found() => return Ok(None),
-        file => file?,
-    };
-    let mut bytes = Vec::new();
-    disk::look(Look::Read, path, || file.take(most).read_to_end(&mut bytes)).map_err(|e| Error::io(path, e))?;
-    Ok(Some(bytes))
+    storage::with(path, |storage| storage.read_small(path, most))
+}
+
+pub(super) fn other_than_file(path: &Path) -> Error {
+    Error::Corrupt { path: path.to_path_buf(), offset: 0, reason: "expected a file".to_owned() }
 }
 
 /// Returns the error for a dead link, or for a directory in the place of a file.
@@ -126,7 +106,7 @@ pub fn no_file_reason(path: &Path) -> String {
     format!("a symbolic link to {target}, which is not there: mount what it leads to, or remove the link")
 }
 
-fn require_absent(path: &Path) -> Result<()> {
+pub(super) fn require_absent(path: &Path) -> Result<()> {
     match Place::look(path)? {
         Place::DeadLink => Err(no_file(path)),
         // The name may exist by now, but it did not when the caller looked.
@@ -134,7 +114,7 @@ fn require_absent(path: &Path) -> Result<()> {
     }
 }
 
-fn is_absence(error: &io::Error) -> bool {
+pub(super) fn is_absence(error: &io::Error) -> bool {
     // A path below a file does not exist either.
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

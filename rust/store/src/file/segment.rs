@@ -1,14 +1,9 @@
 //! A file of a commit log or a consume queue, open for reading: through `pread` into a buffer, or through a map.
 //!
 //! The default is `pread`: if a file is truncated, `pread` returns fewer bytes, while a map raises SIGBUS.
-use super::disk::{self, Look};
-use super::{mmap, place};
+use super::storage::{self, Part, RangeFile};
 use crate::{Error, Result};
 use memmap2::Mmap;
-use rmqfast_os::file::{FileExt, open_unseen};
-use rmqfast_os::identity::{facts_at, facts_of};
-use rmqfast_os::{blocks, pages};
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -26,7 +21,7 @@ pub enum Io {
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
-    file: Arc<File>,
+    file: Arc<dyn RangeFile>,
     /// The map of the file. `None` with `pread`, for an empty file (it cannot be mapped), and for a file of more than
     /// 4 GiB.
     map: Option<Arc<Mmap>>,
@@ -36,18 +31,11 @@ pub struct Segment {
 impl Segment {
     /// Opens the file for reading. Its access time does not change, if the system permits this.
     pub fn open(path: &Path, io: Io) -> Result<Self> {
-        let file = place::open(path, || open_unseen(path))?;
-        // Unix opens a directory without an error, but cannot read it.
-        if file.metadata().is_ok_and(|meta| meta.is_dir()) {
-            return Err(place::no_file(path));
-        }
-        // Positions within a map have 32 bits. No broker writes a larger file.
-        let mappable = file.metadata().is_ok_and(|m| m.len() <= u64::from(u32::MAX));
+        let file = storage::with(path, |storage| storage.open(path))?;
         let map = match io {
-            Io::Mmap if mappable => mmap::map(&file).map_err(|e| Error::io(path, e))?,
-            Io::Mmap | Io::Pread => None,
+            Io::Mmap => file.map()?.map(Arc::new),
+            Io::Pread => None,
         };
-        let (file, map) = (Arc::new(file), map.map(Arc::new));
         Ok(Self { path: path.to_path_buf(), file, map, buffer: Vec::new() })
     }
 
@@ -61,12 +49,17 @@ impl Segment {
     }
 
     pub fn file_len(&self) -> Result<u64> {
-        self.file.metadata().map(|meta| meta.len()).map_err(|e| Error::io(&self.path, e))
+        self.file.file_len().map_err(|e| Error::io(&self.path, e))
     }
 
     /// Returns whether the path now leads to another file, or does not exist.
     pub fn is_replaced(&self) -> bool {
-        facts_of(&self.file).map(|ours| ours.id).ok() != facts_at(&self.path).map(|named| named.id).ok()
+        self.file.is_replaced()
+    }
+
+    /// Returns the greatest distance between two ranges up to which it is cheaper to read the bytes between them.
+    pub fn gap(&self) -> u64 {
+        self.file.gap()
     }
 
     pub fn is_mapped(&self) -> bool {
@@ -81,7 +74,7 @@ impl Segment {
         if self.buffer.len() < len {
             self.buffer.resize(len, 0);
         }
-        let got = read_fully((&self.file, &self.path), &mut self.buffer[..len], at);
+        let got = read(&*self.file, &mut self.buffer[..len], at);
         Ok(&self.buffer[..got.map_err(|e| Error::io(&self.path, e))?])
     }
 
@@ -93,17 +86,30 @@ impl Segment {
             out.extend_from_slice(slice_of(map, at, len));
         } else {
             out.resize(start + len, 0);
-            let got = read_fully((&self.file, &self.path), &mut out[start..], at);
+            let got = read(&*self.file, &mut out[start..], at);
             out.truncate(start + *got.as_ref().unwrap_or(&0));
             got.map_err(|e| Error::io(&self.path, e))?;
         }
         Ok(out.len() - start)
     }
 
+    /// Reads all `parts` of the file in one request, or copies them out of the map.
+    pub fn read_ranges(&self, parts: &mut [Part<'_>]) -> Result<()> {
+        let Some(map) = &self.map else {
+            return self.file.read_ranges(parts).map_err(|e| Error::io(&self.path, e));
+        };
+        for part in parts {
+            let bytes = slice_of(map, part.at, part.buffer.len());
+            part.buffer[..bytes.len()].copy_from_slice(bytes);
+            part.count = bytes.len();
+        }
+        Ok(())
+    }
+
     /// Returns the position of the first nonzero byte from `from` to `end`, or `None`. Skips holes and allocated blocks
     /// that were never written.
     pub fn first_written(&self, from: u64, end: u64) -> Result<Option<u64>> {
-        for stored in blocks::stored_ranges(&self.file, from, end) {
+        for stored in self.file.stored_ranges(from, end) {
             if let Some(at) = self.first_nonzero(stored).map_err(|e| Error::io(&self.path, e))? {
                 return Ok(Some(at));
             }
@@ -115,7 +121,7 @@ impl Segment {
     /// read, because the pages in the cache would count as stored data. Nobody may write to the range during the
     /// call.
     pub fn forget(&self, from: u64, end: u64) {
-        pages::forget(&self.file, from, end);
+        self.file.forget(from, end);
     }
 
     fn first_nonzero(&self, range: Range<u64>) -> io::Result<Option<u64>> {
@@ -124,7 +130,7 @@ impl Segment {
         let mut at = range.start;
         while at < range.end {
             let length = STEP.min(range.end - at) as usize;
-            let got = read_fully((&self.file, &self.path), &mut buffer[..length], at)?;
+            let got = read(&*self.file, &mut buffer[..length], at)?;
             if let Some(first) = first_nonzero(&buffer[..got]) {
                 return Ok(Some(at + first as u64));
             }
@@ -139,12 +145,12 @@ impl Segment {
 
     /// Returns the end of the last block before `end`, or `from` if there are no blocks.
     pub fn end_of_data(&self, from: u64, end: u64) -> u64 {
-        blocks::stored_ranges(&self.file, from, end).last().map_or(from, |last| last.end)
+        self.file.stored_ranges(from, end).last().map_or(from, |last| last.end)
     }
 
     /// Returns the position of the next byte that has a block, or `end`.
     pub fn next_data(&self, at: u64, end: u64) -> u64 {
-        blocks::next_stored(&self.file, at, end)
+        self.file.next_stored(at, end)
     }
 
     pub fn map(&self) -> Option<&[u8]> {
@@ -173,23 +179,17 @@ fn slice_of(bytes: &[u8], at: u64, len: usize) -> &[u8] {
     &bytes[start..start.saturating_add(len).min(bytes.len())]
 }
 
-fn read_fully((file, path): (&File, &Path), buffer: &mut [u8], at: u64) -> io::Result<usize> {
-    let mut filled = 0;
-    while filled < buffer.len() {
-        match disk::look(Look::Read, path, || file.read_at(&mut buffer[filled..], at + filled as u64)) {
-            Ok(0) => break,
-            Ok(n) => filled += n,
-            // A signal interrupted the read, so read again.
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            Err(e) => return Err(e),
-        }
-    }
-    Ok(filled)
+fn read(file: &dyn RangeFile, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut part = [Part::new(at, buffer)];
+    file.read_ranges(&mut part)?;
+    Ok(part[0].count)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rmqfast_os::file::FileExt;
+    use std::fs::File;
 
     #[test]
     fn both_ways_of_reading_give_the_same_bytes() {

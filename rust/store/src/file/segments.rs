@@ -161,9 +161,11 @@ impl Segments {
 }
 
 fn list_one(directory: &Path, files: &mut BTreeMap<u64, SegmentFile>, strays: &mut Vec<PathBuf>) -> Result<()> {
-    for path in place::list(directory)? {
+    for entry in place::entries(directory)? {
+        let place = entry.look();
+        let path = entry.path;
         let base = path.file_name().and_then(|n| n.to_str()).and_then(name::offset);
-        match (base, Place::look(&path)) {
+        match (base, place) {
             (Some(base), Ok(Place::There(meta))) if meta.is_file() => {
                 files.insert(base, SegmentFile { path, base, len: meta.len(), is_missing: false });
             }

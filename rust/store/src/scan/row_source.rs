@@ -22,7 +22,7 @@ pub struct Sources {
 }
 
 enum Walk {
-    Log(LogWalk),
+    Log(Box<LogWalk>),
     Queue(Box<QueueWalk>),
 }
 
@@ -149,7 +149,7 @@ impl RowSource {
                 // The walk checks bodies from this offset on: all or none.
                 let verify_from = if verify_crc { 0 } else { u64::MAX };
                 let walk = LogWalk::new(log, piece.from, piece.end, verify_from);
-                Ok(Walk::Log(walk.with_block_len(self.block_len)))
+                Ok(Walk::Log(Box::new(walk.with_block_len(self.block_len))))
             }
             Way::Queue => {
                 let range = (piece.from, piece.end);

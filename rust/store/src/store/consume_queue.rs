@@ -280,15 +280,15 @@ pub fn list_queues(consume_queue_dir: &Path, topic: &str) -> Result<Vec<ConsumeQ
 
 /// Returns the names of the directories in `path`, sorted; an empty list if `path` does not exist.
 pub fn directory_names(path: &Path) -> Result<Vec<String>> {
-    let entries = match place::list(path) {
+    let entries = match place::entries(path) {
         Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => return Ok(Vec::new()),
         entries => entries?,
     };
     let mut names = Vec::new();
     for entry in entries {
-        let name = entry.file_name().and_then(|name| name.to_str());
+        let name = entry.path.file_name().and_then(|name| name.to_str());
         if let Some(name) = name
-            && place::is_directory(&entry)?
+            && entry.is_directory()?
         {
             names.push(name.to_owned());
         }

@@ -197,7 +197,7 @@ impl MessageStore {
             return Ok(None);
         }
         // 5.x writes its process id into `abort`, and 4.x leaves the file empty.
-        let mut has_files = Place::metadata(&self.root().join("abort"))?.is_some_and(|meta| meta.len() > 0);
+        let mut has_files = Place::metadata(&self.root().join("abort"))?.is_some_and(|stat| !stat.is_empty());
         for name in ["abort.bak", "timerwheel", "timerlog", "config/consumerOrderInfo.json"] {
             has_files |= place::exists(&self.root().join(name))?;
         }

@@ -30,7 +30,7 @@ fn sizes() -> AppendOptions {
 }
 
 /// A store of sixty messages in several files of each kind, with a configuration; `abort` where it was not closed.
-fn store_below(root: &Path, is_closed: bool) {
+pub fn store_below(root: &Path, is_closed: bool) {
     let message = |n: usize| OwnedMessage {
         topic: ["orders", "clicks"][n % 2].into(),
         body: vec![b'x'; 50 + n],
@@ -121,9 +121,9 @@ fn exported(root: &Path) -> Result<String> {
     report.map(|report| format!("{} {:?}", report.rows, report.damage.entries()))
 }
 
-type Reading = (&'static str, fn(&Path) -> Result<String>);
+pub type Reading = (&'static str, fn(&Path) -> Result<String>);
 
-const READINGS: [Reading; 13] = [
+pub const READINGS: [Reading; 13] = [
     ("scan of all", |root| scanned(root, None, None)),
     ("scan of a topic", |root| scanned(root, Some("orders"), None)),
     ("scan by queues", |root| scanned(root, Some("orders"), Some(Way::Queue))),

@@ -11,6 +11,7 @@ mod looks;
 mod lost_queues;
 mod recover;
 mod replicate;
+mod requests;
 mod retain;
 mod room;
 mod scan_random;

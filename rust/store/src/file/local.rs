@@ -1,0 +1,159 @@
+//! The files of this machine.
+use super::disk::{self, Look};
+use super::mmap;
+use super::place::{self, Place, is_absence, no_file};
+use super::storage::{Entry, Kind, Part, RangeFile, Stat, Storage};
+use crate::{Error, Result};
+use memmap2::Mmap;
+use rmqfast_os::file::{FileExt, open_unseen};
+use rmqfast_os::identity::{facts_at, facts_of};
+use rmqfast_os::{blocks, pages};
+use std::fs::{self, File, FileType, Metadata};
+use std::io::{self, ErrorKind, Read};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Bytes between two ranges that cost about as much as another system call.
+const GAP: u64 = 4 << 10;
+
+#[derive(Clone, Copy, Debug)]
+pub struct LocalFiles;
+
+impl Storage for LocalFiles {
+    fn look(&self, path: &Path) -> Result<Place> {
+        let error = match disk::look(Look::Stat, path, || fs::metadata(path)) {
+            Ok(meta) => return Ok(Place::There(stat_of(&meta))),
+            Err(error) => error,
+        };
+        if !is_absence(&error) {
+            return Err(Error::io(path, error));
+        }
+        match fs::symlink_metadata(path) {
+            Ok(meta) if meta.is_symlink() => Ok(Place::DeadLink),
+            // The file was created between the two look-ups.
+            Ok(_) => fs::metadata(path).map(|meta| Place::There(stat_of(&meta))).map_err(|e| Error::io(path, e)),
+            Err(error) if is_absence(&error) => Ok(Place::Absent),
+            Err(error) => Err(Error::io(path, error)),
+        }
+    }
+
+    fn list(&self, directory: &Path) -> Result<Vec<Entry>> {
+        let entries = disk::look(Look::List, directory, || {
+            let entry_of = |entry: fs::DirEntry| {
+                let stat = entry.file_type().ok().and_then(stat_of_directory);
+                Entry { path: entry.path(), stat }
+            };
+            fs::read_dir(directory)?.map(|entry| entry.map(entry_of)).collect::<io::Result<Vec<_>>>()
+        });
+        match entries {
+            Err(error) if error.kind() == ErrorKind::NotFound => place::require_absent(directory).map(|()| Vec::new()),
+            entries => entries.map_err(|e| Error::io(directory, e)),
+        }
+    }
+
+    fn read_small(&self, path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
+        match self.look(path)? {
+            Place::Absent => return Ok(None),
+            Place::DeadLink => return Err(no_file(path)),
+            // Reading a pipe could block.
+            Place::There(stat) if !stat.is_file() => return Err(place::other_than_file(path)),
+            Place::There(_) => {}
+        }
+        let file = match place::open(path, || File::open(path)) {
+            Err(error) if error.is_not_found() => return Ok(None),
+            file => file?,
+        };
+        let mut bytes = Vec::new();
+        disk::look(Look::Read, path, || file.take(most).read_to_end(&mut bytes)).map_err(|e| Error::io(path, e))?;
+        Ok(Some(bytes))
+    }
+
+    fn open(&self, path: &Path) -> Result<Arc<dyn RangeFile>> {
+        let file = place::open(path, || open_unseen(path))?;
+        // Unix opens a directory without an error, but cannot read it.
+        if file.metadata().is_ok_and(|meta| meta.is_dir()) {
+            return Err(no_file(path));
+        }
+        Ok(Arc::new(LocalFile { path: path.to_path_buf(), file }))
+    }
+}
+
+pub(super) fn stat_of(meta: &Metadata) -> Stat {
+    let kind = match meta {
+        _ if meta.is_file() => Kind::File,
+        _ if meta.is_dir() => Kind::Directory,
+        _ => Kind::Other,
+    };
+    Stat::new(kind, meta.len(), meta.modified().ok())
+}
+
+/// The listing tells that a name is a directory, and saves a look at it. The length of a file it does not tell.
+fn stat_of_directory(kind: FileType) -> Option<Stat> {
+    kind.is_dir().then(|| Stat::new(Kind::Directory, 0, None))
+}
+
+/// A file of this machine, read by `pread`.
+#[derive(Debug)]
+struct LocalFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl RangeFile for LocalFile {
+    fn file_len(&self) -> io::Result<u64> {
+        self.file.metadata().map(|meta| meta.len())
+    }
+
+    fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()> {
+        parts.iter_mut().try_for_each(|part| {
+            part.count = self.read(part.buffer, part.at)?;
+            Ok(())
+        })
+    }
+
+    fn is_replaced(&self) -> bool {
+        facts_of(&self.file).map(|ours| ours.id).ok() != facts_at(&self.path).map(|named| named.id).ok()
+    }
+
+    fn stored_ranges(&self, from: u64, end: u64) -> Vec<Range<u64>> {
+        blocks::stored_ranges(&self.file, from, end)
+    }
+
+    fn next_stored(&self, at: u64, end: u64) -> u64 {
+        blocks::next_stored(&self.file, at, end)
+    }
+
+    fn forget(&self, from: u64, end: u64) {
+        pages::forget(&self.file, from, end);
+    }
+
+    fn map(&self) -> Result<Option<Mmap>> {
+        // Positions within a map have 32 bits. No broker writes a larger file.
+        if self.file_len().is_ok_and(|len| len > u64::from(u32::MAX)) {
+            return Ok(None);
+        }
+        mmap::map(&self.file).map_err(|e| Error::io(&self.path, e))
+    }
+
+    fn gap(&self) -> u64 {
+        GAP
+    }
+}
+
+impl LocalFile {
+    fn read(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let read = || self.file.read_at(&mut buffer[filled..], at + filled as u64);
+            match disk::look(Look::Read, &self.path, read) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                // A signal interrupted the read, so read again.
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(filled)
+    }
+}

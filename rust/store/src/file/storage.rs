@@ -1,0 +1,175 @@
+//! The door through which readers get all files of a store: bytes, directories and small files.
+//!
+//! Usually a store is a directory of this machine ([`LocalFiles`]). A store that is elsewhere is mounted at a path: all
+//! reads at or below this path then go to its [`Storage`]. Writers, locks and maps need local files.
+use super::local::LocalFiles;
+use super::place::{Place, is_directory};
+use crate::Result;
+use memmap2::Mmap;
+use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+/// The files below a path.
+pub trait Storage: Debug + Send + Sync {
+    fn look(&self, path: &Path) -> Result<Place>;
+    /// Lists a directory, in no particular order. Empty if the directory does not exist.
+    fn list(&self, directory: &Path) -> Result<Vec<Entry>>;
+    /// Reads up to `most` bytes of a small file; `None` if it does not exist. Fails for anything but a file.
+    fn read_small(&self, path: &Path, most: u64) -> Result<Option<Vec<u8>>>;
+    fn open(&self, path: &Path) -> Result<Arc<dyn RangeFile>>;
+}
+
+/// A file that is open for reading.
+pub trait RangeFile: Debug + Send + Sync {
+    fn file_len(&self) -> io::Result<u64>;
+    /// Reads all `parts` in one request. Sets how many bytes of each were read: fewer than it has room for at the end of
+    /// the file.
+    fn read_ranges(&self, parts: &mut [Part<'_>]) -> io::Result<()>;
+    /// Returns whether the path now leads to another file, or does not exist.
+    fn is_replaced(&self) -> bool;
+    /// Returns the ranges between `from` and `end` that may hold data. A storage without holes returns the whole range.
+    fn stored_ranges(&self, from: u64, end: u64) -> Vec<Range<u64>>;
+    /// Returns the position of the next byte at or behind `at` that may be data; `end` if there is none.
+    fn next_stored(&self, at: u64, end: u64) -> u64;
+    /// Drops cached bytes, which were never written.
+    fn forget(&self, _from: u64, _end: u64) {}
+    /// Maps the file. `None` if it cannot be mapped.
+    fn map(&self) -> Result<Option<Mmap>> {
+        Ok(None)
+    }
+    /// Returns the greatest distance between two ranges up to which it is cheaper to read the bytes between them.
+    fn gap(&self) -> u64;
+}
+
+/// A range of a file, and the buffer into which it is read.
+#[derive(Debug)]
+pub struct Part<'a> {
+    pub at: u64,
+    pub buffer: &'a mut [u8],
+    /// The number of bytes that were read.
+    pub count: usize,
+}
+
+impl<'a> Part<'a> {
+    pub fn new(at: u64, buffer: &'a mut [u8]) -> Self {
+        Self { at, buffer, count: 0 }
+    }
+}
+
+/// A name in a directory.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    pub path: PathBuf,
+    /// The kind and length, if the listing tells them. Never set for a link.
+    pub stat: Option<Stat>,
+}
+
+impl Entry {
+    pub fn look(&self) -> Result<Place> {
+        self.stat.map_or_else(|| Place::look(&self.path), |stat| Ok(Place::There(stat)))
+    }
+
+    /// Returns whether the entry is a directory. A dead link is [`Error::Corrupt`](crate::Error::Corrupt).
+    pub fn is_directory(&self) -> Result<bool> {
+        self.stat.map_or_else(|| is_directory(&self.path), |stat| Ok(stat.is_dir()))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    File,
+    Directory,
+    Other,
+}
+
+/// The kind and length of a file or directory. Links are followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stat {
+    kind: Kind,
+    len: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stat {
+    pub fn new(kind: Kind, len: u64, modified: Option<SystemTime>) -> Self {
+        Self { kind, len, modified }
+    }
+
+    pub fn is_file(&self) -> bool {
+        self.kind == Kind::File
+    }
+
+    pub fn is_dir(&self) -> bool {
+        self.kind == Kind::Directory
+    }
+
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Returns the time of the last change. Fails where the storage does not tell it.
+    pub fn modified(&self) -> io::Result<SystemTime> {
+        self.modified.ok_or_else(|| io::ErrorKind::Unsupported.into())
+    }
+}
+
+type Mounted = (PathBuf, Arc<dyn Storage>);
+
+static MOUNTS: RwLock<Vec<Mounted>> = RwLock::new(Vec::new());
+// Number of mounts. It is 0 if all stores are local, so that readers of local files need no lock.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// A storage at a path. It is there until this value is dropped.
+#[derive(Debug)]
+#[must_use = "dropped, the storage is mounted no more"]
+pub struct Mount(PathBuf);
+
+impl Mount {
+    /// Leads reads at `path` and below it to `storage`. Nothing else may be mounted there.
+    pub fn new(path: &Path, storage: Arc<dyn Storage>) -> Self {
+        let mut mounts = MOUNTS.write().unwrap_or_else(PoisonError::into_inner);
+        mounts.push((path.to_path_buf(), storage));
+        COUNT.store(mounts.len(), Ordering::SeqCst);
+        Self(path.to_path_buf())
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        let mut mounts = MOUNTS.write().unwrap_or_else(PoisonError::into_inner);
+        mounts.retain(|(path, _)| *path != self.0);
+        COUNT.store(mounts.len(), Ordering::SeqCst);
+    }
+}
+
+/// Calls `read` with the storage of `path`.
+#[inline]
+pub fn with<T>(path: &Path, read: impl FnOnce(&dyn Storage) -> T) -> T {
+    if COUNT.load(Ordering::Relaxed) == 0 {
+        return read(&LocalFiles);
+    }
+    match mounted_at(path) {
+        Some(storage) => read(&*storage),
+        None => read(&LocalFiles),
+    }
+}
+
+/// Returns whether `path` leads to a storage that is not this machine's.
+pub fn is_mounted(path: &Path) -> bool {
+    COUNT.load(Ordering::Relaxed) > 0 && mounted_at(path).is_some()
+}
+
+#[cold]
+fn mounted_at(path: &Path) -> Option<Arc<dyn Storage>> {
+    let mounts = MOUNTS.read().unwrap_or_else(PoisonError::into_inner);
+    mounts.iter().find(|(place, _)| path.starts_with(place)).map(|(_, storage)| storage.clone())
+}

@@ -1,0 +1,95 @@
+//! The requests of a scan to the files of a store: how many, of how many bytes, and to which files.
+use crate::directory;
+use crate::looks::{READINGS, store_below};
+use rmqfast_store::file::memory::Requests;
+use rmqfast_store::file::{MemoryFiles, Mount};
+use rmqfast_store::scan::{Plan, RowSource, ScanRequest};
+use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
+use rmqfast_store::store::{MessageStore, OpenOptions};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tempfile::TempDir;
+
+const QUEUES: usize = 8;
+/// Topics with 1.4 % of the messages each. One topic more has the rest.
+const SMALL: usize = 49;
+const MESSAGES: usize = 60_000;
+
+/// A closed store in which the messages of fifty topics alternate.
+fn store_of_many_topics(messages: usize) -> TempDir {
+    let dir = directory();
+    let options = AppendOptions { file_size: 64 << 20, ..AppendOptions::default() };
+    let appender = Appender::open(dir.path(), options).expect("new");
+    let message = |n: usize| {
+        let small = n * 7919 % 70;
+        OwnedMessage {
+            topic: if small < SMALL { format!("t{small}") } else { "T".into() },
+            queue_id: (n / 70 % QUEUES) as i64,
+            tags: Some(format!("tag{}", n % 10)),
+            body: vec![b'x'; 690],
+            ..OwnedMessage::default()
+        }
+    };
+    for first in (0..messages).step_by(1000) {
+        appender.append(&Messages::new((first..first + 1000).map(message).collect()), None, 0).expect("appended");
+    }
+    appender.close().expect("closed");
+    dir
+}
+
+/// Rows of a scan and the bytes of their records.
+fn scan(root: &Path, topic: &str) -> (usize, u64) {
+    let store = MessageStore::open(root, &OpenOptions::default()).expect("opened");
+    let request = ScanRequest { topic: Some(topic.to_owned()), ..ScanRequest::default() };
+    let plan = Plan::new(&store, &request, None).expect("planned");
+    let mut source = RowSource::new(plan.sources.clone(), Arc::new(request), plan.pieces);
+    let (mut rows, mut bytes) = (0, 0);
+    while source.advance(&mut || Ok(())).expect("read") {
+        rows += source.rows().len();
+        let messages = source.rows().iter().filter_map(|row| row.message(source.bytes()));
+        bytes += messages.map(|message| u64::from(message.layout().total)).sum::<u64>();
+    }
+    assert!(source.damage().is_empty());
+    (rows, bytes)
+}
+
+fn requests_below(counts: &BTreeMap<PathBuf, Requests>, path: &Path) -> Requests {
+    counts.iter().filter(|(file, _)| file.starts_with(path)).map(|(_, requests)| *requests).sum()
+}
+
+#[test]
+fn a_scan_of_one_topic_asks_for_little_else() {
+    let dir = store_of_many_topics(MESSAGES);
+    let path = Path::new("/elsewhere/many-topics");
+    let files = Arc::new(MemoryFiles::read(dir.path(), path, 4 << 10).expect("read"));
+    let _mount = Mount::new(path, files.clone());
+    for topic in ["t7", "T"] {
+        let read = scan(path, topic);
+        let counts = files.take_counts();
+        println!("{topic}: {read:?} all {:?} {}", requests_below(&counts, path), requests_below(&counts, path).total());
+        for part in ["commitlog", "consumequeue", "config"] {
+            println!("  {part}: {:?}", requests_below(&counts, &path.join(part)));
+        }
+        println!("  own: {:?}", requests_below(&counts, &path.join("consumequeue").join(topic)));
+        assert_eq!(read, scan(dir.path(), topic));
+    }
+}
+
+#[test]
+fn every_reader_takes_a_store_that_is_elsewhere() {
+    let (dir, out) = (directory(), directory());
+    for is_closed in [true, false] {
+        let root = dir.path().join(if is_closed { "closed" } else { "open" });
+        store_below(&root, is_closed);
+        // An export writes beside the store, so its directory exists; nothing else of the store does.
+        let path = out.path().join(root.file_name().expect("a name"));
+        let files = Arc::new(MemoryFiles::read(&root, &path, 0).expect("read"));
+        let _mount = Mount::new(&path, files.clone());
+        for (name, reading) in READINGS.into_iter().filter(|(name, _)| *name != "newest copy") {
+            let (there, here) = (reading(&path).expect(name), reading(&root).expect(name));
+            assert_eq!(there.replace(&*path.to_string_lossy(), &root.to_string_lossy()), here, "{name}");
+            assert!(!files.take_counts().is_empty(), "{name}");
+        }
+    }
+}
