@@ -18,6 +18,9 @@ pub enum Io {
     Mmap,
 }
 
+/// Length of a block in gaps, at least: a gap then costs little of it.
+const BLOCK_GAPS: usize = 8;
+
 #[derive(Debug)]
 pub struct Segment {
     path: PathBuf,
@@ -60,6 +63,12 @@ impl Segment {
     /// Returns the greatest distance between two ranges up to which it is cheaper to read the bytes between them.
     pub fn gap(&self) -> u64 {
         self.file.gap()
+    }
+
+    /// Returns the length of a block that is read at once: `len`, or more if each request takes so long that great gaps
+    /// are read, too.
+    pub fn block_len(&self, len: usize) -> usize {
+        len.max(BLOCK_GAPS * self.gap() as usize)
     }
 
     pub fn is_mapped(&self) -> bool {

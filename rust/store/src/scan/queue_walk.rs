@@ -5,7 +5,7 @@
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::request::ScanRequest;
-use crate::file::{Segment, mmap};
+use crate::file::{Part, Segment, mmap};
 use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit, is_ext_address, is_no_message};
 use crate::format::cursor::{i32_at, i64_at};
 use crate::format::message::{Item, Layout, Message};
@@ -14,6 +14,7 @@ use crate::store::consume_queue::{ConsumeQueue, LMQ, UnitReader};
 use crate::store::delay::DELAY_TOPIC;
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt};
 use crate::{Error, Result};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Bytes of the log in one step. The consume-queue entries of a step are collected and sorted together.
@@ -259,10 +260,21 @@ fn unit_damage(queue: &ConsumeQueue, queue_offset: i64, units: i64, reason: Stri
     Damage { offset, length, reason, file }
 }
 
-/// Maximum bytes between two records that share one read.
-const NEAR: u64 = 4 << 10;
 /// Number of hits by which prefetching is ahead of reading, in a mapped file.
 const AHEAD: usize = 16;
+
+/// Neighbouring hits whose records are read as one range.
+#[derive(Clone, Debug)]
+struct Run {
+    /// Indexes in `QueueWalk::hits`.
+    hits: Range<usize>,
+    /// Offset of the first record.
+    from: u64,
+    /// Length of the range; fewer bytes if the file has been truncated.
+    len: usize,
+    /// Position of the first byte in the block.
+    start: usize,
+}
 
 /// Reads the records of hits. Call [`advance`](Self::advance), then [`block`](Self::block).
 #[derive(Debug)]
@@ -273,6 +285,7 @@ pub struct QueueWalk {
     verify_crc: bool,
     hits: Vec<Hit>,
     next_hit: usize,
+    runs: Vec<Run>,
     segment: Option<(usize, Segment)>,
     bytes: Vec<u8>,
     records: Vec<RecordAt>,
@@ -295,6 +308,7 @@ impl QueueWalk {
             verify_crc,
             hits: Vec::new(),
             next_hit: 0,
+            runs: Vec::new(),
             segment: None,
             bytes: Vec::new(),
             records: Vec::new(),
@@ -341,66 +355,61 @@ impl QueueWalk {
             return Ok(());
         };
         let Some((index, segment)) = &self.segment else { return Ok(()) };
+        if let Some(reason) = too_long(segment, first, base)? {
+            damage.push(self.damage(first, u64::from(first.size), &reason));
+            self.next_hit += 1;
+            return Ok(());
+        }
         let file_end = self.log.segments().files()[*index].end();
-        let mut fetched = 0;
-        while fetched < self.block_len && self.next_hit < self.hits.len() {
-            let run = self.run_length(file_end);
-            if run == 0 {
-                break;
-            }
-            if let Some(reason) = too_long(segment, self.hits[self.next_hit], base)? {
-                let hit = self.hits[self.next_hit];
-                damage.push(self.damage(hit, u64::from(hit.size), &reason));
-                self.next_hit += 1;
-                continue;
-            }
-            let hits = &self.hits[self.next_hit..self.next_hit + run];
-            // Not the end of the last hit: a damaged unit may point into the middle of the record before it.
-            let from = hits[0].physical_offset;
-            let to =
-                hits.iter().map(|hit| hit.physical_offset + u64::from(hit.size)).max().unwrap_or(from).min(file_end);
-            let start = match segment.map() {
-                // A mapped record is used in place.
-                Some(_) => (from - base) as usize,
-                None => {
-                    let start = self.bytes.len();
-                    segment.read_into(from - base, (to - from) as usize, &mut self.bytes)?;
-                    start
-                }
-            };
-            let bytes = segment.map().unwrap_or(&self.bytes);
+        let mut runs = std::mem::take(&mut self.runs);
+        self.find_runs(segment, file_end, &mut runs);
+        match segment.map() {
+            // A mapped record is used in place.
+            Some(_) => runs.iter_mut().for_each(|run| run.start = (run.from - base) as usize),
+            None => read_runs(segment, base, &mut runs, &mut self.bytes)?,
+        }
+        let bytes = segment.map().unwrap_or(&self.bytes);
+        for run in &runs {
             if segment.is_mapped() {
                 // Hits are far apart, so the processor cannot prefetch them by itself.
-                prefetch(bytes, base, self.hits.get(self.next_hit + AHEAD));
+                prefetch(bytes, base, self.hits.get(run.hits.start + AHEAD));
             }
-            for hit in hits {
-                let at = start + (hit.physical_offset - from) as usize;
-                match self.check(hit, bytes.get(at..).unwrap_or_default()) {
+            // The bytes of the next run do not follow those of this run.
+            let end = if segment.is_mapped() { bytes.len() } else { run.start + run.len };
+            for hit in &self.hits[run.hits.clone()] {
+                let at = run.start + (hit.physical_offset - run.from) as usize;
+                match self.check(hit, bytes.get(at..end).unwrap_or_default()) {
                     Ok(layout) => self.records.push(RecordAt { at: at as u32, layout }),
                     Err(reason) => damage.push(self.damage(*hit, u64::from(hit.size), &reason)),
                 }
             }
-            fetched += (to - from) as usize;
-            self.next_hit += run;
         }
+        self.next_hit = runs.last().map_or(self.next_hit, |run| run.hits.end);
+        self.runs = runs;
         Ok(())
     }
 
-    /// Returns the number of next hits that share one read. They are near each other, in the same file, and together
-    /// not longer than a block.
-    fn run_length(&self, file_end: u64) -> usize {
-        let hits = &self.hits[self.next_hit..];
-        let Some(first) = hits.first().filter(|hit| hit.physical_offset < file_end) else { return 0 };
-        let mut end = first.physical_offset;
-        let near = |hit: &&Hit| {
-            let close = hit.physical_offset <= end.saturating_add(NEAR) && hit.physical_offset < file_end;
-            end = end.max(hit.physical_offset + u64::from(hit.size));
-            // The first hit is always read, otherwise the walk would never advance.
-            let is_first = hit.queue == first.queue && hit.queue_offset == first.queue_offset;
-            let fits = hit.physical_offset - first.physical_offset + u64::from(hit.size) <= self.block_len as u64;
-            is_first || (close && fits)
-        };
-        hits.iter().take_while(near).count().max(1)
+    /// Finds the next runs of hits in a file, up to the length of a block.
+    fn find_runs(&self, segment: &Segment, file_end: u64, runs: &mut Vec<Run>) {
+        runs.clear();
+        let (mut next, mut len) = (self.next_hit, 0);
+        let (block_len, gap) = (segment.block_len(self.block_len), segment.gap());
+        while len < block_len {
+            let count = run_length(&self.hits[next..], file_end, (gap, block_len as u64));
+            let hits = next..next + count;
+            let Some(first) = self.hits[hits.clone()].first() else { break };
+            // The head of a very long record is looked at first, by a call of its own.
+            if !runs.is_empty() && first.size as usize > BLOCK_LEN {
+                break;
+            }
+            let from = first.physical_offset;
+            // Not the end of the last hit: a damaged unit may point into the middle of the record before it.
+            let ends = self.hits[hits.clone()].iter().map(|hit| hit.physical_offset + u64::from(hit.size));
+            let to = ends.max().unwrap_or(from).min(file_end);
+            len += (to - from) as usize;
+            next = hits.end;
+            runs.push(Run { hits, from, len: (to - from) as usize, start: 0 });
+        }
     }
 
     fn open_segment(&mut self, offset: u64) -> Result<Option<u64>> {
@@ -444,6 +453,42 @@ impl QueueWalk {
         }
         Err(format!("expected topic, queue, offset, size {}, got {}", describe(expected), describe(got)))
     }
+}
+
+/// Returns the number of first hits that share a range. They are at most `gap` bytes apart, in the same file, and together
+/// not longer than a block. At least 1 if the first hit is in the file, else 0.
+fn run_length(hits: &[Hit], file_end: u64, (gap, block_len): (u64, u64)) -> usize {
+    let Some(first) = hits.first().filter(|hit| hit.physical_offset < file_end) else { return 0 };
+    let mut end = first.physical_offset;
+    let near = |hit: &&Hit| {
+        let close = hit.physical_offset <= end.saturating_add(gap) && hit.physical_offset < file_end;
+        end = end.max(hit.physical_offset + u64::from(hit.size));
+        // The first hit is always read, otherwise the walk would never advance.
+        let is_first = hit.queue == first.queue && hit.queue_offset == first.queue_offset;
+        let fits = hit.physical_offset - first.physical_offset + u64::from(hit.size) <= block_len;
+        is_first || (close && fits)
+    };
+    hits.iter().take_while(near).count().max(1)
+}
+
+/// Reads the runs in one request, one behind the other. Sets where the bytes of each run are.
+fn read_runs(segment: &Segment, base: u64, runs: &mut [Run], bytes: &mut Vec<u8>) -> Result<()> {
+    bytes.resize(runs.iter().map(|run| run.len).sum(), 0);
+    let mut rest = bytes.as_mut_slice();
+    let mut parts = Vec::with_capacity(runs.len());
+    for run in &*runs {
+        let (buffer, behind) = rest.split_at_mut(run.len);
+        parts.push(Part::new(run.from - base, buffer));
+        rest = behind;
+    }
+    segment.read_ranges(&mut parts)?;
+    let mut start = 0;
+    for (run, part) in runs.iter_mut().zip(parts) {
+        let len = std::mem::replace(&mut run.len, part.count);
+        run.start = start;
+        start += len;
+    }
+    Ok(())
 }
 
 /// Checks a record that is larger than a block, according to its consume-queue entry. Returns the reason not to read
