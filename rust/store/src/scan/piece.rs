@@ -59,6 +59,7 @@ impl Estimate {
         // Units of the delay topic hold the time of delivery in place of a tag hash.
         let by_hash = !request.tags.is_all() && queue.topic() != DELAY_TOPIC;
         let mut reader = UnitReader::new(queue);
+        reader.load(first, last)?;
         let (mut seen, mut hits, mut bytes) = (0.0, 0.0, 0.0);
         for sample in 0..SAMPLES {
             // Samples are spread evenly over the queue.

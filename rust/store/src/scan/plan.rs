@@ -12,8 +12,11 @@ use crate::file::Io;
 use crate::format::consume_queue::{UNIT_SIZE, Unit, is_no_message};
 use crate::format::cursor::{i32_at, i64_at};
 use crate::store::consume_queue::{LMQ, UnitReader};
+use crate::store::generation::RemovedTopics;
+use crate::store::last_close::LastClose;
 use crate::store::log_walk::record_behind;
 use crate::store::queue_ends::LostMessages;
+use crate::store::unlisted::UnlistedRecords;
 use crate::store::{CommitLog, ConsumeQueue, Generations, MessageStore, QueueKind};
 use crate::{Error, Result};
 use std::collections::VecDeque;
@@ -39,35 +42,58 @@ pub const CLOCK_SLACK_MS: i64 = 3_600_000;
 impl Plan {
     /// Plans `request`. `way` overrides the estimate if the queues are usable.
     pub fn new(store: &MessageStore, request: &ScanRequest, way: Option<Way>) -> Result<Self> {
-        let sources = Self::sources(store, request)?;
+        store.check_end()?;
+        let close = request.topic.is_some().then(|| LastClose::of(store)).transpose()?;
+        if close.as_ref().is_some_and(|close| !close.is_known()) {
+            // Before the queues are listed: their ends must not be older than this offset.
+            store.dispatched_to()?;
+        }
+        let mut sources = Self::sources(store, request)?;
         let (from, end) = time_range(store, request)?;
-        let straight = |reason: &str| Self {
+        let straight = |sources: &Sources, reason: &str| Self {
             pieces: vec![Piece { way: Way::Log, from, end, verify_crc: false }],
             sources: sources.clone(),
             listed: 0,
             queue_cost_bytes: 0,
             reason: reason.to_owned(),
         };
-        let Some(topic) = &request.topic else {
+        let (Some(topic), Some(close)) = (&request.topic, close) else {
             // Only check that the topics exist. Several topics are always read by log.
             for topic in request.among.iter().flatten() {
                 if store.queues(topic)?.is_empty() {
-                    Self::without_queues(store, request, topic, straight(""))?;
+                    Self::without_queues(store, request, topic, straight(&sources, ""))?;
                 }
             }
-            return Ok(straight(if request.among.is_some() { "several topics" } else { "all topics" }));
+            return Ok(straight(&sources, if request.among.is_some() { "several topics" } else { "all topics" }));
         };
         if sources.queues.is_empty() {
-            return Self::without_queues(store, request, topic, straight("no consume queue lists the topic"));
+            return Self::without_queues(store, request, topic, straight(&sources, "no consume queue lists the topic"));
         }
-        if let Some(fault) = find_fault(store, request, &sources.queues)? {
-            return Ok(straight(&fault));
+        let closed_end = close.listed_to(topic, &sources.queues, |id| request.has_queue(id))?;
+        if closed_end.is_none() && close.is_known() {
+            // A writer may have opened the store since it was closed.
+            store.dispatched_to()?;
+            sources = Self::sources(store, request)?;
+        }
+        let listed_to = closed_end.map_or_else(|| store.dispatched_to(), Ok)?;
+        if let Some(fault) = find_fault(store, (request, &sources.queues), &close, listed_to)? {
+            return Ok(straight(&sources, &fault));
         }
         // Consume queues list the log only up to here.
-        let listed_to = store.dispatched_to()?.clamp(from, end);
+        let listed_to = listed_to.clamp(from, end);
         let estimate = Estimate::of(&sources.queues, request, (from, listed_to))?;
         let way = way.unwrap_or_else(|| estimate.cheaper(listed_to - from));
-        let gap = if way == Way::Queue { unlisted_range(store, request, topic, (from, listed_to))? } else { None };
+        let gap = match way {
+            Way::Queue => {
+                let ids = request.queue_ids.as_deref();
+                let missing = match closed_end {
+                    Some(end) => store.missing_of_closed(topic, (&sources.queues, ids), end)?,
+                    None => store.missing_of(topic, ids)?,
+                };
+                unlisted_range(&missing, (topic, ids), (from, listed_to))
+            }
+            Way::Log => None,
+        };
         let (way, reason) = match gap {
             // Units there may point to other messages, so the log itself is searched.
             Some((first, last)) => (
@@ -91,9 +117,15 @@ impl Plan {
     pub fn sources(store: &MessageStore, request: &ScanRequest) -> Result<Sources> {
         store.check_end()?;
         let mut queues = request.topic.as_deref().map(|t| store.queues(t)).transpose()?.unwrap_or_default();
-        queues.retain(|q| request.queue_ids.as_ref().is_none_or(|ids| ids.contains(&q.queue_id())));
-        let generations = Arc::new(generations(store, request)?);
-        Ok(Sources { log: store.log().clone(), queues: Arc::new(queues), generations })
+        // Once, as the planning asks for the ends many times.
+        queues.iter_mut().try_for_each(ConsumeQueue::fix_end)?;
+        let generations = Arc::new(match &request.topic {
+            Some(topic) => Generations::of(RemovedTopics::load(store.root())?, store.log(), [(&**topic, &*queues)])?,
+            None => generations(store, request)?,
+        });
+        queues.retain(|queue| request.has_queue(queue.queue_id()));
+        let closed_end = store.closed_end()?;
+        Ok(Sources { log: store.log().clone(), queues: Arc::new(queues), generations, closed_end })
     }
 
     /// Returns the given plan `straight` for a topic without queues. Fails if the store does not have the topic.
@@ -110,22 +142,19 @@ pub(super) fn generations(store: &MessageStore, request: &ScanRequest) -> Result
     let queues_of = |topic: &String| Ok((topic.clone(), store.queues(topic)?));
     let topics = request.topics().unwrap_or_default().iter().map(queues_of).collect::<Result<Vec<_>>>()?;
     let topics = topics.iter().map(|(name, queues)| (&**name, queues as &[ConsumeQueue]));
-    Generations::of(store.root(), store.log(), topics)
+    Generations::of(RemovedTopics::load(store.root())?, store.log(), topics)
 }
 
-/// Returns the part of a range of the log in which the request's queues may not list all records. `None` if they list
-/// all records.
+/// Returns the part of a range of the log in which the queues of a topic do not list the `missing` records. `None` if
+/// they list all records.
 fn unlisted_range(
-    store: &MessageStore,
-    request: &ScanRequest,
-    topic: &str,
+    missing: &UnlistedRecords,
+    (topic, ids): (&str, Option<&[i32]>),
     (from, end): (u64, u64),
-) -> Result<Option<(u64, u64)>> {
-    let ids = request.queue_ids.as_deref();
-    let missing = store.missing_of(topic, ids)?;
+) -> Option<(u64, u64)> {
     let stretch = missing.stretch(topic, |id| ids.is_none_or(|ids| ids.contains(&id)));
     let within = stretch.map(|(first, last)| (first.clamp(from, end), last.clamp(from, end)));
-    Ok(within.filter(|(first, last)| first < last))
+    within.filter(|(first, last)| first < last)
 }
 
 /// Returns the range of the log that may hold messages of the requested times. The range consists of whole files,
@@ -346,7 +375,7 @@ impl QueueCounts {
         }
         // Unlisted messages would be missing from the count.
         for piece in plan.pieces.iter().filter(|piece| piece.way == Way::Log) {
-            if is_written(store.log(), piece)? {
+            if is_written(store.log(), piece, plan.sources.closed_end)? {
                 return Ok(None);
             }
         }
@@ -406,7 +435,10 @@ fn may_have_left_out(store: &MessageStore) -> bool {
 
 /// Returns whether a piece has a nonzero byte, or had a file that is gone. Behind the listed messages a file is usually
 /// zero to its end.
-fn is_written(log: &CommitLog, piece: &Piece) -> Result<bool> {
+fn is_written(log: &CommitLog, piece: &Piece, closed_end: Option<u64>) -> Result<bool> {
+    if closed_end.is_some_and(|end| end <= piece.from) {
+        return Ok(false);
+    }
     let is_still = !log.has_writer();
     for (index, file) in log.segments().files().iter().enumerate() {
         let from = piece.from.max(file.base);

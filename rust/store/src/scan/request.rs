@@ -110,6 +110,10 @@ impl ScanRequest {
         self.topic.as_ref().map(std::slice::from_ref).or(self.among.as_deref())
     }
 
+    pub fn has_queue(&self, queue_id: i32) -> bool {
+        self.queue_ids.as_ref().is_none_or(|ids| ids.contains(&queue_id))
+    }
+
     /// Returns the part of a range of queue offsets that is within the request's bounds. All ends are exclusive.
     pub fn within_bounds(&self, queue_id: i32, (first, end): (i64, i64)) -> (i64, i64) {
         let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue_id));

@@ -19,6 +19,8 @@ pub struct Sources {
     pub log: Arc<CommitLog>,
     pub queues: Arc<Vec<ConsumeQueue>>,
     pub generations: Arc<Generations>,
+    /// The end of the log of a store that was closed. Nothing was written behind it.
+    pub closed_end: Option<u64>,
 }
 
 enum Walk {
@@ -142,13 +144,13 @@ impl RowSource {
     }
 
     fn open(&self, piece: Piece) -> Result<Walk> {
-        let Sources { log, queues, .. } = self.sources.clone();
+        let Sources { log, queues, closed_end, .. } = self.sources.clone();
         let verify_crc = piece.verify_crc || self.request.verify_crc;
         match piece.way {
             Way::Log => {
                 // The walk checks bodies from this offset on: all or none.
                 let verify_from = if verify_crc { 0 } else { u64::MAX };
-                let walk = LogWalk::new(log, piece.from, piece.end, verify_from);
+                let walk = LogWalk::new(log, piece.from, piece.end, verify_from).with_closed_end(closed_end);
                 Ok(Walk::Log(Box::new(walk.with_block_len(self.block_len))))
             }
             Way::Queue => {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Bytes of the first read of a record. Most records fit into one page.
-const FIRST_READ: usize = 4096;
+pub(super) const FIRST_READ: usize = 4096;
 
 /// Reason in the damage report for a missing file in the middle of the log.
 pub(crate) const NO_FILE: &str = "expected a file of the commit log, got none";

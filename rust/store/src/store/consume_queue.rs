@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 const UNIT: u64 = UNIT_SIZE as u64;
 /// Maximum bytes of a directory name that every file system allows.
 const MAX_NAME_LEN: usize = 255;
-/// Number of entries read at a time, after the first entry read was blank.
-const BLANKS: usize = 4096;
+/// Number of entries of one read, 80 KiB.
+const BLOCK: usize = 4096;
 
 #[derive(Clone, Debug)]
 pub struct ConsumeQueue {
@@ -24,12 +24,19 @@ pub struct ConsumeQueue {
     queue_id: i32,
     directory: PathBuf,
     segments: Segments,
+    end: Option<i64>,
 }
 
 impl ConsumeQueue {
     pub fn list(topic: &str, queue_id: i32, directory: &Path) -> Result<Self> {
         let segments = Segments::list(&[directory.to_path_buf()])?;
-        Ok(Self { topic: topic.to_owned(), queue_id, directory: directory.to_path_buf(), segments })
+        Ok(Self { topic: topic.to_owned(), queue_id, directory: directory.to_path_buf(), segments, end: None })
+    }
+
+    /// Finds the end of the queue once. Entries that are appended later are ignored.
+    pub fn fix_end(&mut self) -> Result<()> {
+        self.end = Some(self.find_end()?);
+        Ok(())
     }
 
     pub fn topic(&self) -> &str {
@@ -51,6 +58,11 @@ impl ConsumeQueue {
 
     /// Returns the queue offset behind the last written consume-queue entry.
     pub fn max_offset(&self) -> Result<i64> {
+        self.end.map_or_else(|| self.find_end(), Ok)
+    }
+
+    /// Searches for the end of the queue, even if it is [fixed](Self::fix_end).
+    pub fn find_end(&self) -> Result<i64> {
         for (index, file) in self.segments.files().iter().enumerate().rev() {
             let segment = match self.segments.open(index, Io::Pread) {
                 // Retention has removed the file since the listing. It removes only full files, so the queue ends behind this
@@ -62,7 +74,7 @@ impl ConsumeQueue {
                 opened => opened?,
             };
             // Bisection is possible, because a file holds zeroes behind its last unit.
-            let written = partition(file.len / UNIT, |n| Ok(unit_in(&segment, n)?.is_some_and(|u| u.is_written())))?;
+            let written = written_units(&segment, file.len / UNIT)?;
             // A file without units does not show the end, so the file before it is searched.
             if written > 0 || index == 0 {
                 return Ok((file.base / UNIT + written) as i64);
@@ -100,7 +112,7 @@ impl ConsumeQueue {
                 }
             }
             // Decreases at least by one, so that the loop ends.
-            (at, count) = (from.min(at - 1), BLANKS as i64);
+            (at, count) = (from.min(at - 1), BLOCK as i64);
         }
         Ok(None)
     }
@@ -172,6 +184,7 @@ impl ConsumeQueue {
         let mut reader = UnitReader::new(self);
         let (mut low, mut high) = (self.first_offset(), max_offset);
         while low < high {
+            reader.load(low, high)?;
             let middle = low + (high - low) / 2;
             // A blank unit is compared like the next message.
             let at = reader.behind_blanks(middle, high)?;
@@ -187,12 +200,22 @@ impl ConsumeQueue {
     }
 }
 
-/// Bisects `0..len`. Returns the number of leading positions for which `before` is true.
-fn partition(len: u64, mut before: impl FnMut(u64) -> Result<bool>) -> Result<u64> {
-    let (mut low, mut high) = (0, len);
+/// Returns the number of written entries at the start of a file with room for `count`.
+fn written_units(segment: &Segment, count: u64) -> Result<u64> {
+    let mut bytes = Vec::new();
+    let (mut low, mut high, mut block) = (0, count, 0);
     while low < high {
+        // The last steps of the search are in one block, which is read at once.
+        if bytes.is_empty() && high - low <= BLOCK as u64 {
+            block = low;
+            segment.read_into(low * UNIT, (high - low) as usize * UNIT_SIZE, &mut bytes)?;
+        }
         let middle = low + (high - low) / 2;
-        if before(middle)? { low = middle + 1 } else { high = middle }
+        let unit = match bytes.get((middle - block) as usize * UNIT_SIZE..) {
+            Some(bytes) if !bytes.is_empty() => Unit::decode(bytes),
+            _ => unit_in(segment, middle)?,
+        };
+        if unit.is_some_and(|unit| unit.is_written()) { low = middle + 1 } else { high = middle }
     }
     Ok(low)
 }
@@ -203,16 +226,27 @@ fn unit_in(segment: &Segment, n: u64) -> Result<Option<Unit>> {
     Ok(Unit::decode(&bytes))
 }
 
-/// Reads consume-queue entries by queue offset and keeps the last used file open.
+/// Reads consume-queue entries by queue offset. Keeps the last used file open, and the entries of the last read.
 #[derive(Debug)]
 pub struct UnitReader<'a> {
     queue: &'a ConsumeQueue,
     open: Option<(usize, Segment)>,
+    /// Position and length of the last read, in the open file.
+    window: (u64, usize),
 }
 
 impl<'a> UnitReader<'a> {
     pub fn new(queue: &'a ConsumeQueue) -> Self {
-        Self { queue, open: None }
+        Self { queue, open: None, window: (0, 0) }
+    }
+
+    /// Reads the entries from `from` to `end` at once if they are few, so that those asked for next need no read.
+    pub fn load(&mut self, from: i64, end: i64) -> Result<()> {
+        let count = usize::try_from(end - from).unwrap_or(0);
+        if (1..=BLOCK).contains(&count) {
+            self.units(from, count)?;
+        }
+        Ok(())
     }
 
     /// Returns the consume-queue entry at a queue offset; `None` outside of the files.
@@ -232,7 +266,7 @@ impl<'a> UnitReader<'a> {
             if blanks < read || read == 0 {
                 return Ok(at);
             }
-            count = BLANKS;
+            count = BLOCK;
         }
         Ok(end)
     }
@@ -243,6 +277,7 @@ impl<'a> UnitReader<'a> {
         let at = u64::try_from(offset).unwrap_or(u64::MAX).saturating_mul(UNIT);
         let Some(index) = self.queue.segments.find(at) else { return Ok(&[]) };
         if self.open.as_ref().is_none_or(|(open, _)| *open != index) {
+            self.window = (0, 0);
             self.open = match self.queue.segments.open(index, Io::Pread) {
                 // Retention has removed the file since the listing, and its messages, too.
                 Err(error) if error.is_not_found() => return Ok(&[]),
@@ -252,10 +287,18 @@ impl<'a> UnitReader<'a> {
             };
         }
         let Some((_, segment)) = &mut self.open else { return Ok(&[]) };
-        let base = self.queue.segments.files()[index].base;
-        let bytes = segment.window(at - base, count * UNIT_SIZE)?;
+        let (at, len) = (at - self.queue.segments.files()[index].base, count * UNIT_SIZE);
+        let (from, known) = self.window;
+        if at >= from && at + len as u64 <= from + known as u64 {
+            let start = (at - from) as usize;
+            return Ok(&segment.last_window(from, known)[start..start + len]);
+        }
+        self.window = (0, 0);
+        let bytes = segment.window(at, len)?;
         // A truncated file may end inside a unit.
-        Ok(&bytes[..bytes.len() / UNIT_SIZE * UNIT_SIZE])
+        let whole = bytes.len() / UNIT_SIZE * UNIT_SIZE;
+        self.window = (at, whole);
+        Ok(&bytes[..whole])
     }
 }
 

@@ -200,7 +200,24 @@ impl MessageStore {
     /// Returns the [`missing`](Self::missing) records of a topic or of some of its queues. The result may include
     /// records of other queues that had to be read.
     pub fn missing_of(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<Arc<UnlistedRecords>> {
-        self.missing_from(self.uncertain_from(topic, queue_ids)?)
+        let queues = self.queues(topic)?;
+        self.missing_from(self.uncertain_from(topic, (&queues, queue_ids), self.dispatched_to()?)?)
+    }
+
+    /// Returns the same as [`missing_of`](Self::missing_of), of a topic whose `queues` reach to `closed_end`, where the
+    /// store was [closed](super::last_close::LastClose::listed_to). Reads no queue of another topic unless an entry of
+    /// these queues is damaged.
+    pub fn missing_of_closed(
+        &self,
+        topic: &str,
+        (queues, queue_ids): (&[ConsumeQueue], Option<&[i32]>),
+        closed_end: u64,
+    ) -> Result<Arc<UnlistedRecords>> {
+        let from = self.uncertain_from(topic, (queues, queue_ids), closed_end)?;
+        if list_without_holes(queues, self.log().min_offset(), (from, closed_end))? {
+            return Ok(Arc::default());
+        }
+        self.missing_from(from)
     }
 
     /// Tells whether a record at or behind `offset` is [`missing`](Self::missing). A record must begin at `offset`.
@@ -229,17 +246,22 @@ impl MessageStore {
     /// Returns the offset from which to search the log for unlisted records of a topic: the start of the log if a queue
     /// or its first entries are missing, otherwise the end of the part that all queues list. Without `queue_ids`, the
     /// topic's configuration says how many queues there should be.
-    fn uncertain_from(&self, topic: &str, queue_ids: Option<&[i32]>) -> Result<u64> {
-        let (begin, mut from) = (self.log().min_offset(), self.dispatched_to()?);
+    fn uncertain_from(
+        &self,
+        topic: &str,
+        (queues, queue_ids): (&[ConsumeQueue], Option<&[i32]>),
+        listed_to: u64,
+    ) -> Result<u64> {
+        let (begin, mut from) = (self.log().min_offset(), listed_to);
         // Only a search through all properties would find the records of a light queue.
         if topic.starts_with(LMQ) {
             return Ok(from);
         }
         let is_selected = |id: i32| queue_ids.is_none_or(|ids| ids.contains(&id));
         let mut present = Vec::new();
-        for queue in self.queues(topic)?.into_iter().filter(|queue| is_selected(queue.queue_id())) {
+        for queue in queues.iter().filter(|queue| is_selected(queue.queue_id())) {
             present.push(queue.queue_id());
-            if !begins_whole(&queue, begin)? {
+            if !begins_whole(queue, begin)? {
                 return Ok(begin);
             }
             from = from.min(queue.max_physical_offset()?.max(begin));
@@ -268,6 +290,35 @@ fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
     let unit = UnitReader::new(queue).unit(first)?.unwrap_or_default();
     // Retention removes only files whose messages are all gone, so the first unit of the rest is not behind the log's start.
     Ok(first == 0 || unit.is_blank() || (unit.is_message() && unit.physical_offset as u64 <= log_begin))
+}
+
+/// Returns whether `queues` list all messages whose offsets they have given out, of the part of the log from `from` to
+/// `end`: they begin whole, and each entry there points to a record before `end`.
+fn list_without_holes(queues: &[ConsumeQueue], log_begin: u64, (from, end): (u64, u64)) -> Result<bool> {
+    for queue in queues {
+        if !begins_whole(queue, log_begin)? {
+            return Ok(false);
+        }
+        let max = queue.max_offset()?;
+        let mut at = if from > log_begin { queue.lower_bound(from, max)? } else { queue.first_live(log_begin, max)? };
+        let (mut reader, mut last) = (UnitReader::new(queue), from);
+        while at < max {
+            let (units, _) = reader.units(at, UNITS.min((max - at) as usize))?.as_chunks::<UNIT_SIZE>();
+            for bytes in units {
+                let unit = Unit::decode(bytes).filter(Unit::is_message);
+                let Some(start) = unit.map(|unit| unit.physical_offset as u64) else { return Ok(false) };
+                if start < last || start >= end {
+                    return Ok(false);
+                }
+                last = start;
+            }
+            if units.is_empty() {
+                return Ok(false);
+            }
+            at += units.len() as i64;
+        }
+    }
+    Ok(true)
 }
 
 /// Calls `visit` with queue offset, start and end of each record in `[from, end)` that a queue lists.

@@ -49,11 +49,11 @@ impl QueueBegin {
 
 impl Generations {
     pub fn of<'a>(
-        root: &Path,
+        removed: RemovedTopics,
         log: &CommitLog,
         topics: impl IntoIterator<Item = (&'a str, &'a [ConsumeQueue])>,
     ) -> Result<Self> {
-        let mut all = Self { removed: RemovedTopics::load(root)?, ..Self::default() };
+        let mut all = Self { removed, ..Self::default() };
         for (name, queues) in topics {
             let mut begins: Vec<QueueBegin> = Vec::with_capacity(queues.len());
             for queue in queues {

@@ -5,7 +5,7 @@
 //! holds data.
 //!
 //! Source: `CommitLog.recoverNormally`, `ReputMessageService.doReput`.
-use super::commit_log::{CommitLog, DamageLog, NO_FILE, find_fault};
+use super::commit_log::{CommitLog, DamageLog, FIRST_READ, NO_FILE, find_fault};
 use crate::file::{Segment, mmap};
 use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1};
 use crate::{Error, Result};
@@ -54,6 +54,8 @@ pub struct LogWalk {
     retries: u32,
     max_retries: u32,
     block_len: usize,
+    /// The end of the log of a store that was closed. Nothing was written behind it.
+    closed_end: Option<u64>,
 }
 
 pub(super) enum Stop {
@@ -84,12 +86,20 @@ impl LogWalk {
             retries: 0,
             max_retries: TAIL_RETRIES,
             block_len: BLOCK_LEN,
+            closed_end: None,
         }
     }
 
     #[must_use]
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes;
+        self
+    }
+
+    /// Sets the end of the log of a store that was closed, so that the walk does not search the unwritten bytes behind it.
+    #[must_use]
+    pub fn with_closed_end(mut self, end: Option<u64>) -> Self {
+        self.closed_end = end;
         self
     }
 
@@ -179,8 +189,14 @@ impl LogWalk {
         let file = &self.log.segments().files()[index];
         let (base, len, end) = (file.base, file.len, file.end());
         let at = self.position - base;
-        let want = self.block_len.max(needed).min((len - at) as usize);
         let Some((_, segment)) = &mut self.segment else { return Ok(0) };
+        let block_len = segment.block_len(self.block_len);
+        let block_len = match self.closed_end.filter(|end| *end >= self.position).map(|end| end - self.position) {
+            // A few bytes show that the log has not grown since.
+            Some(0) => FIRST_READ,
+            rest => rest.unwrap_or(u64::MAX).min(self.end.saturating_sub(self.position)).min(block_len as u64) as usize,
+        };
+        let want = block_len.max(needed).min((len - at) as usize);
         let got = segment.window(at, want)?.len();
         self.window = (at, got);
         // The file is shorter than at its listing, because somebody has truncated it.
@@ -276,6 +292,9 @@ impl LogWalk {
     /// Returns whether any byte behind the position was written. If so, zeroes at the position are a hole and not the
     /// end of the log.
     fn continues(&self, index: usize) -> Result<bool> {
+        if self.closed_end == Some(self.position) {
+            return Ok(false);
+        }
         let base = self.log.segments().files()[index].base;
         let Some((_, segment)) = &self.segment else { return Ok(false) };
         // Without retries the caller has said that nobody writes, as in a recovery.

@@ -54,6 +54,7 @@ pub struct MessageStore {
     /// later and are ignored.
     end: u64,
     dispatched_to: OnceLock<u64>,
+    closed_end: OnceLock<Option<u64>>,
     unlisted: OnceLock<Arc<UnlistedRecords>>,
     /// The offset at which a search for unlisted records began, and the records from there to `dispatched_to` that no
     /// queue lists.
@@ -84,6 +85,7 @@ impl MessageStore {
             root: root.to_path_buf(),
             options: options.clone(),
             dispatched_to: OnceLock::new(),
+            closed_end: OnceLock::new(),
             unlisted: OnceLock::new(),
             missing: Mutex::default(),
             topics_config: OnceLock::new(),
@@ -104,14 +106,16 @@ impl MessageStore {
     /// Makes this store a [`snapshot`](Self::snapshot) that ends behind its last record. `lost_end` is the flushed
     /// end of a log that has lost its end.
     pub(super) fn restrict(self, lost_end: u64) -> Result<Self> {
+        let closed_end = self.closed_end()?.filter(|_| self.kind == QueueKind::Files);
         let from = match self.kind {
+            _ if closed_end.is_some() => closed_end.unwrap_or_default(),
             QueueKind::Files => self.last_listed_offset()?,
             QueueKind::RocksDb | QueueKind::Missing => self.last_file_with_record()?,
         };
         // The walk is short, because few records follow the last listed record. Damage there is part of the snapshot, too.
-        let mut walk = LogWalk::new(self.log.clone(), from, u64::MAX, u64::MAX);
+        let mut walk = LogWalk::new(self.log.clone(), from, u64::MAX, u64::MAX).with_closed_end(closed_end);
         while walk.advance(&mut DamageLog::default())? {}
-        if self.kind == QueueKind::Files && !self.has_abort()? {
+        if self.kind == QueueKind::Files && closed_end.is_none() && !self.has_abort()? {
             // Saves reading the queues a second time.
             self.dispatched_to.get_or_init(|| from);
         }
@@ -151,6 +155,21 @@ impl MessageStore {
     pub fn flushed_end(&self) -> Result<Option<FlushedEnd>> {
         let page = self.checkpoint_page()?;
         Ok(page.and_then(|page| Checkpoint::decode(&page).ok()?.flushed_end(&page)))
+    }
+
+    /// Returns the end of the log of a store that this project has closed, and that nobody has opened since; `None` for
+    /// any other store, and for one that lacks a part of its log. Nothing was ever written behind this end.
+    pub fn closed_end(&self) -> Result<Option<u64>> {
+        if let Some(end) = self.closed_end.get() {
+            return Ok(*end);
+        }
+        let files = self.log.segments().files();
+        let is_whole = |end: &FlushedEnd| {
+            let have_size = files.iter().all(|file| !file.is_missing && file.len == u64::from(end.file_size));
+            have_size && files.windows(2).all(|pair| pair[0].end() == pair[1].base)
+        };
+        let end = if self.has_abort()? { None } else { self.flushed_end()?.filter(is_whole).map(|end| end.offset) };
+        Ok(*self.closed_end.get_or_init(|| end))
     }
 
     /// Returns the size of log files, as the checkpoint or else the files themselves show it; `None` if neither does.

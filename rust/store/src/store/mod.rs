@@ -11,6 +11,7 @@ pub mod generation;
 pub mod get;
 pub mod index_files;
 pub mod info;
+pub mod last_close;
 pub mod log_walk;
 #[cfg(test)]
 pub(crate) mod made_store;

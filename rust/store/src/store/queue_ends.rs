@@ -104,6 +104,12 @@ impl QueueEnds {
         topics.flat_map(|(topic, queues)| queues.iter().map(move |(queue_id, next)| (topic.as_str(), *queue_id, *next)))
     }
 
+    /// Returns the queues of a topic and their next offsets; none if the topic was removed since.
+    pub fn of_topic(&self, topic: &str, removed: &RemovedTopics) -> impl Iterator<Item = (i32, i64)> {
+        let queues = self.queues.get(topic).filter(|_| !removed.was_removed_after(topic, self.at_ms));
+        queues.into_iter().flatten().map(|(queue_id, next)| (*queue_id, *next))
+    }
+
     /// Returns the queues that end before their saved end. `end_of` returns the present end of a queue.
     pub fn short<'a>(
         &'a self,

@@ -49,7 +49,7 @@ impl MissingEnd {
                 let missing = Self::new(store, &ending, flushed, checkpoint_of(store))?;
                 return ending.continuation.map_or(Ok(Some(missing)), Err);
             }
-            if store.has_abort()? || ends_at(log, flushed)? {
+            if store.has_abort()? || ends_at(log, flushed, None)? {
                 return Ok(None);
             }
         }
@@ -157,7 +157,7 @@ fn flushed_behind(store: &MessageStore) -> Result<Option<(u64, String)>> {
         if !reaches(log, flushed)? {
             return Ok(Some((flushed, checkpoint_of(store))));
         }
-        if store.has_abort()? || ends_at(log, flushed)? {
+        if store.has_abort()? || ends_at(log, flushed, store.closed_end()?)? {
             return Ok(None);
         }
     }
@@ -399,8 +399,9 @@ fn reaches(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
 }
 
 /// Returns whether no complete record begins at or behind `end`.
-fn ends_at(log: &Arc<CommitLog>, end: u64) -> Result<bool> {
-    let mut walk = LogWalk::new(log.clone(), end, u64::MAX, u64::MAX).without_waiting();
+fn ends_at(log: &Arc<CommitLog>, end: u64, closed_end: Option<u64>) -> Result<bool> {
+    let walk = LogWalk::new(log.clone(), end, u64::MAX, u64::MAX).without_waiting();
+    let mut walk = walk.with_closed_end(closed_end);
     Ok(!walk.advance(&mut DamageLog::default())?)
 }
 
