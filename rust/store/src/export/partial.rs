@@ -1,6 +1,6 @@
 //! The directory `OUT.partial` of an unfinished export to `OUT`. It is renamed to `OUT` once everything is on the disk.
 use crate::file::disk::{self, Call, sync_directory};
-use crate::file::{StoreLock, lock, place, storage};
+use crate::file::{StoreLock, lock, mounts, place};
 use crate::store::MessageStore;
 use crate::{Error, Result};
 use rmqfast_os::disk::rename_new;
@@ -102,7 +102,7 @@ pub fn refuse_within(store: &MessageStore, out: &Path) -> Result<()> {
     }
     let log = store.log().segments().files().iter().filter_map(|file| file.path.parent());
     // A store that is elsewhere holds no local directory.
-    for directory in log.chain([store.root()]).filter(|directory| !storage::is_mounted(directory)) {
+    for directory in log.chain([store.root()]).filter(|directory| !mounts::is_mounted(directory)) {
         let directory = directory.canonicalize().map_err(|e| Error::io(directory, e))?;
         if parent.starts_with(&directory) {
             return Err(Error::invalid("out", "a path outside of the store", out.display()));

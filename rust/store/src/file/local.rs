@@ -1,8 +1,7 @@
 //! The files of this machine.
 use super::disk::{self, Look};
 use super::mmap;
-use super::place::{self, Place, is_absence, no_file};
-use super::storage::{Entry, Kind, Part, RangeFile, Stat, Storage};
+use super::storage::{Entry, Kind, Part, Place, RangeFile, Stat, Storage};
 use crate::{Error, Result};
 use memmap2::Mmap;
 use rmqfast_os::file::{FileExt, open_unseen};
@@ -47,7 +46,7 @@ impl Storage for LocalFiles {
             fs::read_dir(directory)?.map(|entry| entry.map(entry_of)).collect::<io::Result<Vec<_>>>()
         });
         match entries {
-            Err(error) if error.kind() == ErrorKind::NotFound => place::require_absent(directory).map(|()| Vec::new()),
+            Err(error) if error.kind() == ErrorKind::NotFound => require_absent(directory).map(|()| Vec::new()),
             entries => entries.map_err(|e| Error::io(directory, e)),
         }
     }
@@ -57,10 +56,10 @@ impl Storage for LocalFiles {
             Place::Absent => return Ok(None),
             Place::DeadLink => return Err(no_file(path)),
             // Reading a pipe could block.
-            Place::There(stat) if !stat.is_file() => return Err(place::other_than_file(path)),
+            Place::There(stat) if !stat.is_file() => return Err(other_than_file(path)),
             Place::There(_) => {}
         }
-        let file = match place::open(path, || File::open(path)) {
+        let file = match open(path, || File::open(path)) {
             Err(error) if error.is_not_found() => return Ok(None),
             file => file?,
         };
@@ -70,7 +69,7 @@ impl Storage for LocalFiles {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<dyn RangeFile>> {
-        let file = place::open(path, || open_unseen(path))?;
+        let file = open(path, || open_unseen(path))?;
         // Unix opens a directory without an error, but cannot read it.
         if file.metadata().is_ok_and(|meta| meta.is_dir()) {
             return Err(no_file(path));
@@ -79,7 +78,7 @@ impl Storage for LocalFiles {
     }
 }
 
-pub(super) fn stat_of(meta: &Metadata) -> Stat {
+fn stat_of(meta: &Metadata) -> Stat {
     let kind = match meta {
         _ if meta.is_file() => Kind::File,
         _ if meta.is_dir() => Kind::Directory,
@@ -156,4 +155,44 @@ impl LocalFile {
         }
         Ok(filled)
     }
+}
+
+/// Opens the local file at `path` with `open`. The error is "not found" only if the name does not exist. A dead link is
+/// [`Error::Corrupt`].
+pub fn open<T>(path: &Path, open: impl FnOnce() -> io::Result<T>) -> Result<T> {
+    let opened = disk::look(Look::Open, path, open);
+    if opened.as_ref().is_err_and(is_absence) {
+        require_absent(path)?;
+    }
+    opened.map_err(|e| Error::io(path, e))
+}
+
+pub(super) fn other_than_file(path: &Path) -> Error {
+    Error::Corrupt { path: path.to_path_buf(), offset: 0, reason: "expected a file".to_owned() }
+}
+
+/// Returns the error for a dead link, or for a directory in the place of a file.
+pub fn no_file(path: &Path) -> Error {
+    Error::Corrupt { path: path.to_path_buf(), offset: 0, reason: no_file_reason(path) }
+}
+
+pub fn no_file_reason(path: &Path) -> String {
+    if fs::metadata(path).is_ok() {
+        return "expected a file, got another thing of its name, as a directory: remove that".to_owned();
+    }
+    let target = fs::read_link(path).map_or_else(|_| "a place".to_owned(), |target| target.display().to_string());
+    format!("a symbolic link to {target}, which is not there: mount what it leads to, or remove the link")
+}
+
+fn require_absent(path: &Path) -> Result<()> {
+    match LocalFiles.look(path)? {
+        Place::DeadLink => Err(no_file(path)),
+        // The name may exist by now, but it did not when the caller looked.
+        Place::Absent | Place::There(_) => Ok(()),
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    // A path below a file does not exist either.
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

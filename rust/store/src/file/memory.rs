@@ -1,6 +1,6 @@
 //! A store's files in memory, with a count of each request. So tests see which bytes a reader asks for.
-use super::place::{Place, no_file, other_than_file};
-use super::storage::{Entry, Kind, Part, RangeFile, Stat, Storage};
+use super::local::{no_file, other_than_file};
+use super::storage::{Entry, Kind, Part, Place, RangeFile, Stat, Storage};
 use crate::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs;

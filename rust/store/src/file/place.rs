@@ -5,26 +5,19 @@
 //! - Anything else (no permission, a stale handle, a failing disk): an error. The file does not count as missing.
 //!
 //! All answers come from the [`Storage`](super::Storage) of the path.
-use super::disk::{self, Look};
-use super::storage::{self, Entry, Stat};
+use super::mounts;
+use super::storage::{Entry, Stat};
 use crate::{Error, Result};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-#[derive(Debug)]
-pub enum Place {
-    Absent,
-    /// A symbolic link whose target does not exist.
-    DeadLink,
-    /// The path leads to a file, directory or other object. Links are followed.
-    There(Stat),
-}
+pub use super::local::{no_file, no_file_reason, open};
+pub use super::storage::Place;
 
 impl Place {
     pub fn look(path: &Path) -> Result<Self> {
-        storage::with(path, |storage| storage.look(path))
+        mounts::with(path, |storage| storage.look(path))
     }
 
     /// Returns the metadata, or `None` if the name does not exist. A dead link is [`Error::Corrupt`].
@@ -34,6 +27,17 @@ impl Place {
             Self::DeadLink => Err(no_file(path)),
             Self::Absent => Ok(None),
         }
+    }
+}
+
+impl Entry {
+    pub fn look(&self) -> Result<Place> {
+        self.stat.map_or_else(|| Place::look(&self.path), |stat| Ok(Place::There(stat)))
+    }
+
+    /// Returns whether the entry is a directory. A dead link is [`Error::Corrupt`].
+    pub fn is_directory(&self) -> Result<bool> {
+        self.stat.map_or_else(|| is_directory(&self.path), |stat| Ok(stat.is_dir()))
     }
 }
 
@@ -60,7 +64,7 @@ pub fn require_directory(path: &Path) -> Result<()> {
 
 /// Lists a directory, in no particular order. Empty if the directory does not exist.
 pub fn entries(directory: &Path) -> Result<Vec<Entry>> {
-    storage::with(directory, |storage| storage.list(directory))
+    mounts::with(directory, |storage| storage.list(directory))
 }
 
 /// Lists the paths in a directory, in no particular order. Empty if the directory does not exist.
@@ -74,49 +78,9 @@ pub fn names(directory: &Path) -> Result<Vec<String>> {
     Ok(paths.iter().filter_map(|path| Some(path.file_name()?.to_str()?.to_owned())).collect())
 }
 
-/// Opens the local file at `path` with `open`. The error is "not found" only if the name does not exist. A dead link is
-/// [`Error::Corrupt`].
-pub fn open<T>(path: &Path, open: impl FnOnce() -> io::Result<T>) -> Result<T> {
-    let opened = disk::look(Look::Open, path, open);
-    if opened.as_ref().is_err_and(is_absence) {
-        require_absent(path)?;
-    }
-    opened.map_err(|e| Error::io(path, e))
-}
-
 /// Reads up to `most` bytes of the file at `path`. `None` if the file does not exist. Anything but a file is [`Error::Corrupt`].
 pub fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
-    storage::with(path, |storage| storage.read_small(path, most))
-}
-
-pub(super) fn other_than_file(path: &Path) -> Error {
-    Error::Corrupt { path: path.to_path_buf(), offset: 0, reason: "expected a file".to_owned() }
-}
-
-/// Returns the error for a dead link, or for a directory in the place of a file.
-pub fn no_file(path: &Path) -> Error {
-    Error::Corrupt { path: path.to_path_buf(), offset: 0, reason: no_file_reason(path) }
-}
-
-pub fn no_file_reason(path: &Path) -> String {
-    if fs::metadata(path).is_ok() {
-        return "expected a file, got another thing of its name, as a directory: remove that".to_owned();
-    }
-    let target = fs::read_link(path).map_or_else(|_| "a place".to_owned(), |target| target.display().to_string());
-    format!("a symbolic link to {target}, which is not there: mount what it leads to, or remove the link")
-}
-
-pub(super) fn require_absent(path: &Path) -> Result<()> {
-    match Place::look(path)? {
-        Place::DeadLink => Err(no_file(path)),
-        // The name may exist by now, but it did not when the caller looked.
-        Place::Absent | Place::There(_) => Ok(()),
-    }
-}
-
-pub(super) fn is_absence(error: &io::Error) -> bool {
-    // A path below a file does not exist either.
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+    mounts::with(path, |storage| storage.read_small(path, most))
 }
 
 const FILE: &str = "file:";

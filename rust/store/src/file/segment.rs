@@ -1,7 +1,8 @@
 //! A file of a commit log or a consume queue, open for reading: through `pread` into a buffer, or through a map.
 //!
 //! The default is `pread`: if a file is truncated, `pread` returns fewer bytes, while a map raises SIGBUS.
-use super::storage::{self, Part, RangeFile};
+use super::mounts;
+use super::storage::{Part, RangeFile};
 use crate::{Error, Result};
 use memmap2::Mmap;
 use std::io;
@@ -34,7 +35,7 @@ pub struct Segment {
 impl Segment {
     /// Opens the file for reading. Its access time does not change, if the system permits this.
     pub fn open(path: &Path, io: Io) -> Result<Self> {
-        let file = storage::with(path, |storage| storage.open(path))?;
+        let file = mounts::with(path, |storage| storage.open(path))?;
         let map = match io {
             Io::Mmap => file.map()?.map(Arc::new),
             Io::Pread => None,

@@ -1,17 +1,12 @@
-//! The door through which readers get all files of a store: bytes, directories and small files.
-//!
-//! Usually a store is a directory of this machine ([`LocalFiles`]). A store that is elsewhere is mounted at a path: all
-//! reads at or below this path then go to its [`Storage`]. Writers, locks and maps need local files.
-use super::local::LocalFiles;
-use super::place::{Place, is_directory};
+//! The door through which readers get all files of a store: bytes, directories and small files. Behind it are local files,
+//! or [another storage](super::mounts). Writers, locks and maps need local files.
 use crate::Result;
 use memmap2::Mmap;
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 /// The files below a path.
@@ -61,23 +56,21 @@ impl<'a> Part<'a> {
     }
 }
 
+#[derive(Debug)]
+pub enum Place {
+    Absent,
+    /// A symbolic link whose target does not exist.
+    DeadLink,
+    /// The path leads to a file, directory or other object. Links are followed.
+    There(Stat),
+}
+
 /// A name in a directory.
 #[derive(Clone, Debug)]
 pub struct Entry {
     pub path: PathBuf,
     /// The kind and length, if the listing tells them. Never set for a link.
     pub stat: Option<Stat>,
-}
-
-impl Entry {
-    pub fn look(&self) -> Result<Place> {
-        self.stat.map_or_else(|| Place::look(&self.path), |stat| Ok(Place::There(stat)))
-    }
-
-    /// Returns whether the entry is a directory. A dead link is [`Error::Corrupt`](crate::Error::Corrupt).
-    pub fn is_directory(&self) -> Result<bool> {
-        self.stat.map_or_else(|| is_directory(&self.path), |stat| Ok(stat.is_dir()))
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,56 +113,4 @@ impl Stat {
     pub fn modified(&self) -> io::Result<SystemTime> {
         self.modified.ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
-}
-
-type Mounted = (PathBuf, Arc<dyn Storage>);
-
-static MOUNTS: RwLock<Vec<Mounted>> = RwLock::new(Vec::new());
-// Number of mounts. It is 0 if all stores are local, so that readers of local files need no lock.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-
-/// A storage at a path. It is there until this value is dropped.
-#[derive(Debug)]
-#[must_use = "dropped, the storage is mounted no more"]
-pub struct Mount(PathBuf);
-
-impl Mount {
-    /// Leads reads at `path` and below it to `storage`. Nothing else may be mounted there.
-    pub fn new(path: &Path, storage: Arc<dyn Storage>) -> Self {
-        let mut mounts = MOUNTS.write().unwrap_or_else(PoisonError::into_inner);
-        mounts.push((path.to_path_buf(), storage));
-        COUNT.store(mounts.len(), Ordering::SeqCst);
-        Self(path.to_path_buf())
-    }
-}
-
-impl Drop for Mount {
-    fn drop(&mut self) {
-        let mut mounts = MOUNTS.write().unwrap_or_else(PoisonError::into_inner);
-        mounts.retain(|(path, _)| *path != self.0);
-        COUNT.store(mounts.len(), Ordering::SeqCst);
-    }
-}
-
-/// Calls `read` with the storage of `path`.
-#[inline]
-pub fn with<T>(path: &Path, read: impl FnOnce(&dyn Storage) -> T) -> T {
-    if COUNT.load(Ordering::Relaxed) == 0 {
-        return read(&LocalFiles);
-    }
-    match mounted_at(path) {
-        Some(storage) => read(&*storage),
-        None => read(&LocalFiles),
-    }
-}
-
-/// Returns whether `path` leads to a storage that is not this machine's.
-pub fn is_mounted(path: &Path) -> bool {
-    COUNT.load(Ordering::Relaxed) > 0 && mounted_at(path).is_some()
-}
-
-#[cold]
-fn mounted_at(path: &Path) -> Option<Arc<dyn Storage>> {
-    let mounts = MOUNTS.read().unwrap_or_else(PoisonError::into_inner);
-    mounts.iter().find(|(place, _)| path.starts_with(place)).map(|(_, storage)| storage.clone())
 }

@@ -49,6 +49,17 @@ fn unsafe_stands_only_where_it_is_listed() {
     assert_eq!(files, Vec::<String>::new(), "unsafe code outside {UNSAFE:?}");
 }
 
+/// What may open files by itself: writers, the open store of a broker, and the layer of files.
+const LOCAL: [&str; 6] = ["store/append", "store/recover", "store/retain", "store/serve", "export", "file"];
+
+#[test]
+fn readers_get_files_through_the_storage_alone() {
+    let opens = |code: &str| words(code.split("#[cfg(test)]").next().unwrap_or(code)).any(|w| w == "fs" || w == "File");
+    let mut files = files_where(opens);
+    files.retain(|file| !LOCAL.iter().any(|place| Path::new(file).starts_with(place)));
+    assert_eq!(files, Vec::<String>::new(), "a reader goes around file/storage.rs");
+}
+
 #[test]
 fn a_layer_is_seen_however_it_is_named() {
     assert_eq!(layers_named("use crate::scan::Plan;"), ["scan"]);
