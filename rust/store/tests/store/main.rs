@@ -9,6 +9,7 @@ mod harm;
 mod layers;
 mod looks;
 mod lost_queues;
+mod mounts;
 mod recover;
 mod replicate;
 mod requests;
