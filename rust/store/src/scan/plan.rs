@@ -43,12 +43,13 @@ impl Plan {
     /// Plans `request`. `way` overrides the estimate if the queues are usable.
     pub fn new(store: &MessageStore, request: &ScanRequest, way: Option<Way>) -> Result<Self> {
         store.check_end()?;
-        let close = request.topic.is_some().then(|| LastClose::of(store)).transpose()?;
-        if close.as_ref().is_some_and(|close| !close.is_known()) {
+        let log_end = LastClose::end_of_log(store)?;
+        let may_list = request.topic.as_deref().map_or(Ok(false), |topic| store.has_queues(topic))?;
+        if may_list && log_end.is_none() {
             // Before the queues are listed: their ends must not be older than this offset.
             store.dispatched_to()?;
         }
-        let mut sources = Self::sources(store, request)?;
+        let mut sources = Self::sources_to(store, request, log_end)?;
         let (from, end) = time_range(store, request)?;
         let straight = |sources: &Sources, reason: &str| Self {
             pieces: vec![Piece { way: Way::Log, from, end, verify_crc: false }],
@@ -57,7 +58,7 @@ impl Plan {
             queue_cost_bytes: 0,
             reason: reason.to_owned(),
         };
-        let (Some(topic), Some(close)) = (&request.topic, close) else {
+        let Some(topic) = &request.topic else {
             // Only check that the topics exist. Several topics are always read by log.
             for topic in request.among.iter().flatten() {
                 if store.queues(topic)?.is_empty() {
@@ -69,11 +70,12 @@ impl Plan {
         if sources.queues.is_empty() {
             return Self::without_queues(store, request, topic, straight(&sources, "no consume queue lists the topic"));
         }
+        let close = LastClose::of(store, log_end)?;
         let closed_end = close.listed_to(topic, &sources.queues, |id| request.has_queue(id))?;
-        if closed_end.is_none() && close.is_known() {
-            // A writer may have opened the store since it was closed.
+        if closed_end.is_none() && (log_end.is_some() || !may_list) {
+            // A writer may have opened the store since it was closed, or made the topic just now. Or the notes are too old.
             store.dispatched_to()?;
-            sources = Self::sources(store, request)?;
+            sources = Self::sources_to(store, request, None)?;
         }
         let listed_to = closed_end.map_or_else(|| store.dispatched_to(), Ok)?;
         if let Some(fault) = find_fault(store, (request, &sources.queues), &close, listed_to)? {
@@ -116,6 +118,10 @@ impl Plan {
     /// Opens the log and the queues of `request`.
     pub fn sources(store: &MessageStore, request: &ScanRequest) -> Result<Sources> {
         store.check_end()?;
+        Self::sources_to(store, request, LastClose::end_of_log(store)?)
+    }
+
+    fn sources_to(store: &MessageStore, request: &ScanRequest, closed_end: Option<u64>) -> Result<Sources> {
         let mut queues = request.topic.as_deref().map(|t| store.queues(t)).transpose()?.unwrap_or_default();
         // Once, as the planning asks for the ends many times.
         queues.iter_mut().try_for_each(ConsumeQueue::fix_end)?;
@@ -124,7 +130,6 @@ impl Plan {
             None => generations(store, request)?,
         });
         queues.retain(|queue| request.has_queue(queue.queue_id()));
-        let closed_end = store.closed_end()?;
         Ok(Sources { log: store.log().clone(), queues: Arc::new(queues), generations, closed_end })
     }
 
@@ -434,10 +439,10 @@ fn may_have_left_out(store: &MessageStore) -> bool {
 }
 
 /// Returns whether a piece has a nonzero byte, or had a file that is gone. Behind the listed messages a file is usually
-/// zero to its end.
+/// zero to its end. Behind the noted end of a closed log only some bytes are looked at.
 fn is_written(log: &CommitLog, piece: &Piece, closed_end: Option<u64>) -> Result<bool> {
     if closed_end.is_some_and(|end| end <= piece.from) {
-        return Ok(false);
+        return log.goes_on_behind(piece.from);
     }
     let is_still = !log.has_writer();
     for (index, file) in log.segments().files().iter().enumerate() {

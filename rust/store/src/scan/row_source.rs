@@ -19,7 +19,7 @@ pub struct Sources {
     pub log: Arc<CommitLog>,
     pub queues: Arc<Vec<ConsumeQueue>>,
     pub generations: Arc<Generations>,
-    /// The end of the log of a store that was closed. Nothing was written behind it.
+    /// The [end of the log](crate::store::last_close::LastClose::end_of_log) of a store that was closed.
     pub closed_end: Option<u64>,
 }
 

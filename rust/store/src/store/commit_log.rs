@@ -11,6 +11,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Bytes of the first read of a record. Most records fit into one page.
 pub(super) const FIRST_READ: usize = 4096;
+/// Bytes behind the noted end of a log that tell whether it goes on there.
+const LOOK: u64 = 64 << 10;
 
 /// Reason in the damage report for a missing file in the middle of the log.
 pub(crate) const NO_FILE: &str = "expected a file of the commit log, got none";
@@ -117,6 +119,22 @@ impl CommitLog {
             Err(error) if error.is_not_found() => Ok(false),
             Err(error) => Err(error),
         }
+    }
+
+    /// Returns whether the log goes on at or behind `end`, where it has been noted to end. One block there is looked at,
+    /// and the first page of each later file: to read all of the zeroes would take long where files have no holes.
+    pub fn goes_on_behind(&self, end: u64) -> Result<bool> {
+        for (index, file) in self.segments.files().iter().enumerate().filter(|(_, file)| file.end() > end) {
+            let (from, count) = if file.base <= end { (end - file.base, LOOK) } else { (0, FIRST_READ as u64) };
+            match self.open(index).and_then(|segment| segment.first_written(from, file.len.min(from + count))) {
+                Ok(None) => {}
+                // The content of a file that cannot be read is unknown.
+                Ok(Some(_)) | Err(Error::Corrupt { .. }) => return Ok(true),
+                Err(error) if error.is_not_found() => return Ok(true),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
     }
 
     /// Returns the record at `offset`, and checks its body CRC. Fails with [`Error::Corrupt`] if no valid record

@@ -1,28 +1,74 @@
 //! What a store has noted when it was last closed: the end of its log and the ends of its queues. As long as nobody has
 //! opened it since, nothing follows behind these ends, and a reader need not search there.
 //!
-//! Only stores that this project has closed have such notes.
+//! Notes may be older than the files, as those of a backup that was restored over newer files. So only readers of storages
+//! that are [not local](crate::file::mounts) go by them, and look at some bytes behind the end of the log. Local files have
+//! holes, which make the search cheap. Only stores that this project has closed have such notes.
 use super::consume_queue::ConsumeQueue;
 use super::generation::RemovedTopics;
 use super::message_store::MessageStore;
 use super::queue_ends::QueueEnds;
+use super::recover::is_begun;
 use crate::Result;
+use crate::file::mounts;
+use crate::format::checkpoint::FlushedEnd;
 
+impl MessageStore {
+    /// Returns the end of the log of a store that this project has closed, and that nobody has opened since. `None` for
+    /// any other store, for one of this machine, for one that lacks a part of its log, and if the log goes on behind
+    /// that end.
+    pub fn closed_end(&self) -> Result<Option<u64>> {
+        if let Some(end) = self.known_closed_end().get() {
+            return Ok(*end);
+        }
+        let noted = self.noted_end()?;
+        let goes_on = noted.map_or(Ok(false), |end| self.log().goes_on_behind(end))?;
+        Ok(*self.known_closed_end().get_or_init(|| noted.filter(|_| !goes_on)))
+    }
+
+    /// Reads the noted end of the log. Bytes behind it are not looked at.
+    fn noted_end(&self) -> Result<Option<u64>> {
+        let files = self.log().segments().files();
+        let is_local = |path| !mounts::is_mounted(path);
+        if is_local(self.root()) || files.iter().any(|file| is_local(&file.path)) {
+            return Ok(None);
+        }
+        // An interrupted recovery may have changed log and queues.
+        if self.has_abort()? || is_begun(self.root())? {
+            return Ok(None);
+        }
+        let is_whole = |end: &FlushedEnd| {
+            let have_size = files.iter().all(|file| !file.is_missing && file.len == u64::from(end.file_size));
+            have_size && files.windows(2).all(|pair| pair[0].end() == pair[1].base)
+        };
+        Ok(self.flushed_end()?.filter(is_whole).map(|end| end.offset))
+    }
+}
+
+/// The notes of a store.
 #[derive(Debug)]
 pub struct LastClose {
-    /// The end of the log. `None` if the store was not closed, or by RocketMQ.
+    /// The end of the log. `None` if it is not known.
     log_end: Option<u64>,
     ends: QueueEnds,
     removed: RemovedTopics,
 }
 
 impl LastClose {
-    /// Reads the notes of a store. [`check_end`](MessageStore::check_end) comes before.
-    pub fn of(store: &MessageStore) -> Result<Self> {
-        let (ends, removed) = (QueueEnds::load(store.root())?, RemovedTopics::load(store.root())?);
+    /// Returns the end of the log, if the store is as it was when it was closed. Reads the notes anew, as a writer may
+    /// have opened the store since they were last read. [`check_end`](MessageStore::check_end) comes before.
+    pub fn end_of_log(store: &MessageStore) -> Result<Option<u64>> {
         // Without its end the log is not as it was at the close.
         let has_end = store.log().lost_end().flatten().is_none();
-        Ok(Self { log_end: store.closed_end()?.filter(|_| has_end), ends, removed })
+        let Some(end) = store.closed_end()?.filter(|_| has_end) else { return Ok(None) };
+        let is_same = store.noted_end()? == Some(end) && QueueEnds::load(store.root())?.log_end == end;
+        Ok(Some(end).filter(|_| is_same))
+    }
+
+    /// Reads the notes about the queues of a store whose [end of the log](Self::end_of_log) is `log_end`.
+    pub fn of(store: &MessageStore, log_end: Option<u64>) -> Result<Self> {
+        let (ends, removed) = (QueueEnds::load(store.root())?, RemovedTopics::load(store.root())?);
+        Ok(Self { log_end, ends, removed })
     }
 
     /// Returns whether the end of the log and the ends of the queues are of the same close.

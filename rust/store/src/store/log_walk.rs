@@ -54,7 +54,7 @@ pub struct LogWalk {
     retries: u32,
     max_retries: u32,
     block_len: usize,
-    /// The end of the log of a store that was closed. Nothing was written behind it.
+    /// The [end of the log](super::last_close::LastClose::end_of_log) of a store that was closed.
     closed_end: Option<u64>,
 }
 
@@ -97,6 +97,7 @@ impl LogWalk {
     }
 
     /// Sets the end of the log of a store that was closed, so that the walk does not search the unwritten bytes behind it.
+    /// A few bytes there tell the walk whether the log has grown since.
     #[must_use]
     pub fn with_closed_end(mut self, end: Option<u64>) -> Self {
         self.closed_end = end;
@@ -292,11 +293,12 @@ impl LogWalk {
     /// Returns whether any byte behind the position was written. If so, zeroes at the position are a hole and not the
     /// end of the log.
     fn continues(&self, index: usize) -> Result<bool> {
-        if self.closed_end == Some(self.position) {
-            return Ok(false);
-        }
         let base = self.log.segments().files()[index].base;
         let Some((_, segment)) = &self.segment else { return Ok(false) };
+        let is_zero = || segment.last_window(self.window.0, self.window.1).iter().all(|byte| *byte == 0);
+        if self.closed_end == Some(self.position) && is_zero() {
+            return Ok(false);
+        }
         // Without retries the caller has said that nobody writes, as in a recovery.
         let is_still = self.max_retries == 0 || !self.log.has_writer();
         let rest = self.log.first_written(index, segment, self.position - base, is_still)?;

@@ -54,6 +54,7 @@ pub struct MessageStore {
     /// later and are ignored.
     end: u64,
     dispatched_to: OnceLock<u64>,
+    /// The [end of the closed log](super::last_close) when it was first asked for.
     closed_end: OnceLock<Option<u64>>,
     unlisted: OnceLock<Arc<UnlistedRecords>>,
     /// The offset at which a search for unlisted records began, and the records from there to `dispatched_to` that no
@@ -157,21 +158,6 @@ impl MessageStore {
         Ok(page.and_then(|page| Checkpoint::decode(&page).ok()?.flushed_end(&page)))
     }
 
-    /// Returns the end of the log of a store that this project has closed, and that nobody has opened since; `None` for
-    /// any other store, and for one that lacks a part of its log. Nothing was ever written behind this end.
-    pub fn closed_end(&self) -> Result<Option<u64>> {
-        if let Some(end) = self.closed_end.get() {
-            return Ok(*end);
-        }
-        let files = self.log.segments().files();
-        let is_whole = |end: &FlushedEnd| {
-            let have_size = files.iter().all(|file| !file.is_missing && file.len == u64::from(end.file_size));
-            have_size && files.windows(2).all(|pair| pair[0].end() == pair[1].base)
-        };
-        let end = if self.has_abort()? { None } else { self.flushed_end()?.filter(is_whole).map(|end| end.offset) };
-        Ok(*self.closed_end.get_or_init(|| end))
-    }
-
     /// Returns the size of log files, as the checkpoint or else the files themselves show it; `None` if neither does.
     pub fn log_file_size(&self) -> Result<Option<u64>> {
         let noted = self.flushed_end()?.map(|end| u64::from(end.file_size));
@@ -234,6 +220,14 @@ impl MessageStore {
             return Ok(visible);
         }
         Ok(queues)
+    }
+
+    /// Returns whether a topic has queues on the disk.
+    pub fn has_queues(&self, topic: &str) -> Result<bool> {
+        if self.kind != QueueKind::Files || !is_directory_name(topic) {
+            return Ok(false);
+        }
+        Ok(!directory_names(&self.consume_queue_dir().join(topic))?.is_empty())
     }
 
     /// Returns whether the first message of a queue was appended after the snapshot.
@@ -304,6 +298,10 @@ impl MessageStore {
             return Err(fault);
         }
         Ok(self.unlisted.get_or_init(|| Arc::new(unlisted)).clone())
+    }
+
+    pub(super) fn known_closed_end(&self) -> &OnceLock<Option<u64>> {
+        &self.closed_end
     }
 
     pub(super) fn known_missing(&self) -> MutexGuard<'_, Option<(u64, Arc<UnlistedRecords>)>> {

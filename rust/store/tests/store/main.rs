@@ -1,6 +1,7 @@
 //! What a store does, as who uses the crate sees it: one program, as linking it ten times would take longer than running it.
 mod beside;
 mod chance;
+mod closed;
 mod export;
 mod faults;
 mod figures;
