@@ -293,30 +293,51 @@ fn begins_whole(queue: &ConsumeQueue, log_begin: u64) -> Result<bool> {
 }
 
 /// Returns whether `queues` list all messages whose offsets they have given out, of the part of the log from `from` to
-/// `end`: they begin whole, and each entry there points to a record before `end`.
-fn list_without_holes(queues: &[ConsumeQueue], log_begin: u64, (from, end): (u64, u64)) -> Result<bool> {
+/// `end`: they begin whole, and each entry there points to a record before `end`, behind that of the entry before it.
+fn list_without_holes(queues: &[ConsumeQueue], log_begin: u64, range: (u64, u64)) -> Result<bool> {
     for queue in queues {
-        if !begins_whole(queue, log_begin)? {
+        if !begins_whole(queue, log_begin)? || !lists_without_holes(queue, log_begin, range)? {
             return Ok(false);
         }
-        let max = queue.max_offset()?;
-        let mut at = if from > log_begin { queue.lower_bound(from, max)? } else { queue.first_live(log_begin, max)? };
-        let (mut reader, mut last) = (UnitReader::new(queue), from);
-        while at < max {
-            let (units, _) = reader.units(at, UNITS.min((max - at) as usize))?.as_chunks::<UNIT_SIZE>();
-            for bytes in units {
-                let unit = Unit::decode(bytes).filter(Unit::is_message);
-                let Some(start) = unit.map(|unit| unit.physical_offset as u64) else { return Ok(false) };
-                if start < last || start >= end {
+    }
+    Ok(true)
+}
+
+fn lists_without_holes(queue: &ConsumeQueue, log_begin: u64, (from, end): (u64, u64)) -> Result<bool> {
+    let (first, max) = (queue.first_offset(), queue.max_offset()?);
+    let is_from_begin = from <= log_begin;
+    let from = from.max(log_begin);
+    let is_before = |unit: Unit| unit == Unit::PRE_BLANK || (unit.is_message() && (unit.physical_offset as u64) < from);
+    // As in `units`: a hole could mislead a bisection.
+    let mut at = if is_from_begin { first } else { queue.lower_bound(from, max)? };
+    let mut reader = UnitReader::new(queue);
+    // Behind a hole the bisection may have passed over entries of the range.
+    if at > first && !reader.unit(at - 1)?.is_some_and(is_before) {
+        return Ok(false);
+    }
+    let (mut expired, mut last) = (None, None);
+    while at < max {
+        let (units, _) = reader.units(at, UNITS.min((max - at) as usize))?.as_chunks::<UNIT_SIZE>();
+        for bytes in units {
+            let unit = Unit::decode(bytes).unwrap_or_default();
+            let start = Some(unit.physical_offset as u64);
+            // Before the first message of the log there may be entries whose records retention has removed.
+            if is_from_begin && last.is_none() && is_before(unit) {
+                if unit.is_message() && start <= std::mem::replace(&mut expired, start) {
                     return Ok(false);
                 }
-                last = start;
+                continue;
             }
-            if units.is_empty() {
+            let is_within = start >= Some(from) && start < Some(end);
+            if !unit.is_message() || !is_within || start <= last {
                 return Ok(false);
             }
-            at += units.len() as i64;
+            last = start;
         }
+        if units.is_empty() {
+            return Ok(false);
+        }
+        at += units.len() as i64;
     }
     Ok(true)
 }

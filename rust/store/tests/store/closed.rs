@@ -13,7 +13,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+const QUEUE: &str = "consumequeue/T/0/00000000000000000000";
 const LOG: &str = "commitlog/00000000000000000000";
+const UNIT: usize = 20;
 
 /// Appends messages of two topics in turn. `queue_of` tells the queue of the n-th.
 fn append(root: &Path, range: Range<usize>, sizes: (u64, u64), queue_of: impl Fn(usize) -> i64) {
@@ -205,6 +207,31 @@ fn garbage_behind_the_noted_end_is_told() {
     for store in [open(dir.path()), open(dir.path()).snapshot().expect("restricted")] {
         assert!(notes(store).contains("damaged places"));
     }
+}
+
+#[test]
+fn holes_in_queues_lead_to_the_log() {
+    let dir = directory();
+    let (sound, root) = (dir.path().join("sound"), |name: &str| dir.path().join(name));
+    append(&sound, 0..400, (1 << 16, 2000), |_| 0);
+    for (name, units) in [("first units", 0..10), ("first file", 0..100), ("only the first", 0..1)] {
+        copy(&sound, &root(name));
+        edit(&root(name).join(QUEUE), |bytes| bytes[units.start * UNIT..units.end * UNIT].fill(0));
+        assert_eq!(check_everywhere(name, &root(name)), (200, 0, None), "{name}");
+    }
+}
+
+/// The queue with one early message makes the search begin behind it, by a bisection that the hole misleads.
+#[test]
+fn a_hole_where_a_bisection_looks_leads_to_the_log() {
+    let dir = directory();
+    append(dir.path(), 0..400, (1 << 16, 20_000), |n| i64::from(n == 4));
+    fs::create_dir_all(dir.path().join("config")).expect("a directory");
+    let config = r#"{"topicConfigTable":{"T":{"topicName":"T","readQueueNums":2,"writeQueueNums":2}}}"#;
+    fs::write(dir.path().join("config/topics.json"), config).expect("written");
+    assert_eq!(check_everywhere("two queues", dir.path()), (200, 0, Some(200)));
+    edit(&dir.path().join(QUEUE), |bytes| bytes[95 * UNIT..106 * UNIT].fill(0));
+    assert_eq!(check_everywhere("two queues with a hole", dir.path()), (200, 0, None));
 }
 
 /// A store object outlives the next close, after which the queues are of the close before.
