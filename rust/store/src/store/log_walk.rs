@@ -7,7 +7,7 @@
 //! Source: `CommitLog.recoverNormally`, `ReputMessageService.doReput`.
 use super::commit_log::{CommitLog, DamageLog, FIRST_READ, NO_FILE, find_fault};
 use crate::file::{Segment, mmap};
-use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1};
+use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1, MIN_BLANK_LEN};
 use crate::{Error, Result};
 use memchr::memchr2_iter;
 use std::sync::Arc;
@@ -197,7 +197,8 @@ impl LogWalk {
             Some(0) => FIRST_READ,
             rest => rest.unwrap_or(u64::MAX).min(self.end.saturating_sub(self.position)).min(block_len as u64) as usize,
         };
-        let want = block_len.max(needed).min((len - at) as usize);
+        // Fewer bytes do not tell a record from zeroes.
+        let want = block_len.max(needed).max(MIN_BLANK_LEN).min((len - at) as usize);
         let got = segment.window(at, want)?.len();
         self.window = (at, got);
         // The file is shorter than at its listing, because somebody has truncated it.

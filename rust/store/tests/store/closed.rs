@@ -280,6 +280,22 @@ fn a_store_in_recovery_is_searched_to_its_end() {
     assert!((101..200).contains(&rows) && damage == 1 && counted.is_none(), "{rows} {damage} {counted:?}");
 }
 
+#[test]
+fn a_walk_reads_a_record_that_begins_just_before_its_end() {
+    let dir = directory();
+    append(dir.path(), 0..20, (1 << 16, 2000), |_| 0);
+    let all: Vec<i64> = read_log(dir.path(), None).rows.into_iter().collect();
+    for behind in 1..12 {
+        let end = all[10] as u64 + behind;
+        let mut walk = LogWalk::new(open(dir.path()).log().clone(), 0, end, 0);
+        let (mut damage, mut rows) = (DamageLog::default(), Vec::new());
+        while walk.advance(&mut damage).expect("read") {
+            rows.extend(offsets_of(walk.block(), None));
+        }
+        assert_eq!((rows, damage.entries().len()), (all[..=10].to_vec(), 0), "{behind}");
+    }
+}
+
 /// Opens below a path.
 fn opens_below(files: &MemoryFiles, path: &Path) -> u64 {
     files.take_counts().iter().filter(|(file, _)| file.starts_with(path)).map(|(_, requests)| requests.opens).sum()
