@@ -184,8 +184,8 @@ impl ConsumeQueue {
         let mut reader = UnitReader::new(self);
         let (mut low, mut high) = (self.first_offset(), max_offset);
         while low < high {
-            reader.load(low, high)?;
             let middle = low + (high - low) / 2;
+            reader.load_around(middle, (low, high))?;
             // A blank unit is compared like the next message.
             let at = reader.behind_blanks(middle, high)?;
             let unit = if at < high { reader.unit(at)? } else { None };
@@ -238,6 +238,15 @@ pub struct UnitReader<'a> {
 impl<'a> UnitReader<'a> {
     pub fn new(queue: &'a ConsumeQueue) -> Self {
         Self { queue, open: None, window: (0, 0) }
+    }
+
+    /// Reads the entries from `from` to `end` that are in the file of `middle` at once if they are few, so that those
+    /// asked for next need no read.
+    fn load_around(&mut self, middle: i64, (from, end): (i64, i64)) -> Result<()> {
+        let segments = &self.queue.segments;
+        let Some(index) = segments.find(middle as u64 * UNIT) else { return Ok(()) };
+        let file = &segments.files()[index];
+        self.load(from.max(file.base.div_ceil(UNIT) as i64), end.min((file.end() / UNIT) as i64))
     }
 
     /// Reads the entries from `from` to `end` at once if they are few, so that those asked for next need no read.

@@ -5,6 +5,7 @@ use rmqfast_store::format::message::Message;
 use rmqfast_store::scan::{Plan, QueueCounts, RowSource, ScanRequest, Way};
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
 use rmqfast_store::store::commit_log::DamageLog;
+use rmqfast_store::store::consume_queue::list_queues;
 use rmqfast_store::store::log_walk::{Block, LogWalk};
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::collections::BTreeSet;
@@ -322,4 +323,21 @@ fn a_topic_without_queues_costs_no_look_at_others() {
     };
     assert_eq!(opens("new"), 0);
     assert!(opens("T") > 0);
+}
+
+#[test]
+fn a_bisection_over_two_files_does_not_alternate() {
+    let dir = directory();
+    append(dir.path(), 0..260, (1 << 18, 2000), |_| 0);
+    let path = Path::new("/elsewhere/two-files");
+    let files = Arc::new(MemoryFiles::read(dir.path(), path, 0).expect("read"));
+    let _mount = Mount::new(path, files.clone());
+    let queue = list_queues(&path.join("consumequeue"), "T").expect("listed").remove(0);
+    assert_eq!(queue.segments().files().len(), 2);
+    for offset in read_log(dir.path(), Some("T")).rows {
+        files.take_counts();
+        queue.lower_bound(offset as u64, 130).expect("found");
+        let opens = opens_below(&files, path);
+        assert!(opens <= 4, "{offset}: {opens}");
+    }
 }
