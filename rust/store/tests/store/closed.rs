@@ -262,6 +262,30 @@ fn an_open_store_does_not_go_by_an_older_close() {
     assert_eq!(count_after(&path, &|| drop(later.set(mount(dir.path())))), (None, None));
 }
 
+/// As in the middle of a copy: the log is newer than it was when the store was opened, and its notes are not.
+#[test]
+fn a_log_that_grows_under_an_open_store_is_seen() {
+    let (dir, old) = (directory(), directory());
+    append(dir.path(), 0..200, (1 << 18, 2000), |_| 0);
+    copy(dir.path(), old.path());
+    append(dir.path(), 200..400, (1 << 18, 2000), |_| 0);
+    let path = Path::new("/elsewhere/growing");
+    let mount = || Mount::new(path, Arc::new(MemoryFiles::read(old.path(), path, 0).expect("read")));
+    let _old = mount();
+    let store = open(path);
+    assert_eq!(count(&store), Some(100));
+    fs::copy(dir.path().join(LOG), old.path().join(LOG)).expect("copied");
+    let _newer = mount();
+    assert_eq!(count(&store), None);
+    for (topic, way) in SCANS {
+        assert_eq!(
+            read_log(dir.path(), topic).beyond(&scan(&store, topic, way)),
+            Content::default(),
+            "{topic:?} {way:?}"
+        );
+    }
+}
+
 #[test]
 fn a_store_in_recovery_is_searched_to_its_end() {
     let dir = directory();
