@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import rmqfast
-from rmqfast.errors import DamageWarning
+from rmqfast.errors import DamageWarning, UnknownTopicError
 from rmqfast.store import Difference, MessageStore, StoreDiff, diff_stores
 from tests.cli.command_line import run
 from tests.golden_stores import PathOf
@@ -98,6 +98,13 @@ def test_a_copy_and_an_export_are_equal(golden_store: PathOf, tmp_path: Path) ->
         with rmqfast.open_store(report.path or "") as export:
             found = diff_stores(store, export, ["fx_q4"])
             assert (found.is_equal, found.equal) == (True, report.rows)
+
+
+def test_a_topic_that_neither_store_has_is_refused(golden_store: PathOf) -> None:
+    with rmqfast.open_store(golden_store("basic-4.9.4")) as store:
+        assert diff_stores(store, store, "fx_q1").equal == diff_stores(store, store, ["fx_q1"]).equal == 1259
+        with pytest.raises(UnknownTopicError, match="unknown topic 'fx_q' in "):
+            diff_stores(store, store, ["fx_q1", "fx_q"])
 
 
 def test_what_damage_lost_is_a_difference_and_told(tmp_path: Path) -> None:

@@ -410,3 +410,10 @@ def test_a_closed_store_is_not_read_by_a_query(golden: rmqfast.MessageStore) -> 
         dataset.to_table()
     with pytest.raises(Exception, match="closed"):
         lazy.collect()
+
+
+def test_an_option_that_no_scanner_has_is_refused(golden: rmqfast.MessageStore) -> None:
+    table = golden.table("fx_q1")
+    assert table.scanner(batch_size=10, cache_metadata=True).count_rows() == 1259
+    with pytest.raises(TypeError, match="unexpected keyword argument 'filtr'"):
+        table.to_table(filtr=table.field("queue_offset") < 3)

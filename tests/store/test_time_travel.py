@@ -59,6 +59,10 @@ def test_the_difference_of_two_times_is_what_lies_between(golden_store: PathOf) 
             if row["topic"] == "fx_q1" and row["tags"] == "TagA" and a < row["store_timestamp"] <= b
         )
         assert store.diff(a, a).count() == 0
+        with pytest.raises(ArgumentError, match="start_time: expected none beside the two times"):
+            store.diff(a, b, start_time=a)
+        with pytest.raises(ArgumentError, match=f"as_of: expected start_time, {b}, or later"):
+            store.scan(start_time=b, as_of=a)
         with pytest.raises(ArgumentError, match=f"b: expected a, {b}, or later, got {a}"):
             store.diff(b, a)
 

@@ -25,7 +25,7 @@ from rmqfast.cluster.topic_options import (
 from rmqfast.cluster.topic_source import Filter, TopicSource
 from rmqfast.errors import ArgumentError, ArgumentTypeError
 from rmqfast.store import DecodeArguments, ReadArguments, Scan, ScanArguments, ScanRequest
-from rmqfast.store.request import check_names, time_range
+from rmqfast.store.request import between, check_names
 from rmqfast.store.scan_source import OnDamage, fails_on_damage
 
 if TYPE_CHECKING:
@@ -208,8 +208,8 @@ class MessageCluster:
             ArgumentError: `b` is before `a`, or a value is out of range.
             RmqError: See `scan`.
         """
-        start, end = time_range(a, b, names=("a", "b"))
-        return self.scan(topic, **{**arguments, "start_time": cast("int", start) + 1, "as_of": end})
+        start, end = between(a, b, arguments)
+        return self.scan(topic, **{**arguments, "start_time": start, "as_of": end})
 
     def _read(self) -> TopicRead:
         """Returns a read of all topics of users."""

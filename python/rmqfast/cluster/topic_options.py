@@ -16,7 +16,7 @@ from rmqfast.errors import ArgumentError, DataLossError
 from rmqfast.store import ScanRequest
 
 Via = Literal["pull", "log", "auto", "mirror"]
-"""How messages come from brokers."""
+"""Ways in which messages come from brokers."""
 ByBroker = Mapping[str, Mapping[int, int]]
 TopicOffsets = ByBroker | Mapping[str, ByBroker] | Literal["earliest", "latest"]
 """A queue offset by broker and queue id, of several topics by topic, -1 for latest and -2 for earliest; or one word."""

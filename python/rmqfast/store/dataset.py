@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset
 
-from rmqfast.arguments import integer
+from rmqfast.arguments import integer, unknown_argument
 from rmqfast.errors import ArgumentError
 from rmqfast.message import Damage
 from rmqfast.store.fragment import Fragment
@@ -108,6 +108,8 @@ class ScanDataset(_Dataset):
         # a C stream, never a generator: a thread of Arrow that runs Python code while the interpreter ends would hang
         reader = pa.RecordBatchReader.from_stream(self._narrowed_scan(columns, condition, limit))
         columns = self.schema.names if columns is None else columns
+        for name in options.keys() - _SCANNER_OPTIONS - _FILE_OPTIONS:
+            raise unknown_argument(name, ("columns", "filter", *sorted(_SCANNER_OPTIONS)))
         known = {name: value for name, value in options.items() if name in _SCANNER_OPTIONS}
         return pyarrow.dataset.Scanner.from_batches(reader, columns=columns, filter=condition, **known)
 
@@ -192,6 +194,8 @@ class ScanDataset(_Dataset):
         return set(re.findall(r"\w+", text)) & set(self.schema.names)
 
 
+#: Options of pyarrow's scanners that are about files, and change nothing here.
+_FILE_OPTIONS = frozenset({"cache_metadata", "fragment_scan_options"})
 _SCANNER_OPTIONS = frozenset({"batch_size", "batch_readahead", "fragment_readahead", "use_threads", "memory_pool"})
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rmqfast._native import COLUMNS
 from rmqfast.arguments import Time
+from rmqfast.errors import UnknownTopicError
 from rmqfast.extras import import_extra
 from rmqfast.html import table
 from rmqfast.store.request import ScanArguments
@@ -79,7 +80,7 @@ class StoreDiff:
 def diff_stores(
     a: MessageStore,
     b: MessageStore,
-    topics: Sequence[str] | None = None,
+    topics: str | Sequence[str] | None = None,
     *,
     start_time: Time | None = None,
     end_time: Time | None = None,
@@ -93,12 +94,13 @@ def diff_stores(
     Args:
         a: A store.
         b: Another store.
-        topics: Topics to compare. Default: all topics of both.
+        topics: One topic or several to compare. Default: all topics of both.
         start_time: Earliest store time.
         end_time: Store time before which to stop, such as a time that a copy has reached.
 
     Raises:
         StoreError: A store cannot be read.
+        UnknownTopicError: Neither store has a topic.
         ArgumentError: An invalid time.
         MissingExtraError: pyarrow is not installed.
 
@@ -118,12 +120,17 @@ def diff_stores(
     own: ScanArguments = {"start_time": start_time, "end_time": end_time, "columns": _COMPARED}
     report = _Report()
     in_a, in_b = a.topics(), b.topics()
-    for topic in sorted(in_a.keys() | in_b.keys()) if topics is None else topics:
+    known = in_a.keys() | in_b.keys()
+    chosen = sorted(known) if topics is None else [topics] if isinstance(topics, str) else list(topics)
+    for topic in chosen:
+        if topic not in known:
+            raise UnknownTopicError(f"unknown topic {topic!r} in {a.path} and in {b.path}")
+    for topic in chosen:
         queues = in_a.get(topic, {}).keys() | in_b.get(topic, {}).keys()
         for queue_id in sorted(queues):
             rows_a, rows_b = (
-                _Rows(_batches(store, topic, queue_id, own) if queue_id in known.get(topic, {}) else iter(()))
-                for store, known in ((a, in_a), (b, in_b))
+                _Rows(_batches(store, topic, queue_id, own) if queue_id in its.get(topic, {}) else iter(()))
+                for store, its in ((a, in_a), (b, in_b))
             )
             report.compare((topic, queue_id), rows_a, rows_b)
     return report.result()

@@ -33,6 +33,7 @@ from rmqfast.store.request import (
     MessageArguments,
     ScanArguments,
     ScanRequest,
+    between,
     check_names,
     milliseconds,
     tag_expression,
@@ -196,8 +197,8 @@ class MessageStore:
             >>> store.diff(first, last).count() + store.scan(as_of=first).count() == store.scan().count()
             True
         """
-        start, end = time_range(a, b, names=("a", "b"))
-        own: ScanArguments = {**arguments, "start_time": cast("int", start) + 1, "as_of": end}
+        start, end = between(a, b, arguments)
+        own: ScanArguments = {**arguments, "start_time": start, "as_of": end}
         return self.scan(topic, **own)
 
     def _check_as_of(self, as_of: Time | None) -> None:

@@ -241,7 +241,9 @@ class ScanRequest:
         as_of = milliseconds(values.pop("as_of", None), name="as_of")
         if as_of is not None:
             # the millisecond itself belongs to it
-            values["end_time"] = min(as_of + 1, as_of + 1 if values["end_time"] is None else values["end_time"])
+            ends = (as_of + 1, values["end_time"])
+            time_range(values["start_time"], as_of + 1, names=("start_time", "as_of"))
+            values["end_time"] = min(end for end in ends if end is not None)
         return cls(topic=one_topic, among=several, broker_name=broker_name, microseconds=microseconds, **values)
 
     def with_selection(self, selection: _native.Selection) -> ScanRequest:
@@ -401,3 +403,16 @@ def time_range(
     if first is not None and last is not None and last < first:
         raise ArgumentError(f"{names[1]}: expected {names[0]}, {start}, or later, got {end}")
     return first, last
+
+
+def between(a: Time, b: Time, arguments: Mapping[str, object]) -> tuple[int, int]:
+    """Returns `start_time` and `as_of` of the messages that were stored after `a`, up to `b`.
+
+    Raises:
+        ArgumentError: An invalid time, `b` is before `a`, or `arguments` have times of their own.
+    """
+    for name in ("start_time", "end_time", "as_of"):
+        if arguments.get(name) is not None:
+            raise ArgumentError(f"{name}: expected none beside the two times of a difference, got {arguments[name]!r}")
+    first, last = time_range(a, b, names=("a", "b"))
+    return cast("int", first) + 1, cast("int", last)

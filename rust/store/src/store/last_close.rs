@@ -1,5 +1,5 @@
-//! What a store has noted when it was last closed: the end of its log and the ends of its queues. As long as nobody has
-//! opened it since, nothing follows behind these ends, and a reader need not search there.
+//! Notes of the last close of a store: the end of its log and the ends of its queues. As long as nobody has opened it
+//! since, nothing follows behind these ends, and a reader need not search there.
 //!
 //! Notes may be older than the files, as those of a backup that was restored over newer files. So only readers of storages
 //! that are [not local](crate::file::mounts) go by them, and look at some bytes behind the end of the log. Local files have
