@@ -51,6 +51,17 @@ class ClusterArguments(ReadArguments, DecodeArguments, total=False):
     batch_bytes: int
 
 
+class ClusterScanArguments(ClusterArguments, total=False):
+    """All keyword arguments of `MessageCluster.scan`, which has their descriptions."""
+
+    start_offset: ClusterOffsets | None
+    end_offset: ClusterOffsets | None
+    threads: Number
+    on_damage: OnDamage
+    via: Via
+    mirror_path: str | os.PathLike[str] | None
+
+
 @suggests_names
 def open_cluster(
     name_server: str | Sequence[str] | None = None,
@@ -182,12 +193,12 @@ class MessageCluster:
             return Scan(TopicSource(self.config, options, (), (), count), request)
         return Scan(TopicSource.plan(self.config, options, filters=filters, threads=count), request)
 
-    def table(self, topic: str | Sequence[str] | None = None, **arguments: Any) -> ScanDataset:
+    def table(self, topic: str | Sequence[str] | None = None, **arguments: Unpack[ClusterScanArguments]) -> ScanDataset:
         """Returns messages as a table for SQL and data frames: `scan` as a dataset, see `Scan.dataset`.
 
         Args:
             topic: See `scan`.
-            arguments: Those of `scan`.
+            arguments: Those of `scan`: see `rmqfast.cluster.ClusterScanArguments`.
 
         Raises:
             RmqError: See `scan`.
@@ -195,21 +206,24 @@ class MessageCluster:
         """
         return self.scan(topic, **arguments).dataset()
 
-    def diff(self, a: Time, b: Time, topic: str | Sequence[str] | None = None, **arguments: Any) -> Scan:
+    def diff(
+        self, a: Time, b: Time, topic: str | Sequence[str] | None = None, **arguments: Unpack[ClusterScanArguments]
+    ) -> Scan:
         """Scans the messages that were stored after one time, up to another: those of `as_of=b` without `as_of=a`.
 
         Args:
             a: A store time, which does not belong to the range.
             b: A later store time, which does.
             topic: See `scan`.
-            arguments: Those of `scan`.
+            arguments: Those of `scan`: see `rmqfast.cluster.ClusterScanArguments`.
 
         Raises:
             ArgumentError: `b` is before `a`, or a value is out of range.
             RmqError: See `scan`.
         """
         start, end = between(a, b, arguments)
-        return self.scan(topic, **{**arguments, "start_time": start, "as_of": end})
+        arguments["start_time"], arguments["as_of"] = start, end
+        return self.scan(topic, **arguments)
 
     def _read(self) -> TopicRead:
         """Returns a read of all topics of users."""
