@@ -238,8 +238,8 @@ class Scan:
     @property
     def damage(self) -> tuple[list[_Damage], int]: ...
     @property
-    def warnings(self) -> tuple[list[str], list[str], int]:
-        """The losses and the troubles of a scan of topics, and the number of further losses."""
+    def warnings(self) -> tuple[tuple[list[str], int], tuple[list[str], int]]:
+        """The losses and the troubles of a scan of topics: the first of each, and the number of further ones."""
     @property
     def fails_on_bad_bodies(self) -> bool: ...
     @property

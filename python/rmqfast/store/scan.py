@@ -114,7 +114,7 @@ class Scan:
     @property
     def losses(self) -> list[str]:
         """The messages of a cluster that the latest read has missed so far, at most 1,000 entries of a piece."""
-        return [loss for reading in self._latest for loss in reading.warnings[0]]
+        return [loss for reading in self._latest for loss in reading.warnings[0][0]]
 
     def batches(self) -> Generator[pa.RecordBatch, None, None]:
         """Yields pyarrow record batches.
@@ -299,9 +299,11 @@ def _warn_of_damage(reading: _native.Scan, line: CallerLine) -> None:
     entries, more = reading.damage
     if entries and not reading.fails_on_damage:
         line.warn(f"{describe(entries, more)}; Scan.damage lists them")
-    losses, troubles, more_losses = reading.warnings
+    (losses, more_losses), (troubles, more_troubles) = reading.warnings
     for trouble in troubles:
         _LOG.warning("%s", trouble)
+    if more_troubles:
+        _LOG.warning("%d further warnings of this read are not shown", more_troubles)
     if losses:
         count = len(losses) + more_losses
         line.warn(losses[0] if count == 1 else f"{count} losses, the first: {losses[0]}")

@@ -9,7 +9,6 @@ use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use rmqfast_client::ranges::Warning;
 use rmqfast_spark::Error;
 use rmqfast_spark::topic::scan::{TopicScan, Warnings};
 use rmqfast_store::scan::decode::bad_bodies::BadBodies;
@@ -73,7 +72,7 @@ impl Source {
     fn has_report(&self, fails_on_damage: bool) -> bool {
         let has_damage = match self {
             Self::Store(scan, _) => !fails_on_damage && scan.damage_error().is_some(),
-            Self::Topics(scan) => !scan.warnings().entries.is_empty(),
+            Self::Topics(scan) => scan.has_warnings(),
         };
         has_damage || (!self.fails_on_bad_bodies() && !self.bad_bodies().entries().is_empty())
     }
@@ -159,18 +158,15 @@ impl Scan {
         Ok((damage.entries().iter().map(from_damage).collect(), damage.more()))
     }
 
-    /// Returns the losses and the troubles of a scan of topics so far, and the number of further losses.
+    /// Returns the losses of a scan of topics so far, and its troubles: the first of each, and the number of further ones.
     #[getter]
-    fn warnings(&self, py: Python<'_>) -> PyResult<(Vec<String>, Vec<String>, u64)> {
+    fn warnings(&self, py: Python<'_>) -> PyResult<((Vec<String>, u64), (Vec<String>, u64))> {
         let warnings = py.detach(|| match &self.state.lock(NAME)?.source {
             Source::Store(..) => Ok(Warnings::default()),
             Source::Topics(scan) => Ok(scan.warnings()),
         });
-        let Warnings { entries, more_losses, .. } = warnings.map_err(to_python)?;
-        let (losses, troubles): (Vec<_>, Vec<_>) =
-            entries.into_iter().partition(|warning| matches!(warning, Warning::Loss(_)));
-        let texts = |warnings: Vec<Warning>| warnings.iter().map(ToString::to_string).collect();
-        Ok((texts(losses), texts(troubles), more_losses))
+        let Warnings { losses, troubles, .. } = warnings.map_err(to_python)?;
+        Ok(((losses.first, losses.more), (troubles.first, troubles.more)))
     }
 
     #[getter]

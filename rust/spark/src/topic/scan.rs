@@ -15,7 +15,7 @@ use std::time::Duration;
 
 /// Interval of looks whether the scan was dropped.
 const LOOK: Duration = Duration::from_millis(100);
-/// Maximum number of warnings that are kept; further ones are counted.
+/// Maximum number of warnings of a kind that are kept; further ones are counted.
 const MOST_WARNINGS: usize = 1000;
 /// Maximum bytes of messages that a thread has pulled before someone takes them.
 const AHEAD: i64 = 32 << 20;
@@ -45,21 +45,36 @@ pub struct TopicRequest {
 /// The warnings of a scan so far.
 #[derive(Clone, Debug, Default)]
 pub struct Warnings {
-    pub entries: Vec<Warning>,
-    /// Number of further losses, which are not kept.
-    pub more_losses: u64,
+    pub losses: Texts,
+    pub troubles: Texts,
     /// Bodies that could not be decoded.
     pub bad_bodies: BadBodies,
 }
 
 impl Warnings {
     fn add(&mut self, warning: Warning) {
-        if let Warning::BadBodies(bodies) = warning {
-            self.bad_bodies.append(bodies);
-        } else if self.entries.len() < MOST_WARNINGS {
-            self.entries.push(warning);
-        } else if matches!(warning, Warning::Loss(_)) {
-            self.more_losses += 1;
+        match warning {
+            Warning::Loss(text) => self.losses.add(text),
+            Warning::Trouble(text) => self.troubles.add(text),
+            Warning::BadBodies(bodies) => self.bad_bodies.append(bodies),
+        }
+    }
+}
+
+/// The first warnings of a kind.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    pub first: Vec<String>,
+    /// Number of further warnings.
+    pub more: u64,
+}
+
+impl Texts {
+    fn add(&mut self, text: String) {
+        if self.first.len() < MOST_WARNINGS {
+            self.first.push(text);
+        } else {
+            self.more += 1;
         }
     }
 }
@@ -94,6 +109,12 @@ impl TopicScan {
 
     pub fn fails_on_bad_bodies(&self) -> bool {
         self.fails_on_bad_bodies
+    }
+
+    /// Returns whether messages were lost so far, or there was trouble on the way.
+    pub fn has_warnings(&self) -> bool {
+        let warnings = lock(&self.warnings);
+        !warnings.losses.first.is_empty() || !warnings.troubles.first.is_empty()
     }
 
     /// Returns the warnings so far.
@@ -175,4 +196,20 @@ fn read_to_end(
         reader.take_warnings().into_iter().for_each(|warning| lock(warnings).add(warning));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_listed_behind_many_troubles_and_all_are_counted() {
+        let mut warnings = Warnings::default();
+        for number in 0..MOST_WARNINGS + 2 {
+            warnings.add(Warning::Trouble(format!("trouble {number}")));
+        }
+        warnings.add(Warning::Loss("loss".to_owned()));
+        assert_eq!((warnings.troubles.first.len(), warnings.troubles.more), (MOST_WARNINGS, 2));
+        assert_eq!((warnings.losses.first, warnings.losses.more), (vec!["loss".to_owned()], 0));
+    }
 }
