@@ -82,7 +82,10 @@ class _Reader:
             case "null":
                 return None
             case "boolean":
-                return self.take(1) != b"\0"
+                # as the specification has it: a reader of Avro's own takes other bytes for one of the two
+                if (byte := self.take(1)) not in (b"\0", b"\1"):
+                    raise NotAvro
+                return byte == b"\1"
             case "int":
                 return self.integer(32)
             case "long":

@@ -67,7 +67,7 @@ impl DecodeArguments {
             ("avro", PyBodySchema::Text(text)) => {
                 let avro = Avro::new(text, paths)?;
                 let id = match framing {
-                    Framing::SingleObject => Some(avro.fingerprint()?),
+                    Framing::SingleObject => Some(avro.fingerprint()),
                     // Bytes of another schema could be decoded to anything.
                     Framing::Confluent if self.schema_id.is_none() => {
                         let expected = "the id that the registry has for the schema, for Avro with framing='confluent'";

@@ -86,7 +86,7 @@ impl BatchBuilder {
         }
         let mut arrays: Vec<ArrayRef> = self.columns.iter_mut().map(|column| column.finish()).collect();
         if let Some(decoded) = &mut self.decoded {
-            let (bodies, values) = decoded.finish();
+            let (bodies, values) = decoded.finish()?;
             if let Some(at) = self.body_at {
                 arrays.insert(at, Arc::new(bodies));
             }

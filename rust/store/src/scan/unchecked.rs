@@ -2,8 +2,9 @@
 //! The unsafe code of scans. It builds Arrow arrays without the usual checks, since the builders of
 //! [`text`](super::text) guarantee that ends never decrease and are inside the values, and that strings are valid
 //! UTF-8. It also compares sixteen bytes at a time.
-use arrow_array::{BinaryArray, StringArray};
-use arrow_buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_array::types::ByteArrayType;
+use arrow_array::{BinaryArray, GenericByteArray, StringArray};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 pub(super) fn strings(ends: Vec<i32>, values: Vec<u8>, nulls: Option<NullBuffer>) -> StringArray {
     debug_assert!(std::str::from_utf8(&values).is_ok());
@@ -24,6 +25,23 @@ fn offsets(ends: Vec<i32>, values: &[u8]) -> OffsetBuffer<i32> {
     // SAFETY: `Text` pushes the length of its bytes after each value, and a batch holds less than 2 GiB. So offsets start at 0 and never
     // decrease.
     unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets)) }
+}
+
+/// Returns texts or bytes from the ends of the values.
+pub(super) fn bytes_of<T: ByteArrayType>(
+    ends: Vec<T::Offset>,
+    values: Vec<u8>,
+    nulls: Option<NullBuffer>,
+) -> GenericByteArray<T> {
+    debug_assert!(ends.is_sorted() && ends.last().is_none_or(|end| end.as_usize() == values.len()));
+    let offsets = std::iter::once(T::Offset::default()).chain(ends).collect::<Vec<_>>();
+    debug_assert!(T::validate(&OffsetBuffer::new(offsets.clone().into()), &Buffer::from_slice_ref(&values)).is_ok());
+    // SAFETY: a leaf of decoded values pushes the length of its bytes after each value and cuts both at the same value, so offsets start at 0
+    // and never decrease. Texts are whole strings of a body that is UTF-8.
+    unsafe {
+        let offsets = OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets));
+        GenericByteArray::new_unchecked(offsets, Buffer::from_vec(values), nulls)
+    }
 }
 
 pub(super) const LANES: usize = 16;

@@ -64,6 +64,9 @@ impl Leaves {
 
     /// Returns the leaves of a type outside of lists and maps. Notes those of its items.
     fn count(&mut self, data_type: &DataType) -> usize {
+        if let DataType::Union(branches, _) = data_type {
+            return branches.iter().map(|(_, branch)| self.count(branch.data_type())).sum::<usize>() + 1;
+        }
         let counts: Vec<usize> = children(data_type).iter().map(|child| self.count(child.data_type())).collect();
         match data_type {
             DataType::Struct(_) => counts.iter().sum::<usize>() + 1,

@@ -24,13 +24,16 @@ pub trait BodyFormat: Debug + Send + Sync {
     fn decoder(&self) -> Box<dyn BodyDecoder>;
 }
 
-/// A decoder of one scan. All errors are reasons for the user.
+/// A decoder of one scan.
 pub trait BodyDecoder: Send {
-    /// Checks a body without its prefix. Returns the bytes of memory that its values may take.
-    fn check(&mut self, payload: &[u8]) -> Result<usize, String>;
+    /// Appends the values of a body without its prefix. Returns the bytes of memory that they take. The error is a reason for the
+    /// user; then nothing was appended.
+    fn append(&mut self, payload: &[u8]) -> Result<usize, String>;
 
-    /// Decodes bodies that were checked. `None` gives a null. After an error the decoder can be used again.
-    fn decode(&mut self, payloads: &[Option<&[u8]>]) -> Result<StructArray, String>;
+    fn append_null(&mut self);
+
+    /// Returns the values of all bodies, and begins anew. Fails only because of a bug in this crate.
+    fn finish(&mut self) -> crate::Result<StructArray>;
 }
 
 /// The decoding of bodies that a request asks for.

@@ -1,5 +1,5 @@
 //! Infers a schema, as DDL, from bodies of JSON.
-use super::json_syntax::{Shape, check};
+use super::json_syntax::check;
 use super::{ddl, fields};
 use crate::{Error, Result};
 use arrow_schema::{DataType, Field, Fields};
@@ -32,8 +32,7 @@ enum Kind {
 impl Inference {
     /// Adds a body. One that is no JSON object only counts as bad. Fails if a field has values that no type holds together.
     pub fn add(&mut self, body: &[u8]) -> Result<()> {
-        let object =
-            check(body, &Shape::Other).ok().and_then(|_| serde_json::from_slice::<Map<String, Value>>(body).ok());
+        let object = check(body).ok().and_then(|_| serde_json::from_slice::<Map<String, Value>>(body).ok());
         match object {
             Some(object) => {
                 self.bodies += 1;

@@ -1,19 +1,13 @@
-//! Bodies of JSON, by arrow-json.
-use super::arrays::{Zone, fit_struct, with_zones};
+//! Bodies of JSON.
 use super::fields::{self, Leaves};
-use super::format::{BodyDecoder, BodyFormat};
-use super::json_syntax::{Counts, Shape, check};
+use super::format::{BodyDecoder, BodyFormat, MAX_BODY_COST};
+use super::json_syntax::Cursor;
+use super::leaf::Scalar;
+use super::values::{Budget, Checked, Fault, Kind, Maps, Structs, VALUE_BYTES, Values, check_types};
 use crate::{Error, Result};
 use arrow_array::StructArray;
-use arrow_array::cast::AsArray;
-use arrow_json::ReaderBuilder;
-use arrow_json::reader::Decoder;
-use arrow_schema::{ArrowError, DataType, Field, Fields};
+use arrow_schema::Fields;
 
-/// Approximate bytes of memory of a value or key while it is decoded, beside the bytes of its text.
-const TOKEN_BYTES: usize = 16;
-/// Approximate bytes of memory of a leaf of the schema, in each row or item: its value and its position.
-const LEAF_BYTES: usize = 32;
 /// Least bytes of an item in a body, such as `1,`.
 const ITEM_LEN: usize = 2;
 
@@ -31,14 +25,7 @@ impl Json {
         check_types(fields)?;
         let fields = fields::select(fields, paths)?;
         let leaves = Leaves::of(&fields);
-        let json = Self { fields, leaves };
-        json.build(1).map_err(|error| Error::invalid("schema", "types that JSON can be decoded to", error))?;
-        Ok(json)
-    }
-
-    fn build(&self, rows: usize) -> std::result::Result<Decoder, ArrowError> {
-        let field = Field::new("value", DataType::Struct(with_zones(&self.fields, Zone::Usual)), true);
-        ReaderBuilder::new_with_field(field).with_batch_size(rows).with_coerce_primitive(true).build_decoder()
+        Ok(Self { fields, leaves })
     }
 }
 
@@ -48,88 +35,110 @@ impl BodyFormat for Json {
     }
 
     fn row_cost(&self) -> usize {
-        self.leaves.of_row * LEAF_BYTES
+        (self.leaves.of_row + 1) * VALUE_BYTES
     }
 
     fn cost_per_byte(&self) -> usize {
-        (2 * TOKEN_BYTES + self.leaves.of_item * LEAF_BYTES) / ITEM_LEN + 1
+        (self.leaves.of_item + 1) * VALUE_BYTES / ITEM_LEN + 1
     }
 
     fn decoder(&self) -> Box<dyn BodyDecoder> {
-        Box::new(JsonDecoder { shape: Shape::of(&self.fields), format: self.clone(), decoder: None, rows: 0 })
+        Box::new(JsonDecoder { fields: self.fields.clone(), rows: Structs::of(&self.fields) })
     }
 }
 
 struct JsonDecoder {
-    format: Json,
-    shape: Shape,
-    /// arrow-json's decoder of batches of up to `rows` rows. `None` at first, and after an error.
-    decoder: Option<Decoder>,
-    rows: usize,
+    fields: Fields,
+    rows: Structs,
 }
 
 impl BodyDecoder for JsonDecoder {
-    fn check(&mut self, payload: &[u8]) -> std::result::Result<usize, String> {
-        let Counts { tokens, items, members } = check(payload, &self.shape)?;
-        let leaves = self.format.leaves;
-        // The members of an object are items only of a map.
-        let items = items + if leaves.has_maps { members } else { 0 };
-        Ok(payload.len() + tokens * TOKEN_BYTES + items * leaves.of_item * LEAF_BYTES)
-    }
-
-    fn decode(&mut self, payloads: &[Option<&[u8]>]) -> std::result::Result<StructArray, String> {
-        let decoder = match self.decoder.take().filter(|_| payloads.len() <= self.rows) {
-            Some(decoder) => decoder,
-            None => {
-                self.rows = payloads.len().next_power_of_two();
-                self.format.build(self.rows).map_err(text)?
+    fn append(&mut self, payload: &[u8]) -> std::result::Result<usize, String> {
+        let (row, mut budget) = (self.rows.len(), Budget::new(MAX_BODY_COST));
+        let read = Cursor::new(payload)
+            .and_then(|mut cursor| cursor.document(|cursor| append_object(cursor, &mut self.rows, 0, &mut budget)));
+        match read {
+            Ok(()) => Ok(budget.taken()),
+            Err(fault) => {
+                self.rows.truncate(row);
+                Err(fault.to_string())
             }
-        };
-        // Kept only if all goes well, since arrow-json's decoder cannot be used after an error.
-        let decoder = self.decoder.insert(decoder);
-        let result =
-            decode(decoder, payloads).and_then(|values| fit_struct(&values, &self.format.fields).map_err(text));
-        if result.is_err() {
-            self.decoder = None;
         }
-        result
+    }
+
+    fn append_null(&mut self) {
+        self.rows.append_null();
+    }
+
+    fn finish(&mut self) -> Result<StructArray> {
+        self.rows.finish(&self.fields).map_err(|error| Error::invalid("bodies", "values of the schema", error))
     }
 }
 
-fn decode(decoder: &mut Decoder, payloads: &[Option<&[u8]>]) -> std::result::Result<StructArray, String> {
-    for payload in payloads {
-        decoder.decode(payload.unwrap_or(b"null")).map_err(text)?;
-    }
-    match decoder.flush().map_err(text)? {
-        Some(batch) if batch.num_rows() == payloads.len() => Ok(batch.column(0).as_struct().clone()),
-        batch => Err(format!("expected {} rows, got {}", payloads.len(), batch.map_or(0, |batch| batch.num_rows()))),
+fn append_object(cursor: &mut Cursor<'_>, structs: &mut Structs, depth: usize, budget: &mut Budget) -> Checked {
+    let (row, mut next) = (structs.len(), 0);
+    cursor.object(depth, |cursor, key| {
+        let Some(at) = structs.find(key, next) else { return cursor.skip(depth + 1) };
+        next = at + 1;
+        let field = &mut structs.fields[at];
+        // The last of several values of a key counts.
+        field.truncate(row);
+        append_value(cursor, field, depth + 1, budget).map_err(|fault| fault.within(field.name()))
+    })?;
+    structs.append(budget)
+}
+
+fn append_value(cursor: &mut Cursor<'_>, values: &mut Values, depth: usize, budget: &mut Budget) -> Checked {
+    match (&mut values.kind, cursor.next_byte()) {
+        (_, Some(b'n')) => {
+            cursor.literal("null")?;
+            values.append_null(budget)
+        }
+        (Kind::Leaf(leaf), Some(b'"')) => {
+            let start = cursor.place();
+            let text = cursor.string()?;
+            budget.take(VALUE_BYTES + text.len())?;
+            if leaf.append(Scalar::Text(&text)) { Ok(()) } else { misfit(values, cursor.since(start)) }
+        }
+        (Kind::Leaf(leaf), Some(b'-' | b'0'..=b'9')) => {
+            let number = cursor.number()?;
+            budget.take(VALUE_BYTES + number.len())?;
+            if leaf.append(Scalar::Number(number)) { Ok(()) } else { misfit(values, number) }
+        }
+        (Kind::Leaf(leaf), Some(byte @ (b't' | b'f'))) => {
+            let literal = if byte == b't' { "true" } else { "false" };
+            cursor.literal(literal)?;
+            budget.take(VALUE_BYTES + literal.len())?;
+            if leaf.append(Scalar::Boolean(byte == b't')) { Ok(()) } else { misfit(values, literal) }
+        }
+        (Kind::Struct(structs), Some(b'{')) => append_object(cursor, structs, depth, budget),
+        (Kind::List(lists), Some(b'[')) => {
+            cursor.array(depth, |cursor| append_value(cursor, &mut lists.items, depth + 1, budget))?;
+            lists.append(budget)
+        }
+        (Kind::Map(maps), Some(b'{')) => append_map(cursor, maps, depth, budget),
+        _ => {
+            let start = cursor.place();
+            cursor.skip(depth)?;
+            misfit(values, cursor.since(start))
+        }
     }
 }
 
-fn text(error: ArrowError) -> String {
-    match error {
-        ArrowError::JsonError(text) | ArrowError::InvalidArgumentError(text) | ArrowError::ParseError(text) => text,
-        other => other.to_string(),
-    }
+fn append_map(cursor: &mut Cursor<'_>, maps: &mut Maps, depth: usize, budget: &mut Budget) -> Checked {
+    cursor.object(depth, |cursor, key| {
+        budget.take(VALUE_BYTES + key.len())?;
+        let is_key = if let Kind::Leaf(keys) = &mut maps.keys.kind { keys.append(Scalar::Text(key)) } else { false };
+        if !is_key {
+            return misfit(&maps.keys, key);
+        }
+        append_value(cursor, &mut maps.values, depth + 1, budget)
+    })?;
+    maps.append(budget)
 }
 
-/// Fails for the first type that is not in the list. arrow-json has more types, some of which panic on odd schemas.
-fn check_types(fields: &Fields) -> Result<()> {
-    fields.iter().try_for_each(|field| check_type(field.data_type()))
-}
-
-fn check_type(data_type: &DataType) -> Result<()> {
-    use DataType as D;
-    match data_type {
-        D::Struct(fields) if fields.is_empty() => Err(Error::invalid("schema", "a field at least", data_type)),
-        D::Struct(fields) => check_types(fields),
-        D::List(item) | D::LargeList(item) | D::Map(item, false) => check_type(item.data_type()),
-        D::Boolean | D::Float32 | D::Float64 | D::Decimal128(..) | D::Decimal256(..) => Ok(()),
-        D::Utf8 | D::LargeUtf8 | D::Utf8View | D::Binary | D::LargeBinary | D::BinaryView => Ok(()),
-        D::Date32 | D::Timestamp(..) | D::Time32(_) | D::Time64(_) => Ok(()),
-        other if other.is_integer() => Ok(()),
-        other => Err(Error::invalid("schema", "types that JSON can be decoded to", other)),
-    }
+fn misfit(values: &Values, got: &str) -> Checked {
+    Err(Fault::misfit(values.data_type(), got))
 }
 
 #[cfg(test)]
@@ -137,45 +146,89 @@ mod tests {
     use super::super::ddl;
     use super::*;
     use arrow_array::Array;
-    use arrow_array::types::Int64Type;
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::{Int32Type, Int64Type};
+    use arrow_schema::{DataType, Field};
 
     fn decoder(schema: &str) -> Box<dyn BodyDecoder> {
         Json::new(&ddl::parse(schema).expect("parsed"), None).expect("a format").decoder()
     }
 
+    fn reason(schema: &str, body: &str) -> String {
+        decoder(schema).append(body.as_bytes()).expect_err(body)
+    }
+
     #[test]
-    fn a_batch_is_decoded_after_one_that_failed() {
-        let mut decoder = decoder("a bigint");
-        let bodies = [Some(&b"{\"a\":1}"[..]), None, Some(b"{}\n"), Some(b" {\"b\":[{}],\"a\":-2} ")];
+    fn a_bad_body_leaves_nothing_behind() {
+        let mut decoder = decoder("a array<struct<b: int, c: string>>, d map<string, int>, e bigint");
+        let good = br#" {"a":[{"b":1},{"c":"x"}],"d":{"k":2},"e":3} "#;
         for _ in 0..2 {
-            let values = decoder.decode(&bodies).expect("decoded");
-            let nulls: Vec<bool> = (0..4).map(|row| values.is_null(row)).collect();
-            assert_eq!(nulls, [false, true, false, false]);
-            let column = values.column(0).as_primitive::<Int64Type>();
-            assert_eq!((column.value(0), column.is_null(2), column.value(3)), (1, true, -2));
-            let reason = decoder.decode(&[Some(b"{\"a\":true}")]).expect_err("no number");
-            assert!(reason.contains("expected primitive got true"), "{reason}");
+            decoder.append(good).expect("fine");
+            decoder.append(br#"{"a":[{"b":5,"c":"y"},{"b":1.5}],"d":{"l":6}}"#).expect_err("a fraction");
+            decoder.append(br#"{"e":9,"d":{"l":6},"a":[{"b":5,"c":"y"}"#).expect_err("no end");
+            decoder.append_null();
+            decoder.append(b"{}").expect("fine");
+            let values = decoder.finish().expect("arrays");
+            assert_eq!((0..3).map(|row| values.is_null(row)).collect::<Vec<_>>(), [false, true, false]);
+            let items = values.column(0).as_list::<i32>().values().as_struct();
+            assert_eq!((items.len(), items.column(0).as_primitive::<Int32Type>().value(0)), (2, 1));
+            let pairs = values.column(1).as_map().entries();
+            assert_eq!((pairs.len(), pairs.column(1).as_primitive::<Int32Type>().value(0)), (1, 2));
+            let numbers = values.column(2).as_primitive::<Int64Type>();
+            assert_eq!((numbers.value(0), numbers.is_null(2)), (3, true));
         }
     }
 
     #[test]
-    fn numbers_out_of_range_are_errors() {
-        for (schema, body) in [
-            ("a tinyint", "{\"a\":128}"),
-            ("a bigint", "{\"a\":9223372036854775808}"),
-            ("a decimal(4,2)", "{\"a\":100}"),
-            ("a date", "{\"a\":\"2026-13-01\"}"),
-            ("a int NOT NULL", "{}"),
-            ("a struct<b: int>", "{\"a\":[]}"),
+    fn reasons_name_the_field() {
+        for (schema, body, expected) in [
+            ("a tinyint", r#"{"a":128}"#, "a: expected Int8, got 128"),
+            ("a bigint", r#"{"a":9223372036854775808}"#, "a: expected Int64, got 9223372036854775808"),
+            ("a bigint", r#"{"a":1e17}"#, "a: expected Int64, got 1e17"),
+            ("a int", r#"{"a":1.5}"#, "a: expected Int32, got 1.5"),
+            ("a int", r#"{"a":1.5}"#, "a: expected Int32, got 1.5"),
+            ("a int", r#"{"a":true}"#, "a: expected Int32, got true"),
+            ("a decimal(4,2)", r#"{"a":100}"#, "a: expected Decimal128(4, 2), got 100"),
+            ("a date", r#"{"a":"2026-13-01"}"#, r#"a: expected Date32, got "2026-13-01""#),
+            ("a binary", r#"{"a":"abc"}"#, r#"a: expected Binary, got "abc""#),
+            ("a int NOT NULL", "{}", "a: expected a value, got null"),
+            ("a int NOT NULL", r#"{"a":null}"#, "a: expected a value, got null"),
+            ("a array<struct<n: bigint>>", r#"{"a":[{"n":1},{"n":-0.5}]}"#, "a.n: expected Int64, got -0.5"),
+            ("a map<string, int>", r#"{"a":{"x":1,"y":2.5}}"#, "a: expected Int32, got 2.5"),
+            ("a int", r#"{"a":[1, {"b":2}]}"#, r#"a: expected Int32, got [1, {"b":2}]"#),
         ] {
-            assert!(decoder(schema).decode(&[Some(body.as_bytes())]).is_err(), "{schema} {body}");
+            assert_eq!(reason(schema, body), expected, "{schema} {body}");
         }
+        assert!(reason("a struct<b: int>", r#"{"a":[]}"#).ends_with(", got []"));
+        assert!(reason("a int", &format!("{{\"a\":\"{}\"}}", "é".repeat(1000))).len() < 150);
+    }
+
+    #[test]
+    fn numbers_that_are_whole_are_integers_and_the_last_of_a_key_counts() {
+        let mut decoder = decoder("a int, b int");
+        decoder.append(br#"{"a":1.0,"b":7,"b":1e3,"c":1.5}"#).expect("fine");
+        let values = decoder.finish().expect("arrays");
+        let number = |at: usize| values.column(at).as_primitive::<Int32Type>().value(0);
+        assert_eq!((number(0), number(1)), (1, 1000));
+    }
+
+    #[test]
+    fn a_body_takes_no_more_memory_than_its_cost() {
+        let json = Json::new(&ddl::parse("a array<struct<b: int, c: int>>").expect("parsed"), None).expect("a format");
+        let mut decoder = json.decoder();
+        for body in [&b"{}"[..], br#"{"a":[{},{},{},{"b":1}]}"#, br#"{"a":[null,null]}"#] {
+            let cost = decoder.append(body).expect("fine");
+            assert!(cost <= json.row_cost() + body.len() * json.cost_per_byte(), "{cost}");
+        }
+        let items = vec!["{}"; MAX_BODY_COST / VALUE_BYTES / 3 + 1].join(",");
+        let reason = decoder.append(format!("{{\"a\":[{items}]}}").as_bytes()).expect_err("too much");
+        assert!(reason.starts_with("expected values of at most 268435456 bytes in memory"), "{reason}");
     }
 
     #[test]
     fn types_that_json_has_not_are_refused() {
         let fields = Fields::from(vec![Field::new("a", DataType::Duration(arrow_schema::TimeUnit::Second), true)]);
         let error = Json::new(&fields, None).expect_err("refused").to_string();
-        assert_eq!(error, "schema: expected types that JSON can be decoded to, got Duration(s)");
+        assert_eq!(error, "schema: expected types that bodies can be decoded to, got Duration(s)");
     }
 }

@@ -1,11 +1,12 @@
 //! Bodies as columns: decodes the bodies of a scan into the struct column `value`.
 //!
 //! ```text
-//! rows ──► BodyColumn ── bodies ──► check, a body at a time ──► decode, a batch at a time ──► value
-//!                                        └──── bad bodies ◄────────────┘
+//! rows ──► BodyColumn ── bodies ──► Json or Avro ── values ──► Values ──► value
+//!                                       └──► bad bodies, which leave no values
 //! ```
-mod arrays;
 pub mod avro;
+mod avro_fingerprint;
+mod avro_logical;
 pub mod avro_type;
 pub mod bad_bodies;
 pub mod column;
@@ -16,6 +17,8 @@ pub mod framing;
 pub mod infer;
 pub mod json;
 pub mod json_syntax;
+mod leaf;
+mod values;
 
 pub use avro::Avro;
 pub use bad_bodies::{BadBodies, BadBody};

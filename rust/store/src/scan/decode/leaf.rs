@@ -1,0 +1,547 @@
+//! Growing arrays of values without parts: numbers, times, texts and bytes. They can be cut back, so that a body which turns out
+//! to be bad leaves nothing behind.
+use super::super::unchecked::bytes_of;
+use super::ddl::UTC;
+use arrow_array::timezone::Tz;
+use arrow_array::types::{
+    ArrowPrimitiveType, ByteArrayType, Date32Type, Decimal128Type, Decimal256Type, DecimalType, Float32Type,
+    Float64Type, GenericBinaryType, GenericStringType, Int8Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNanoType, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{
+    ArrayRef, BinaryViewArray, BooleanArray, DictionaryArray, FixedSizeBinaryArray, GenericByteArray, Int32Array,
+    NullArray, PrimitiveArray, StringArray, StringViewArray,
+};
+use arrow_buffer::{
+    ArrowNativeType, BooleanBufferBuilder, IntervalMonthDayNano, NullBufferBuilder, ScalarBuffer, i256,
+};
+use arrow_cast::parse::{Parser, parse_decimal, string_to_datetime};
+use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
+use std::str::FromStr;
+use std::sync::Arc;
+
+/// A value of a body that has no parts.
+#[derive(Clone, Copy, Debug)]
+pub enum Scalar<'a> {
+    Boolean(bool),
+    /// A number as JSON writes it.
+    Number(&'a str),
+    Text(&'a str),
+    Long(i64),
+    Double(f64),
+    Bytes(&'a [u8]),
+    /// One of the symbols of an enum.
+    Symbol(&'a [String], usize),
+}
+
+impl Scalar<'_> {
+    /// Returns the bytes that the value has beside those of any value.
+    pub fn text_len(&self) -> usize {
+        match self {
+            Self::Number(text) | Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// The values of a field, to which bodies append.
+pub trait Leaf: Send {
+    /// Appends a value. Returns whether it fits the type; if not, nothing is appended.
+    fn append(&mut self, scalar: Scalar<'_>) -> bool;
+    fn append_null(&mut self);
+    fn len(&self) -> usize;
+    fn truncate(&mut self, len: usize);
+    /// Returns the values, and begins anew.
+    fn finish(&mut self) -> Result<ArrayRef, ArrowError>;
+}
+
+/// Returns the leaf for a type that only Avro has. `None` for all other types.
+pub fn avro_leaf_of(data_type: &DataType) -> Option<Box<dyn Leaf>> {
+    Some(match data_type {
+        DataType::Null => Box::<Nulls>::default(),
+        DataType::FixedSizeBinary(len) => {
+            Box::new(FixedBytes { len: *len, values: Vec::new(), nulls: NullBufferBuilder::new(0) })
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => Numbers::<IntervalMonthDayNanoType>::of(data_type, duration),
+        DataType::Dictionary(..) => Box::<Symbols>::default(),
+        _ => return None,
+    })
+}
+
+/// Returns the leaf for a type that JSON and Avro have. `None` for all other types.
+pub fn leaf_of(data_type: &DataType) -> Option<Box<dyn Leaf>> {
+    use DataType as D;
+    Some(match data_type {
+        D::Boolean => Box::new(Booleans { values: BooleanBufferBuilder::new(0), nulls: NullBufferBuilder::new(0) }),
+        D::Int8 => Numbers::<Int8Type>::of(data_type, whole::<Int8Type, Int8Type>),
+        D::Int16 => Numbers::<Int16Type>::of(data_type, whole::<Int16Type, Int16Type>),
+        D::Int32 => Numbers::<Int32Type>::of(data_type, whole::<Int32Type, Int32Type>),
+        D::Int64 => Numbers::<Int64Type>::of(data_type, whole::<Int64Type, Int64Type>),
+        D::UInt8 => Numbers::<UInt8Type>::of(data_type, whole::<UInt8Type, UInt8Type>),
+        D::UInt16 => Numbers::<UInt16Type>::of(data_type, whole::<UInt16Type, UInt16Type>),
+        D::UInt32 => Numbers::<UInt32Type>::of(data_type, whole::<UInt32Type, UInt32Type>),
+        D::UInt64 => Numbers::<UInt64Type>::of(data_type, whole::<UInt64Type, UInt64Type>),
+        D::Float32 => {
+            Numbers::<Float32Type>::of(data_type, |scalar| float::<Float32Type>(scalar, |double| double as f32))
+        }
+        D::Float64 => Numbers::<Float64Type>::of(data_type, |scalar| float::<Float64Type>(scalar, |double| double)),
+        D::Decimal128(precision, scale) => decimals::<Decimal128Type>(data_type, *precision, *scale, |bytes| {
+            Some(i128::from_be_bytes(sign_extended(bytes)?))
+        }),
+        D::Decimal256(precision, scale) => decimals::<Decimal256Type>(data_type, *precision, *scale, |bytes| {
+            Some(i256::from_be_bytes(sign_extended(bytes)?))
+        }),
+        D::Date32 => Numbers::<Date32Type>::of(data_type, whole::<Date32Type, Int32Type>),
+        D::Time32(TimeUnit::Second) => Numbers::<Time32SecondType>::of(data_type, whole::<Time32SecondType, Int32Type>),
+        D::Time32(TimeUnit::Millisecond) => {
+            Numbers::<Time32MillisecondType>::of(data_type, whole::<Time32MillisecondType, Int32Type>)
+        }
+        D::Time64(TimeUnit::Microsecond) => {
+            Numbers::<Time64MicrosecondType>::of(data_type, whole::<Time64MicrosecondType, Int64Type>)
+        }
+        D::Time64(TimeUnit::Nanosecond) => {
+            Numbers::<Time64NanosecondType>::of(data_type, whole::<Time64NanosecondType, Int64Type>)
+        }
+        D::Timestamp(unit, zone) => times(data_type, *unit, zone.as_deref())?,
+        D::Utf8 => Bytes::<GenericStringType<i32>>::of(write_text, |texts| Arc::new(texts)),
+        D::LargeUtf8 => Bytes::<GenericStringType<i64>>::of(write_text, |texts| Arc::new(texts)),
+        D::Utf8View => Bytes::<GenericStringType<i32>>::of(write_text, |texts| Arc::new(StringViewArray::from(&texts))),
+        D::Binary => Bytes::<GenericBinaryType<i32>>::of(write_bytes, |bytes| Arc::new(bytes)),
+        D::LargeBinary => Bytes::<GenericBinaryType<i64>>::of(write_bytes, |bytes| Arc::new(bytes)),
+        D::BinaryView => {
+            Bytes::<GenericBinaryType<i32>>::of(write_bytes, |bytes| Arc::new(BinaryViewArray::from(&bytes)))
+        }
+        _ => return None,
+    })
+}
+
+/// Values that are all null.
+#[derive(Default)]
+pub struct Nulls {
+    len: usize,
+}
+
+impl Leaf for Nulls {
+    fn append(&mut self, _scalar: Scalar<'_>) -> bool {
+        false
+    }
+
+    fn append_null(&mut self) {
+        self.len += 1;
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.len = len;
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+        Ok(Arc::new(NullArray::new(std::mem::take(&mut self.len))))
+    }
+}
+
+struct Booleans {
+    values: BooleanBufferBuilder,
+    nulls: NullBufferBuilder,
+}
+
+impl Leaf for Booleans {
+    fn append(&mut self, scalar: Scalar<'_>) -> bool {
+        let Scalar::Boolean(value) = scalar else { return false };
+        self.values.append(value);
+        self.nulls.append_non_null();
+        true
+    }
+
+    fn append_null(&mut self) {
+        self.values.append(false);
+        self.nulls.append_null();
+    }
+
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.values.truncate(len);
+        self.nulls.truncate(len);
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+        Ok(Arc::new(BooleanArray::new(self.values.finish(), self.nulls.finish())))
+    }
+}
+
+/// Values of a fixed width: numbers, dates and times.
+struct Numbers<T: ArrowPrimitiveType> {
+    data_type: DataType,
+    read: Read<T>,
+    values: Vec<T::Native>,
+    nulls: NullBufferBuilder,
+}
+
+/// Reads a value. `None` if it does not fit the type.
+type Read<T> = Box<dyn Fn(Scalar<'_>) -> Option<<T as ArrowPrimitiveType>::Native> + Send>;
+
+impl<T: ArrowPrimitiveType> Numbers<T> {
+    fn of(data_type: &DataType, read: impl Fn(Scalar<'_>) -> Option<T::Native> + Send + 'static) -> Box<dyn Leaf> {
+        let (values, nulls) = (Vec::new(), NullBufferBuilder::new(0));
+        Box::new(Self { data_type: data_type.clone(), read: Box::new(read), values, nulls })
+    }
+}
+
+impl<T: ArrowPrimitiveType> Leaf for Numbers<T> {
+    fn append(&mut self, scalar: Scalar<'_>) -> bool {
+        let Some(value) = (self.read)(scalar) else { return false };
+        self.values.push(value);
+        self.nulls.append_non_null();
+        true
+    }
+
+    fn append_null(&mut self) {
+        self.values.push(T::Native::default());
+        self.nulls.append_null();
+    }
+
+    fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.values.truncate(len);
+        self.nulls.truncate(len);
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+        let values = ScalarBuffer::from(std::mem::take(&mut self.values));
+        let values = PrimitiveArray::<T>::try_new(values, self.nulls.finish())?;
+        Ok(Arc::new(values.with_data_type(self.data_type.clone())))
+    }
+}
+
+/// Reads an integer from a number, or what `T` understands from a text.
+fn whole<T: Parser, I: Parser<Native = T::Native>>(scalar: Scalar<'_>) -> Option<T::Native>
+where
+    T::Native: TryFrom<i64>,
+{
+    match scalar {
+        Scalar::Text(text) => T::parse(text),
+        Scalar::Number(text) => I::parse(text).or_else(|| whole_of_float(text)?.try_into().ok()),
+        Scalar::Long(number) => number.try_into().ok(),
+        _ => None,
+    }
+}
+
+/// Reads a number with a fraction or an exponent that is whole all the same, as `1.0` and `1e3` are. One that a double does not
+/// hold exactly is not taken.
+fn whole_of_float(text: &str) -> Option<i64> {
+    const EXACT: f64 = (1_u64 << 53) as f64;
+    let number = text.parse::<f64>().ok()?;
+    (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
+}
+
+fn float<T: Parser>(scalar: Scalar<'_>, of_double: fn(f64) -> T::Native) -> Option<T::Native> {
+    match scalar {
+        Scalar::Text(text) | Scalar::Number(text) => T::parse(text),
+        Scalar::Double(double) => Some(of_double(double)),
+        _ => None,
+    }
+}
+
+fn decimals<T: DecimalType>(
+    data_type: &DataType,
+    precision: u8,
+    scale: i8,
+    of_bytes: fn(&[u8]) -> Option<T::Native>,
+) -> Box<dyn Leaf> {
+    Numbers::<T>::of(data_type, move |scalar| match scalar {
+        Scalar::Text(text) | Scalar::Number(text) => parse_decimal::<T>(text, precision, scale).ok(),
+        Scalar::Bytes(bytes) => of_bytes(bytes).filter(|value| T::is_valid_decimal_precision(*value, precision)),
+        _ => None,
+    })
+}
+
+/// Returns a big-endian number with a sign in `N` bytes. `None` if it needs more.
+fn sign_extended<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    let is_negative = bytes.first().is_some_and(|byte| *byte >= 0x80);
+    let fill = if is_negative { 0xFF } else { 0 };
+    let mut extended = [fill; N];
+    let (more, last) = bytes.split_at(bytes.len().saturating_sub(N));
+    extended[N - last.len()..].copy_from_slice(last);
+    let keeps_sign = more.is_empty() || (extended[0] >= 0x80) == is_negative;
+    (keeps_sign && more.iter().all(|byte| *byte == fill)).then_some(extended)
+}
+
+/// Reads Avro's duration: months, days and milliseconds.
+fn duration(scalar: Scalar<'_>) -> Option<IntervalMonthDayNano> {
+    let Scalar::Bytes(bytes) = scalar else { return None };
+    let (parts, []) = bytes.as_chunks::<4>() else { return None };
+    let [months, days, milliseconds] = parts else { return None };
+    let part = |bytes: &[u8; 4]| i32::try_from(u32::from_le_bytes(*bytes)).ok();
+    let nanoseconds = i64::from(u32::from_le_bytes(*milliseconds)) * 1_000_000;
+    Some(IntervalMonthDayNano::new(part(months)?, part(days)?, nanoseconds))
+}
+
+/// Returns the leaf of timestamps. `None` for a zone that is no offset, since there is no table of zones.
+fn times(data_type: &DataType, unit: TimeUnit, zone: Option<&str>) -> Option<Box<dyn Leaf>> {
+    let zone = Tz::from_str(zone.filter(|zone| *zone != UTC).unwrap_or("+00:00")).ok()?;
+    let read = move |scalar: Scalar<'_>| match scalar {
+        Scalar::Text(text) => {
+            let time = string_to_datetime(&zone, text).ok()?;
+            match unit {
+                TimeUnit::Second => Some(time.timestamp()),
+                TimeUnit::Millisecond => Some(time.timestamp_millis()),
+                TimeUnit::Microsecond => Some(time.timestamp_micros()),
+                TimeUnit::Nanosecond => time.timestamp_nanos_opt(),
+            }
+        }
+        number => whole::<Int64Type, Int64Type>(number),
+    };
+    Some(match unit {
+        TimeUnit::Second => Numbers::<TimestampSecondType>::of(data_type, read),
+        TimeUnit::Millisecond => Numbers::<TimestampMillisecondType>::of(data_type, read),
+        TimeUnit::Microsecond => Numbers::<TimestampMicrosecondType>::of(data_type, read),
+        TimeUnit::Nanosecond => Numbers::<TimestampNanosecondType>::of(data_type, read),
+    })
+}
+
+/// Texts, or bytes.
+struct Bytes<T: ByteArrayType> {
+    /// Appends a value to the bytes. Returns whether it fits; if not, the bytes are as before.
+    write: fn(Scalar<'_>, &mut Vec<u8>) -> bool,
+    wrap: fn(GenericByteArray<T>) -> ArrayRef,
+    values: Vec<u8>,
+    ends: Vec<T::Offset>,
+    nulls: NullBufferBuilder,
+}
+
+impl<T: ByteArrayType> Bytes<T> {
+    fn of(write: fn(Scalar<'_>, &mut Vec<u8>) -> bool, wrap: fn(GenericByteArray<T>) -> ArrayRef) -> Box<dyn Leaf> {
+        Box::new(Self { write, wrap, values: Vec::new(), ends: Vec::new(), nulls: NullBufferBuilder::new(0) })
+    }
+}
+
+impl<T: ByteArrayType> Leaf for Bytes<T> {
+    fn append(&mut self, scalar: Scalar<'_>) -> bool {
+        let before = self.values.len();
+        if !(self.write)(scalar, &mut self.values) {
+            return false;
+        }
+        let Some(end) = T::Offset::from_usize(self.values.len()) else {
+            self.values.truncate(before);
+            return false;
+        };
+        self.ends.push(end);
+        self.nulls.append_non_null();
+        true
+    }
+
+    fn append_null(&mut self) {
+        self.ends.push(self.ends.last().copied().unwrap_or_default());
+        self.nulls.append_null();
+    }
+
+    fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.ends.truncate(len);
+        self.values.truncate(self.ends.last().map_or(0, |end| end.as_usize()));
+        self.nulls.truncate(len);
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+        let (ends, values) = (std::mem::take(&mut self.ends), std::mem::take(&mut self.values));
+        Ok((self.wrap)(bytes_of(ends, values, self.nulls.finish())))
+    }
+}
+
+/// Writes a text. Numbers and booleans are texts, too, as they stand in the body.
+fn write_text(scalar: Scalar<'_>, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(match scalar {
+        Scalar::Text(text) | Scalar::Number(text) => text.as_bytes(),
+        Scalar::Boolean(true) => b"true",
+        Scalar::Boolean(false) => b"false",
+        _ => return false,
+    });
+    true
+}
+
+/// Writes bytes, or those that a text has as hexadecimal digits.
+fn write_bytes(scalar: Scalar<'_>, out: &mut Vec<u8>) -> bool {
+    let text = match scalar {
+        Scalar::Bytes(bytes) => {
+            out.extend_from_slice(bytes);
+            return true;
+        }
+        Scalar::Text(text) => text,
+        _ => return false,
+    };
+    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+    let before = out.len();
+    out.extend(pairs.iter().map_while(byte_of_hex));
+    let is_hex = rest.is_empty() && out.len() - before == pairs.len();
+    if !is_hex {
+        out.truncate(before);
+    }
+    is_hex
+}
+
+fn byte_of_hex([high, low]: &[u8; 2]) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    Some((digit(*high)? << 4 | digit(*low)?) as u8)
+}
+
+/// Bytes of one length.
+struct FixedBytes {
+    len: i32,
+    values: Vec<u8>,
+    nulls: NullBufferBuilder,
+}
+
+impl Leaf for FixedBytes {
+    fn append(&mut self, scalar: Scalar<'_>) -> bool {
+        let before = self.values.len();
+        match scalar {
+            Scalar::Bytes(bytes) => self.values.extend_from_slice(bytes),
+            Scalar::Text(text) => self.values.extend(uuid(text).into_iter().flatten()),
+            _ => {}
+        }
+        let fits = self.values.len() - before == self.len as usize;
+        if fits {
+            self.nulls.append_non_null();
+        } else {
+            self.values.truncate(before);
+        }
+        fits
+    }
+
+    fn append_null(&mut self) {
+        self.values.resize(self.values.len() + self.len as usize, 0);
+        self.nulls.append_null();
+    }
+
+    fn len(&self) -> usize {
+        self.nulls.len()
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.values.truncate(len * self.len as usize);
+        self.nulls.truncate(len);
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+        let values = std::mem::take(&mut self.values).into();
+        Ok(Arc::new(FixedSizeBinaryArray::try_new(self.len, values, self.nulls.finish())?))
+    }
+}
+
+/// Reads a UUID: 32 hexadecimal digits, with hyphens as in RFC 4122 or without.
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+    let has_hyphens = text.len() == 36 && HYPHENS.iter().all(|at| text.as_bytes()[*at] == b'-');
+    let digits = if has_hyphens { text.replace('-', "") } else { text.to_owned() };
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    let bytes = pairs.iter().map(byte_of_hex).collect::<Option<Vec<_>>>()?;
+    bytes.try_into().ok()
+}
+
+/// Symbols of an enum, by their number.
+#[derive(Default)]
+struct Symbols {
+    symbols: Vec<String>,
+    keys: Vec<Option<i32>>,
+}
+
+impl Leaf for Symbols {
+    fn append(&mut self, scalar: Scalar<'_>) -> bool {
+        let Scalar::Symbol(symbols, at) = scalar else { return false };
+        if self.symbols.is_empty() {
+            self.symbols = symbols.to_vec();
+        }
+        self.keys.push(Some(at as i32));
+        true
+    }
+
+    fn append_null(&mut self) {
+        self.keys.push(None);
+    }
+
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.keys.truncate(len);
+    }
+
+    fn finish(&mut self) -> Result<ArrayRef, ArrowError> {
+        let symbols = Arc::new(StringArray::from(self.symbols.clone()));
+        let keys = Int32Array::from(std::mem::take(&mut self.keys));
+        Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, symbols)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow_array::cast::AsArray;
+
+    #[test]
+    fn decimals_of_bytes_keep_their_sign_and_precision() {
+        let mut leaf = leaf_of(&DataType::Decimal128(4, 2)).expect("a leaf");
+        for (bytes, fits) in [
+            (&[0x7B][..], true),
+            (&[0xFF, 0x85], true),
+            (&[0; 20], true),
+            (&[], true),
+            (&[0x27, 0x10], false),
+            (&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], false),
+        ] {
+            assert_eq!(leaf.append(Scalar::Bytes(bytes)), fits, "{bytes:?}");
+        }
+        let array = leaf.finish().expect("an array");
+        let expected: &[i128] = &[123, -123, 0, 0];
+        assert_eq!(array.as_primitive::<Decimal128Type>().values(), expected);
+        assert_eq!(sign_extended::<2>(&[0xFF, 0x7F, 0]), None);
+        assert_eq!(sign_extended::<2>(&[0, 0x80, 0]), None);
+    }
+
+    #[test]
+    fn uuids_have_hyphens_or_none() {
+        let text = "00112233-4455-6677-8899-aabbccddeeff";
+        let bytes = uuid(text).expect("a UUID");
+        assert_eq!((bytes[0], bytes[15], uuid(&text.replace('-', ""))), (0, 0xFF, Some(bytes)));
+        for bad in
+            ["", "0011", &text[1..], "00112233-4455-6677-8899-aabbccddeefg", "0011223-34455-6677-8899-aabbccddeeff"]
+        {
+            assert_eq!(uuid(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn durations_have_three_parts() {
+        let part = |number: u32| number.to_le_bytes();
+        let whole = [part(1), part(2), part(u32::MAX)].concat();
+        assert_eq!(duration(Scalar::Bytes(&whole)), Some(IntervalMonthDayNano::new(1, 2, 4_294_967_295_000_000)));
+        assert_eq!(duration(Scalar::Bytes(&[part(u32::MAX), part(2), part(3)].concat())), None);
+        assert_eq!(duration(Scalar::Bytes(&whole[..8])), None);
+    }
+
+    #[test]
+    fn bytes_that_are_no_hex_leave_nothing() {
+        let mut leaf = leaf_of(&DataType::Binary).expect("a leaf");
+        for (text, fits) in [("00fF", true), ("0", false), ("00zz", false), ("", true)] {
+            assert_eq!(leaf.append(Scalar::Text(text)), fits, "{text}");
+        }
+        let array = leaf.finish().expect("an array");
+        assert_eq!(array.as_binary::<i32>().iter().collect::<Vec<_>>(), [Some(&[0, 0xFF][..]), Some(&[])]);
+    }
+}
