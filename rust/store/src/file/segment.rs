@@ -21,6 +21,8 @@ pub enum Io {
 
 /// Length of a block in gaps, at least: a gap then costs little of it.
 const BLOCK_GAPS: usize = 8;
+/// Bytes of a read in a search for the first written byte.
+const STEP: u64 = 256 << 10;
 
 #[derive(Debug)]
 pub struct Segment {
@@ -88,6 +90,21 @@ impl Segment {
         Ok(&self.buffer[..got.map_err(|e| Error::io(&self.path, e))?])
     }
 
+    /// Returns a window that begins at `at` in the [last](Self::last_window) one, of which `position` and `length` are
+    /// given. Reads only the bytes behind the last window.
+    pub fn next_window(&mut self, (position, length): (u64, usize), at: u64, len: usize) -> Result<&[u8]> {
+        let kept = (position + length as u64).saturating_sub(at) as usize;
+        if self.map.is_some() || at < position || kept == 0 || kept > len || length > self.buffer.len() {
+            return self.window(at, len);
+        }
+        self.buffer.copy_within(length - kept..length, 0);
+        if self.buffer.len() < len {
+            self.buffer.resize(len, 0);
+        }
+        let got = read(&*self.file, &mut self.buffer[kept..len], at + kept as u64);
+        Ok(&self.buffer[..kept + got.map_err(|e| Error::io(&self.path, e))?])
+    }
+
     /// Appends `len` bytes from `at` to `out`, or fewer at the end of the file. Returns the number of bytes appended.
     /// After an error `out` is unchanged.
     pub fn read_into(&self, at: u64, len: usize, out: &mut Vec<u8>) -> Result<usize> {
@@ -135,7 +152,6 @@ impl Segment {
     }
 
     fn first_nonzero(&self, range: Range<u64>) -> io::Result<Option<u64>> {
-        const STEP: u64 = 256 << 10;
         let mut buffer = vec![0; STEP.min(range.end - range.start) as usize];
         let mut at = range.start;
         while at < range.end {
@@ -216,6 +232,24 @@ mod tests {
             assert_eq!(segment.read_into(9, 5, &mut out).expect("reads"), 1);
             assert_eq!(out, b"x9");
         }
+    }
+
+    #[test]
+    fn the_next_window_reads_only_what_the_last_one_lacks() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(file.path(), b"0123456789").expect("written");
+        let mut segment = Segment::open(file.path(), Io::Pread).expect("opens");
+        assert_eq!(segment.window(2, 4).expect("reads"), b"2345");
+        file.as_file().write_at(b"abcdefghij", 0).expect("written");
+        assert_eq!(segment.next_window((2, 4), 4, 5).expect("reads"), b"45ghi");
+        assert_eq!(segment.last_window(4, 5), b"45ghi");
+        assert_eq!(segment.next_window((4, 5), 8, 100).expect("reads"), b"ij");
+        // Nothing of it is in the last window, or more is than is asked for.
+        assert_eq!(segment.next_window((8, 2), 3, 4).expect("reads"), b"defg");
+        assert_eq!(segment.next_window((3, 4), 4, 2).expect("reads"), b"ef");
+        let mut mapped = Segment::open(file.path(), Io::Mmap).expect("opens");
+        assert_eq!(mapped.window(2, 4).expect("reads"), b"cdef");
+        assert_eq!(mapped.next_window((2, 4), 4, 100).expect("reads"), b"efghij");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::file::{Part, Segment, mmap};
 use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit, is_ext_address, is_no_message};
 use crate::format::cursor::{i32_at, i64_at};
 use crate::format::message::{Item, Layout, Message};
-use crate::store::commit_log::{CommitLog, Damage, DamageLog, NO_FILE, find_fault, listed_there};
+use crate::store::commit_log::{CommitLog, Damage, DamageLog, FIRST_READ, NO_FILE, find_fault, listed_there};
 use crate::store::consume_queue::{ConsumeQueue, LMQ, UnitReader};
 use crate::store::delay::DELAY_TOPIC;
 use crate::store::log_walk::{BLOCK_LEN, Block, RecordAt};
@@ -499,7 +499,7 @@ fn too_long(segment: &Segment, hit: Hit, base: u64) -> Result<Option<String>> {
         return Ok(None);
     }
     let mut head = Vec::new();
-    segment.read_into(hit.physical_offset - base, BLOCK_LEN, &mut head)?;
+    segment.read_into(hit.physical_offset - base, FIRST_READ, &mut head)?;
     Ok(match Layout::decode(&head) {
         Ok(Item::Partial(needed)) if needed == hit.size as usize => None,
         Ok(other) => {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// Bytes of the first read of a record. Most records fit into one page.
-pub(super) const FIRST_READ: usize = 4096;
+pub(crate) const FIRST_READ: usize = 4096;
 /// Bytes behind the noted end of a log that tell whether it goes on there.
 const LOOK: u64 = 64 << 10;
 

@@ -46,6 +46,8 @@ pub struct LogWalk {
     verify_from: u64,
     segment: Option<(usize, Segment)>,
     window: (u64, usize),
+    /// Whether the window ends inside a sound record, whose bytes in it need no second read.
+    keeps_window: bool,
     records: Vec<RecordAt>,
     blank_files: Vec<usize>,
     /// Offset of a record that looked damaged at the first read and was complete at the second, because its writer
@@ -80,6 +82,7 @@ impl LogWalk {
             verify_from,
             segment: None,
             window: (0, 0),
+            keeps_window: false,
             records: Vec::new(),
             blank_files: Vec::new(),
             completed: None,
@@ -191,7 +194,10 @@ impl LogWalk {
         let (base, len, end) = (file.base, file.len, file.end());
         let at = self.position - base;
         let Some((_, segment)) = &mut self.segment else { return Ok(0) };
-        let block_len = segment.block_len(self.block_len);
+        // Bytes of the last block that begin the next one.
+        let keeps_window = std::mem::take(&mut self.keeps_window);
+        let kept = if keeps_window { (self.window.0 + self.window.1 as u64).saturating_sub(at) as usize } else { 0 };
+        let block_len = segment.block_len(self.block_len).saturating_add(kept);
         let block_len = match self.closed_end.filter(|end| *end >= self.position).map(|end| end - self.position) {
             // A few bytes show that the log has not grown since.
             Some(0) => FIRST_READ,
@@ -199,7 +205,8 @@ impl LogWalk {
         };
         // Fewer bytes do not tell a record from zeroes.
         let want = block_len.max(needed).max(MIN_BLANK_LEN).min((len - at) as usize);
-        let got = segment.window(at, want)?.len();
+        let got = if keeps_window { segment.next_window(self.window, at, want)? } else { segment.window(at, want)? };
+        let got = got.len();
         self.window = (at, got);
         // The file is shorter than at its listing, because somebody has truncated it.
         if got < want && got < needed.max(8) {
@@ -210,7 +217,10 @@ impl LogWalk {
         match self.parse() {
             Stop::Consumed => Ok(0),
             // Reads the rest of the record only if the file has room for its length.
-            Stop::Needs(consumed, bytes) if at + (consumed + bytes) as u64 <= len => Ok(bytes),
+            Stop::Needs(consumed, bytes) if at + (consumed + bytes) as u64 <= len => {
+                self.keeps_window = true;
+                Ok(bytes)
+            }
             Stop::Needs(consumed, bytes) => {
                 let reason = format!("total size at +0: expected at most {}, got {bytes}", len - at - consumed as u64);
                 self.skip_damage(index, reason, damage).map(|()| 0)
@@ -343,6 +353,8 @@ pub(super) fn parse(
             }
             Ok(Item::Partial(needed)) => break Stop::Needs(at, needed),
             Ok(Item::Blank(size)) => break Stop::Blank(size),
+            // Too few bytes of the next record to tell it from zeroes.
+            Ok(Item::Unwritten) if at > 0 && bytes.len() - at < MIN_BLANK_LEN => break Stop::Needs(at, MIN_BLANK_LEN),
             Ok(Item::Unwritten) => break Stop::Unwritten,
             Err(malformed) => break Stop::Broken(malformed.to_string()),
         }
