@@ -170,6 +170,10 @@ class Store:
         limit: int | None,
         fails_on_damage: bool,
     ) -> Scan: ...
+    def explain(
+        self, request: ScanRequest, pieces: Sequence[_Piece] | None, *, way: str | None, threads: int
+    ) -> dict[str, Any]:
+        """Tells what a scan reads, of planned pieces or planned now. Reads no record."""
     def count(self, request: ScanRequest) -> int | None:
         """Counts messages by the consume queues. None if the log must be read."""
     def tail(
@@ -431,6 +435,15 @@ class TopicRead:
         """Starts a scan of the planned pieces. Asks no broker before its first batch.
 
         Columns, decoding, `keys_prefix` and batch sizes are those of the request; filters are those of the read.
+
+        Raises:
+            ArgumentError: A piece is of another release.
+        """
+
+    def explain(
+        self, pieces: Sequence[bytes], *, threads: int
+    ) -> list[tuple[str, str | None, list[tuple[str, str, int, int, int]], tuple[int, int] | None]]:
+        """Returns the pieces that a scan reads: way, address, ranges of queues, range of the log. Asks no broker.
 
         Raises:
             ArgumentError: A piece is of another release.

@@ -21,6 +21,7 @@ from rmqfast.store.config import (
 )
 from rmqfast.store.decode import infer
 from rmqfast.store.diff import Difference, StoreDiff, diff_stores
+from rmqfast.store.explanation import FilterUse, PieceExplanation, QueueRange, ScanExplanation
 from rmqfast.store.opening import MissingEnd, find_missing_end, open_store, repair
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
@@ -58,12 +59,15 @@ __all__ = [
     "DelayOffsetTable",
     "Difference",
     "ExportReport",
+    "FilterUse",
     "GetLimits",
     "IndexFile",
     "LiveStore",
     "MessageArguments",
     "MessageStore",
     "MissingEnd",
+    "PieceExplanation",
+    "QueueRange",
     "ReadArguments",
     "RecoveryReport",
     "Retained",
@@ -71,6 +75,7 @@ __all__ = [
     "Scan",
     "ScanArguments",
     "ScanDataset",
+    "ScanExplanation",
     "ScanRequest",
     "StoreArguments",
     "StoreDiff",

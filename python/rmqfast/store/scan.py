@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from rmqfast.store.dataset import ScanDataset
+    from rmqfast.store.explanation import ScanExplanation
 
 
 _LOG = logging.getLogger("rmqfast.client.ranges")
@@ -204,6 +205,26 @@ class Scan:
         finally:
             _warn_of_damage(reading, CallerLine(self._line))
         return rows
+
+    def explain(self) -> ScanExplanation:
+        """Tells what the scan reads: how many messages, bytes and reads, in which way and why. Reads no message.
+
+        Figures that are not known before the reading are bounds, and are called so: "at most". A scan of a store that
+        is open for appending is explained for the messages that the store has now.
+
+        Raises:
+            StoreError: The store is closed or cannot be read.
+
+        Example:
+            >>> import rmqfast
+            >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+            >>> explanation = store.scan("fx_q1", columns=["tags"]).explain()
+            >>> explanation.messages, explanation.messages_are
+            (1259, 'exact')
+            >>> {piece.way for piece in explanation.pieces}
+            {'queue'}
+        """
+        return self._source.explain(self._request, self._limit)
 
     def dataset(self) -> ScanDataset:
         """Returns the scan as a table for SQL: a `pyarrow.dataset.Dataset` of which a query reads what it asks for.

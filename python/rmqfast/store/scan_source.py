@@ -9,6 +9,7 @@ from typing import Literal, Protocol, Self
 
 from rmqfast import _native
 from rmqfast.errors import ArgumentError
+from rmqfast.store.explanation import ScanExplanation, explain_store
 from rmqfast.store.request import ScanRequest
 from rmqfast.system import usable_cores
 
@@ -30,6 +31,10 @@ class ScanSource(Protocol):
 
     def count(self, request: ScanRequest) -> int | None:
         """Returns the number of messages if it is known without reading them."""
+        ...
+
+    def explain(self, request: ScanRequest, limit: int | None) -> ScanExplanation:
+        """Tells what a scan reads that starts now. Reads no message."""
         ...
 
     def fix_messages(self, request: ScanRequest) -> Self:
@@ -91,6 +96,16 @@ class StoreSource:
 
     def count(self, request: ScanRequest) -> int | None:
         return self.native.count(request) if self.pieces is None else None
+
+    def explain(self, request: ScanRequest, limit: int | None) -> ScanExplanation:
+        return explain_store(
+            self.native.explain(request, self.pieces, way=self.way, threads=self.threads),
+            self.count(request),
+            columns=_native.COLUMNS if request.columns is None else request.columns,
+            threads=self.threads,
+            limit=limit,
+            io=self.files.io,
+        )
 
     def fix_messages(self, request: ScanRequest) -> StoreSource:
         if self.pieces is not None:

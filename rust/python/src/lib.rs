@@ -14,6 +14,7 @@ mod config;
 mod decode;
 mod defect;
 mod error;
+mod explanation;
 mod export;
 mod follower;
 mod live;

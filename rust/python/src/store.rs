@@ -1,5 +1,6 @@
 //! Exposes a store directory that is opened for reading.
 use crate::error::{spark, to_python};
+use crate::explanation::explanation_dict;
 use crate::export::{PySizes, export_store};
 use crate::lookup::{self, PyGetLimits, PyGetMessage, Rows};
 use crate::request::{PyPiece, PyScanRequest, from_piece, to_piece, to_way};
@@ -11,7 +12,7 @@ use pyo3::types::PyDict;
 use rmqfast_spark::store::piece::Cut;
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
-use rmqfast_store::scan::{self, Plan, QueueCounts, ScanRequest};
+use rmqfast_store::scan::{self, Explanation, Plan, QueueCounts, ScanRequest};
 use rmqfast_store::store::queue_view::Topics;
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::path::PathBuf;
@@ -99,14 +100,10 @@ impl Store {
         limit: Option<usize>,
         fails_on_damage: bool,
     ) -> PyResult<Scan> {
-        // bytes of a piece; smaller pieces share the work more evenly among threads
-        const CUT: u64 = 64 << 20;
         let request = Arc::new(request.into_request()?);
         let way = way.map(to_way).transpose()?;
-        // a single thread reads in order and needs no pieces
-        let cut = (threads > 1).then_some((CUT, threads as u64));
         let store = self.store()?;
-        let plan = py.detach(|| make_plan(store, &request, way, cut)).map_err(to_python)?;
+        let plan = py.detach(|| plan_scan(store, &request, way, threads)).map_err(to_python)?;
         let schema = request.schema();
         let scan = Source::Store(scan::Scan::new(plan.sources, request, plan.pieces, threads), self.guard());
         Ok(Scan::new(scan, schema, limit, fails_on_damage))
@@ -131,6 +128,32 @@ impl Store {
         let schema = request.schema();
         let scan = Source::Store(scan::Scan::new(sources, request, pieces, threads), self.guard());
         Ok(Scan::new(scan, schema, limit, fails_on_damage))
+    }
+
+    /// Explains what a scan reads: one that is planned now, or one of planned pieces.
+    #[pyo3(signature = (request, pieces, *, way, threads))]
+    fn explain<'py>(
+        &self,
+        py: Python<'py>,
+        request: PyScanRequest,
+        pieces: Option<Vec<PyPiece>>,
+        way: Option<&str>,
+        threads: usize,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let request = Arc::new(request.into_request()?);
+        let way = way.map(to_way).transpose()?;
+        let pieces = pieces.map(|pieces| pieces.into_iter().map(to_piece).collect::<PyResult<Vec<_>>>()).transpose()?;
+        let store = self.store()?;
+        let explain = || {
+            let Some(pieces) = pieces else {
+                let plan = plan_scan(store, &request, way, threads)?;
+                let explanation = plan.explain(store, &request)?;
+                return Ok((explanation, Some(plan)));
+            };
+            Ok((Explanation::of(store, &request, &Plan::sources(store, &request)?, &pieces)?, None))
+        };
+        let (explanation, plan) = py.detach(explain).map_err(to_python)?;
+        explanation_dict(py, &explanation, plan.as_ref())
     }
 
     /// Counts the messages of a request by the consume queues. Returns `None` if the log must be read.
@@ -253,6 +276,18 @@ impl Store {
     fn guard(&self) -> StoreGuard {
         StoreGuard { root: self.store.root().to_path_buf(), is_closed: self.is_closed.clone() }
     }
+}
+
+fn plan_scan(
+    store: &MessageStore,
+    request: &ScanRequest,
+    way: Option<scan::Way>,
+    threads: usize,
+) -> Result<Plan, Error> {
+    // bytes of a piece; smaller pieces share the work more evenly among threads
+    const CUT: u64 = 64 << 20;
+    // a single thread reads in order and needs no pieces
+    make_plan(store, request, way, (threads > 1).then_some((CUT, threads as u64)))
 }
 
 fn make_plan(

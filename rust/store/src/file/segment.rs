@@ -2,6 +2,7 @@
 //!
 //! The default is `pread`: if a file is truncated, `pread` returns fewer bytes, while a map raises SIGBUS.
 use super::mounts;
+use super::reads::Reads;
 use super::storage::{Part, RangeFile};
 use crate::{Error, Result};
 use memmap2::Mmap;
@@ -149,6 +150,12 @@ impl Segment {
     /// call.
     pub fn forget(&self, from: u64, end: u64) {
         self.file.forget(from, end);
+    }
+
+    /// Returns the most that [`first_written`](Self::first_written) reads.
+    pub fn most_reads_of_search(&self, from: u64, end: u64) -> Reads {
+        let stored = self.file.stored_ranges(from, end).into_iter();
+        stored.map(|range| Reads::in_blocks(range.end - range.start, STEP)).sum()
     }
 
     fn first_nonzero(&self, range: Range<u64>) -> io::Result<Option<u64>> {

@@ -8,6 +8,7 @@ pub mod batch;
 pub mod column;
 pub mod columns;
 pub mod decode;
+pub mod explanation;
 pub mod piece;
 pub mod plan;
 pub mod predicate;
@@ -27,6 +28,7 @@ pub mod workers;
 
 pub use column::{Column, TimeUnit};
 pub use decode::Decode;
+pub use explanation::{Explanation, PieceReads};
 pub use piece::{Piece, Way};
 pub use plan::{CLOCK_SLACK_MS, Plan, QueueCounts};
 pub use request::{OffsetBound, PropertyNames, ScanRequest};

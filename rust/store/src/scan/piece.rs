@@ -100,12 +100,26 @@ impl Estimate {
         if self.queue_cost() < self.log_cost(log_bytes) { Way::Queue } else { Way::Log }
     }
 
-    /// Explains the choice of `way` in a sentence for the user.
-    pub fn explain(&self, way: Way) -> String {
+    /// Returns the expected messages that pass the filters by queue, and the bytes of their records.
+    pub fn expected(&self) -> (u64, u64) {
+        (self.hits.round() as u64, (self.hits * self.bytes / self.units.max(1.0)).round() as u64)
+    }
+
+    /// Explains the choice of `way` for `log_bytes` of the log in a sentence for the user. `is_asked` if the user chose it.
+    pub fn explain(&self, way: Way, log_bytes: u64, is_asked: bool) -> String {
         let name = match way {
             Way::Queue => "by consume queue",
             Way::Log => "straight through the log",
         };
-        format!("{name}: {:.0} messages listed, about {:.0} pass the tag hash", self.units, self.hits)
+        let choice = if is_asked { "as asked for" } else { "the cheaper way" };
+        let milliseconds = |nanoseconds: f64| nanoseconds / 1e6;
+        format!(
+            "{name}, {choice}: {:.0} messages are listed, about {:.0} pass the hash of the tag; estimated {:.3} ms by queue, \
+             {:.3} ms straight",
+            self.units,
+            self.hits,
+            milliseconds(self.queue_cost()),
+            milliseconds(self.log_cost(log_bytes)),
+        )
     }
 }

@@ -29,15 +29,20 @@ pub struct Plan {
     pub sources: Sources,
     /// Number of messages that the queues list in the range, before any filter. 0 if no queue was read.
     pub listed: u64,
+    /// Estimate of the messages that pass the filters by queue, and of the bytes of their records. 0 if no queue was read.
+    pub expected: (u64, u64),
     /// Cost of reading by queue, as the bytes of the log that could be read in the same time.
     pub queue_cost_bytes: u64,
-    /// Explains to the user why the plan reads by log or by queue.
+    /// Explains to the user why the plan reads by log or by queue. See also [`reason_of`](Self::reason_of).
     pub reason: String,
 }
 
 /// Tolerated backward step of the broker's clock, in milliseconds. A filter by time finds all messages unless the
 /// clock stepped back by more.
 pub const CLOCK_SLACK_MS: i64 = 3_600_000;
+
+/// Reason to read the pieces whose bodies are checked.
+const UNLISTED: &str = "straight through the log: no consume queue is sure to list what is there";
 
 impl Plan {
     /// Plans `request`. `way` overrides the estimate if the queues are usable.
@@ -55,8 +60,9 @@ impl Plan {
             pieces: vec![Piece { way: Way::Log, from, end, verify_crc: false }],
             sources: sources.clone(),
             listed: 0,
+            expected: (0, 0),
             queue_cost_bytes: 0,
-            reason: reason.to_owned(),
+            reason: format!("straight through the log: {reason}"),
         };
         let Some(topic) = &request.topic else {
             // Only check that the topics exist. Several topics are always read by log.
@@ -65,7 +71,8 @@ impl Plan {
                     Self::without_queues(store, request, topic, straight(&sources, ""))?;
                 }
             }
-            return Ok(straight(&sources, if request.among.is_some() { "several topics" } else { "all topics" }));
+            let reason = if request.among.is_some() { "several topics are read" } else { "all topics are read" };
+            return Ok(straight(&sources, reason));
         };
         if sources.queues.is_empty() {
             return Self::without_queues(store, request, topic, straight(&sources, "no consume queue lists the topic"));
@@ -84,6 +91,7 @@ impl Plan {
         // Consume queues list the log only up to here.
         let listed_to = listed_to.clamp(from, end);
         let estimate = Estimate::of(&sources.queues, request, (from, listed_to))?;
+        let is_asked = way.is_some();
         let way = way.unwrap_or_else(|| estimate.cheaper(listed_to - from));
         let gap = match way {
             Way::Queue => {
@@ -98,11 +106,10 @@ impl Plan {
         };
         let (way, reason) = match gap {
             // Units there may point to other messages, so the log itself is searched.
-            Some((first, last)) => (
-                Way::Log,
-                format!("queues lack messages that the log has, of {first} to {last}; it is read as a whole"),
-            ),
-            None => (way, estimate.explain(way)),
+            Some((first, last)) => {
+                (Way::Log, format!("straight through the log: queues lack messages that it has, of {first} to {last}"))
+            }
+            None => (way, estimate.explain(way, listed_to - from, is_asked)),
         };
         let listed = |from, end| Piece { way, from, end, verify_crc: false };
         // A crash may have left torn records there, which no unit lists.
@@ -112,7 +119,12 @@ impl Plan {
             [listed(from, gap_from), unlisted(gap_from, gap_to), listed(gap_to, listed_to), unlisted(listed_to, end)];
         let pieces = pieces.into_iter().filter(|p| p.from < p.end).collect();
         let (listed, queue_cost_bytes) = (estimate.units as u64, estimate.queue_cost_bytes());
-        Ok(Self { pieces, sources, listed, queue_cost_bytes, reason })
+        Ok(Self { pieces, sources, listed, expected: estimate.expected(), queue_cost_bytes, reason })
+    }
+
+    /// Explains to the user why `piece` is read by log or by queue.
+    pub fn reason_of(&self, piece: &Piece) -> &str {
+        if piece.verify_crc { UNLISTED } else { &self.reason }
     }
 
     /// Opens the log and the queues of `request`.

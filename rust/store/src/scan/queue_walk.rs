@@ -5,7 +5,7 @@
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::request::ScanRequest;
-use crate::file::{Part, Segment, mmap};
+use crate::file::{Part, Reads, Segment, mmap};
 use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit, is_ext_address, is_no_message};
 use crate::format::cursor::{i32_at, i64_at};
 use crate::format::message::{Item, Layout, Message};
@@ -20,6 +20,8 @@ use std::sync::Arc;
 /// Bytes of the log in one step. The consume-queue entries of a step are collected and sorted together.
 const STRETCH: u64 = 64 << 20;
 const UNITS: usize = 4096;
+/// Number of entries that are read to tell what a walk will read.
+const FEW_UNITS: u64 = 16 << 10;
 
 /// A consume-queue entry that passed the filter by tag hash. Its record may be missing or not match, which is checked
 /// later.
@@ -75,6 +77,33 @@ impl HitCollector {
         let by_hash = !request.tags.is_all() && request.topic.as_deref() != Some(DELAY_TOPIC);
         let log_end = log.segments().end();
         Ok(Self { queues, request, by_hash, cursors, from, end, log_end, position: from, next_offset: u64::MAX })
+    }
+
+    /// Returns the number of entries that the collector will examine.
+    fn units(&self) -> u64 {
+        self.cursors.iter().map(Cursor::units).fold(0, u64::saturating_add)
+    }
+
+    /// Returns the most steps that the collector will take.
+    fn most_stretches(&self) -> u64 {
+        // A step without a hit leads to the next entry, so of two steps one takes an entry.
+        let by_units = self.units().saturating_mul(2).saturating_add(1);
+        self.end.saturating_sub(self.position).div_ceil(STRETCH).min(by_units)
+    }
+
+    /// Returns the most that the collector will read of the queues.
+    fn most_reads(&self) -> Reads {
+        let (size, block, stretches) = (UNIT_SIZE as u64, UNITS as u64, self.most_stretches());
+        let of_queue = |(queue, cursor): (&ConsumeQueue, &Cursor)| {
+            let units = cursor.units();
+            // Entries that belong to the next step are read again there. The last step takes all.
+            let again = if units == 0 { 0 } else { stretches.saturating_sub(1) };
+            let in_files = queue.segments().files().len() as u64;
+            let ranges = units.div_ceil(block).saturating_add(again).saturating_add(in_files);
+            let bytes = units.saturating_add(again.saturating_mul(units.min(block))).saturating_mul(size);
+            Reads { ranges: if units == 0 { 0 } else { ranges }, bytes }
+        };
+        self.queues.iter().zip(&self.cursors).map(of_queue).sum()
     }
 
     /// Replaces `hits` with the hits of the next step, in the order of the log. Returns `false` after the last step.
@@ -233,6 +262,10 @@ fn pick(units: &[u8], is_match: impl Fn(i64) -> bool, take: &mut impl FnMut(usiz
 }
 
 impl Cursor {
+    fn units(&self) -> u64 {
+        u64::try_from(self.end.saturating_sub(self.next)).unwrap_or(0)
+    }
+
     /// Creates the cursor for the entries of a range of the log. If the range begins or ends where the log does, takes
     /// all entries on that side, since damaged entries could mislead a bisection.
     fn of(queue: &ConsumeQueue, request: &ScanRequest, (from, end): (u64, u64), log: &CommitLog) -> Result<Self> {
@@ -321,6 +354,61 @@ impl QueueWalk {
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes;
         self
+    }
+
+    /// Returns the most that the walk will read of the queues and of the log, if both are sound. If there are few
+    /// entries, takes them all to tell which records they lead to. Then only the [counter](ConsumeQueue::with_counter) of
+    /// the queues counts these reads.
+    pub fn most_reads(mut self) -> Result<(Reads, Reads)> {
+        if self.collector.units() <= FEW_UNITS {
+            return Ok((Reads::default(), self.reads_of_hits()?));
+        }
+        Ok((self.collector.most_reads(), self.most_log_reads()?))
+    }
+
+    fn reads_of_hits(&mut self) -> Result<Reads> {
+        let (mut damage, mut reads, mut runs) = (DamageLog::default(), Reads::default(), Vec::new());
+        while self.collector.next_stretch(&mut self.hits, &mut damage)? {
+            self.next_hit = 0;
+            while let Some(first) = self.hits.get(self.next_hit).copied() {
+                let base = self.open_segment(first.physical_offset)?;
+                let (Some(_), Some((index, segment))) = (base, &self.segment) else {
+                    self.next_hit += 1;
+                    continue;
+                };
+                self.find_runs(segment, self.log.segments().files()[*index].end(), &mut runs);
+                let head = if first.size as usize > BLOCK_LEN { FIRST_READ } else { 0 };
+                let bytes = runs.iter().map(|run| run.len as u64).sum::<u64>() + head as u64;
+                let ranges = runs.len() as u64 + u64::from(head > 0);
+                reads = reads + Reads { ranges, bytes }.of_map(segment.is_mapped());
+                self.next_hit = runs.last().map_or(self.next_hit + 1, |run| run.hits.end);
+            }
+        }
+        Ok(reads)
+    }
+
+    /// Returns a bound for the log that does not depend on the entries.
+    fn most_log_reads(&self) -> Result<Reads> {
+        let (units, stretches) = (self.collector.units(), self.collector.most_stretches());
+        let mut log = Reads::default();
+        for (index, file) in self.log.segments().files().iter().enumerate() {
+            let len = self.collector.end.min(file.end()).saturating_sub(self.collector.from.max(file.base));
+            if len == 0 || units == 0 {
+                continue;
+            }
+            let segment = match self.log.open(index) {
+                Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => continue,
+                opened => opened?,
+            };
+            let (gap, block) = (segment.gap().max(1), segment.block_len(self.block_len) as u64);
+            // Ranges are more than a gap apart, or would together be longer than a block, or end a block or a step.
+            let apart = (len / gap).saturating_add(4 * (len / block)).saturating_add(stretches).saturating_add(4);
+            // The head of a long record is read first.
+            let heads = units.min(len / BLOCK_LEN as u64);
+            let bytes = len.saturating_add(heads.saturating_mul(FIRST_READ as u64));
+            log = log + Reads { ranges: units.min(apart).saturating_add(heads), bytes }.of_map(segment.is_mapped());
+        }
+        Ok(log)
     }
 
     /// Reads the next block, which may be empty. Returns `false` at the end. A removed file, or a symbolic link without

@@ -5,6 +5,7 @@ use super::request::ScanRequest;
 use super::row::Row;
 use super::selector::Selector;
 use crate::Result;
+use crate::file::Reads;
 use crate::store::commit_log::{Damage, DamageLog};
 use crate::store::coverage::damage_of_blank;
 use crate::store::log_walk::{BLOCK_LEN, Block};
@@ -141,6 +142,15 @@ impl RowSource {
             damage.file = self.sources.log.damage(damage.offset, 0, "").file;
             self.damage.push(damage);
         }
+    }
+
+    /// Returns the most that will be read of the queues and of the log for the next piece, if both are sound. Leaves out
+    /// what this call itself reads of the queues, as it opens the piece.
+    pub fn most_reads(&self) -> Result<(Reads, Reads)> {
+        self.pieces.front().map_or(Ok(Default::default()), |piece| match self.open(*piece)? {
+            Walk::Log(walk) => Ok((Reads::default(), walk.most_reads()?)),
+            Walk::Queue(walk) => walk.most_reads(),
+        })
     }
 
     fn open(&self, piece: Piece) -> Result<Walk> {

@@ -5,12 +5,13 @@
 //!
 //! Source: `ConsumeQueue`, `MultiDispatch.wrapMultiDispatch`, `ConsumeQueue.multiDispatchLmqQueue`, `MixAll.isLmq`.
 use super::commit_log::CommitLog;
-use crate::file::{Io, Segment, Segments, place};
+use crate::file::{Io, ReadCounter, Segment, Segments, place};
 use crate::format::consume_queue::{UNIT_SIZE, Unit};
 use crate::format::message::Message;
 use crate::format::properties::{MULTI_DISPATCH, MULTI_QUEUE_OFFSET};
 use crate::{Error, Result};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const UNIT: u64 = UNIT_SIZE as u64;
 /// Maximum bytes of a directory name that every file system allows.
@@ -25,18 +26,32 @@ pub struct ConsumeQueue {
     directory: PathBuf,
     segments: Segments,
     end: Option<i64>,
+    counter: Option<Arc<ReadCounter>>,
 }
 
 impl ConsumeQueue {
     pub fn list(topic: &str, queue_id: i32, directory: &Path) -> Result<Self> {
         let segments = Segments::list(&[directory.to_path_buf()])?;
-        Ok(Self { topic: topic.to_owned(), queue_id, directory: directory.to_path_buf(), segments, end: None })
+        Ok(Self {
+            topic: topic.to_owned(),
+            queue_id,
+            directory: directory.to_path_buf(),
+            segments,
+            end: None,
+            counter: None,
+        })
     }
 
     /// Finds the end of the queue once. Entries that are appended later are ignored.
     pub fn fix_end(&mut self) -> Result<()> {
         self.end = Some(self.find_end()?);
         Ok(())
+    }
+
+    /// Makes `counter` count what readers of entries read.
+    #[must_use]
+    pub fn with_counter(self, counter: Arc<ReadCounter>) -> Self {
+        Self { counter: Some(counter), ..self }
     }
 
     pub fn topic(&self) -> &str {
@@ -304,6 +319,9 @@ impl<'a> UnitReader<'a> {
         }
         self.window = (0, 0);
         let bytes = segment.window(at, len)?;
+        if let Some(counter) = &self.queue.counter {
+            counter.add(bytes.len());
+        }
         // A truncated file may end inside a unit.
         let whole = bytes.len() / UNIT_SIZE * UNIT_SIZE;
         self.window = (at, whole);

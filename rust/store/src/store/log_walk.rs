@@ -6,7 +6,7 @@
 //!
 //! Source: `CommitLog.recoverNormally`, `ReputMessageService.doReput`.
 use super::commit_log::{CommitLog, DamageLog, FIRST_READ, NO_FILE, find_fault};
-use crate::file::{Segment, mmap};
+use crate::file::{Reads, Segment, mmap};
 use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1, MIN_BLANK_LEN};
 use crate::{Error, Result};
 use memchr::memchr2_iter;
@@ -112,6 +112,38 @@ impl LogWalk {
     pub fn without_waiting(mut self) -> Self {
         self.max_retries = 0;
         self
+    }
+
+    /// Returns the most that a walk over a sound log will read. Behind damage it also reads to find the next record.
+    pub fn most_reads(&self) -> Result<Reads> {
+        let known_end = self.closed_end.filter(|end| *end >= self.position);
+        // Where the log ends is not known, so it is searched for in all that is stored.
+        let is_open = known_end.is_none() && self.end >= self.log.segments().end();
+        let walk_end = known_end.unwrap_or(u64::MAX).min(self.end);
+        let mut all = Reads::default();
+        for (index, file) in self.log.segments().files().iter().enumerate() {
+            let (from, mut end) = (self.position.max(file.base), walk_end.min(file.end()));
+            if from >= end {
+                continue;
+            }
+            let segment = match self.log.open(index) {
+                Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => continue,
+                opened => opened?,
+            };
+            let (is_mapped, block) = (segment.is_mapped(), segment.block_len(self.block_len) as u64);
+            if is_open {
+                end = file.base + segment.end_of_data(from - file.base, file.len);
+                let search = segment.most_reads_of_search(from - file.base, file.len);
+                // The block in which the written bytes end is read twice.
+                all =
+                    all + Reads { bytes: 0, ..search } + Reads::in_blocks(block.min(file.len), block).of_map(is_mapped);
+            }
+            all = all + Reads::in_blocks(end - from, block).of_map(is_mapped);
+        }
+        if known_end.is_some_and(|end| end < self.end) {
+            all = all + Reads::in_blocks(FIRST_READ as u64, FIRST_READ as u64);
+        }
+        Ok(all)
     }
 
     /// Returns the offset of the next block. At the end of the walk this is the end of the last record.

@@ -1,9 +1,11 @@
 //! The requests of a scan to the files of a store: how many, of how many bytes, and to which files.
 use crate::directory;
 use crate::looks::{READINGS, store_below};
+use proptest::prelude::*;
 use rmqfast_store::file::memory::Requests;
-use rmqfast_store::file::{MemoryFiles, Mount};
-use rmqfast_store::scan::{Plan, RowSource, ScanRequest};
+use rmqfast_store::file::{MemoryFiles, Mount, Reads};
+use rmqfast_store::filter::TagExpression;
+use rmqfast_store::scan::{OffsetBound, Plan, RowSource, ScanRequest, Way};
 use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::collections::BTreeMap;
@@ -88,6 +90,110 @@ fn a_scan_of_one_topic_asks_for_little_else() {
             // A block behind it is looked at, and a page by each walk that comes there: of the check and of the scan.
             assert!(log.unwritten <= (64 << 10) + 2 * (4 << 10), "{topic}: {log:?}");
             assert!(own.unwritten <= QUEUES as u64 * (80 << 10), "{topic}: {own:?}");
+        }
+    }
+}
+
+/// Reads that the explanation of a scan allows, and those of the scan itself: of the log, and of the queues.
+fn reads_of(
+    files: &MemoryFiles,
+    path: &Path,
+    request: &Arc<ScanRequest>,
+    way: Option<Way>,
+    cut: u64,
+) -> [[Reads; 2]; 2] {
+    let store = MessageStore::open(path, &OpenOptions::default()).expect("opened");
+    let mut plan = Plan::new(&store, request, way).expect("planned");
+    plan.cut(cut, 1).expect("cut");
+    let explanation = plan.explain(&store, request).expect("explained");
+    let told = [
+        explanation.pieces.iter().map(|piece| piece.log).sum(),
+        explanation.pieces.iter().map(|piece| piece.queues).sum(),
+    ];
+    files.take_counts();
+    for piece in &plan.pieces {
+        let mut source = RowSource::new(plan.sources.clone(), request.clone(), [*piece]);
+        while source.advance(&mut || Ok(())).expect("read") {}
+        assert!(source.damage().is_empty());
+    }
+    let counts = files.take_counts();
+    let read = ["commitlog", "consumequeue"].map(|part| {
+        let Requests { ranges, bytes, .. } = requests_below(&counts, &path.join(part));
+        Reads { ranges, bytes }
+    });
+    [told, read]
+}
+
+fn is_within(read: Reads, told: Reads) -> bool {
+    read.ranges <= told.ranges && read.bytes <= told.bytes
+}
+
+#[test]
+fn an_explanation_bounds_what_a_scan_of_many_topics_reads() {
+    let dir = store_of_many_topics(20_000);
+    let path = Path::new("/elsewhere/explained");
+    for gap in [4 << 10, 1 << 20] {
+        let files = Arc::new(MemoryFiles::read(dir.path(), path, gap).expect("read"));
+        let _mount = Mount::new(path, files.clone());
+        let tags = TagExpression::parse("tag3").expect("tags");
+        for (topic, way) in
+            [(None, None), (Some("T"), Some(Way::Log)), (Some("T"), Some(Way::Queue)), (Some("t7"), None)]
+        {
+            for (cut, tags) in
+                [(u64::MAX, TagExpression::all()), (4 << 20, TagExpression::all()), (1 << 40, tags.clone())]
+            {
+                let request = ScanRequest { topic: topic.map(str::to_owned), tags, ..ScanRequest::default() };
+                let [told, read] = reads_of(&files, path, &Arc::new(request), way, cut);
+                println!("{topic:?} {way:?} {gap} {cut}: {told:?} {read:?}");
+                assert!(
+                    is_within(read[0], told[0]) && is_within(read[1], told[1]),
+                    "{topic:?} {way:?}: {told:?} {read:?}"
+                );
+                let is_straight = topic.is_none() || way == Some(Way::Log);
+                // Each byte is read once, so the bound of a straight read is nearly what is read.
+                assert!(!is_straight || told[0].bytes <= read[0].bytes + read[0].bytes / 50, "{told:?} {read:?}");
+                assert!(!is_straight || told[0].ranges <= read[0].ranges + 8, "{told:?} {read:?}");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn no_scan_reads_more_than_its_explanation_says(
+        bodies in prop::collection::vec((0..3_usize, 0..3_i64, prop_oneof![8 => 0..3000_usize, 1 => 200_000..700_000_usize]), 1..200),
+        is_closed: bool, gap in prop_oneof![Just(4_u64 << 10), Just(1 << 20)],
+        requests in prop::collection::vec((prop::option::of(0..3_usize), 0..3_usize, 0..2_usize, 10..22_u32, 0..40_i64), 6)
+    ) {
+        let dir = directory();
+        let options =
+            AppendOptions { file_size: 2 << 20, index_slots: 16, index_entries: 9000, ..AppendOptions::default() };
+        let appender = Appender::open(dir.path(), options).expect("new");
+        for (topic, queue_id, body) in bodies {
+            let tags = Some(format!("tag{}", body % 3));
+            let message = OwnedMessage { topic: format!("t{topic}"), queue_id, tags, body: vec![1; body], ..OwnedMessage::default() };
+            appender.append(&Messages::new(vec![message]), None, 0).expect("appended");
+        }
+        if is_closed {
+            appender.close().expect("closed");
+        }
+        let path = dir.path().join("elsewhere");
+        let files = Arc::new(MemoryFiles::read(dir.path(), &path, gap).expect("read"));
+        let _mount = Mount::new(&path, files.clone());
+        for (topic, tags, way, cut, start) in requests {
+            // A topic that has no message is unknown.
+            let topic = topic.map(|topic| format!("t{topic}")).filter(|topic| dir.path().join("consumequeue").join(topic).exists());
+            let request = ScanRequest {
+                topic,
+                tags: TagExpression::parse(["*", "tag1", "tag0 || tag2"][tags]).expect("tags"),
+                start_offset: (start > 20).then_some(OffsetBound::Every(start - 20)),
+                ..ScanRequest::default()
+            };
+            let way = [Way::Log, Way::Queue][way];
+            let [told, read] = reads_of(&files, &path, &Arc::new(request.clone()), Some(way), 1 << cut);
+            prop_assert!(is_within(read[0], told[0]) && is_within(read[1], told[1]), "{:?} {:?}: {:?} {:?}", request, way, told, read);
         }
     }
 }
