@@ -9,9 +9,10 @@ from typing import Any
 from rmqfast._native import COLUMNS, TopicRead, implied_filters
 from rmqfast._native import Scan as NativeScan
 from rmqfast.client.instance import ClientConfig
+from rmqfast.cluster.topic_explanation import explain_topics
 from rmqfast.cluster.topic_options import errors_name_arguments
 from rmqfast.errors import ArgumentError
-from rmqfast.store import ScanRequest
+from rmqfast.store import ScanExplanation, ScanRequest
 from rmqfast.store.decode import is_decoded
 
 #: A condition on one column: kind, column, values.
@@ -27,6 +28,8 @@ class TopicSource:
     pieces: tuple[bytes, ...] = ()
     filters: tuple[Filter, ...] = ()
     threads: int = 1
+    #: For each broker the reason to pull although its log was asked for, as JSON.
+    ways: str = "[]"
 
     @classmethod
     def plan(
@@ -49,14 +52,18 @@ class TopicSource:
             if not all(is_taken):
                 kind, column, values = filters[is_taken.index(False)]
                 raise ArgumentError(f"{column}: expected a bound that the topics' queues have, got {kind} {values[0]}")
-            pieces = narrowed.plan(logger="rmqfast.cluster")
-        return cls(config, options, tuple(pieces), tuple(filters), threads)
+            pieces, ways = narrowed.plan_with_ways(logger="rmqfast.cluster")
+        return cls(config, options, tuple(pieces), tuple(filters), threads, ways)
 
     def start(self, request: ScanRequest, limit: int | None) -> NativeScan:
         return self._read(request).scan(self.pieces, request, threads=self.threads, limit=limit)
 
     def count(self, request: ScanRequest) -> int | None:
         return None if request.keys_prefix is not None else self._read(request).count(self.pieces)
+
+    def explain(self, request: ScanRequest, limit: int | None) -> ScanExplanation:
+        pieces = self._read(request).explain(self.pieces, threads=self.threads)
+        return explain_topics(pieces, self, request, count=self.count(request), limit=limit)
 
     def narrow(self, request: ScanRequest, predicate: object) -> tuple[TopicSource, ScanRequest]:
         # filters that a read does not apply are left to the engine

@@ -18,6 +18,8 @@ use rmqfast_spark::topic::read;
 use rmqfast_store::scan::ScanRequest;
 use std::sync::Arc;
 
+type PyTopicPiece = (&'static str, Option<String>, Vec<RangeParts>, Option<(u64, u64)>);
+
 const LOGGER: &str = "rmqfast.spark";
 
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
@@ -136,6 +138,17 @@ impl TopicRead {
         // the pieces are planned, so that no broker is asked
         let pieces = read.plan().map_err(spark)?.pieces;
         Ok(Scan::new(Source::Topics(read.scan(pieces, threads)), schema, limit, fails_on_damage))
+    }
+
+    /// Returns the pieces that a scan of planned pieces reads: way, address, ranges, and range of the log. Asks no broker.
+    #[pyo3(signature = (pieces, *, threads))]
+    fn explain(&self, pieces: Vec<Vec<u8>>, threads: usize) -> PyResult<Vec<PyTopicPiece>> {
+        let pieces = self.with_pieces(&pieces)?.plan().map_err(spark)?.pieces;
+        let described = TopicPiece::join(pieces, threads).into_iter().map(|piece| {
+            let ((way, log), (address, ranges)) = (piece.way(), piece.to_parts());
+            (way, address, ranges, log)
+        });
+        Ok(described.collect())
     }
 
     /// Counts the messages of planned pieces from the queues' bounds alone. Returns `None` if the messages must be read.

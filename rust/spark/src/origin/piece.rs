@@ -104,6 +104,16 @@ impl TopicPiece {
         Self { address, ranges, goes_on: false, log: None, copy: None }
     }
 
+    /// Returns how the messages are got, `pull`, `log` or `mirror`, and the range of the log that contains them, if it is
+    /// known.
+    pub fn way(&self) -> (&'static str, Option<(u64, u64)>) {
+        match (&self.log, &self.copy) {
+            (Some(part), _) => ("log", Some((part.stretch.from, part.stretch.end))),
+            (None, Some(part)) => ("mirror", Some((part.piece.from, part.piece.end))),
+            (None, None) => ("pull", None),
+        }
+    }
+
     pub fn of_copy(ranges: Vec<QueueRange>, part: CopyPart) -> Self {
         Self { copy: Some(part), ..Self::at(ranges, |_| None) }
     }
