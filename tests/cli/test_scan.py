@@ -165,3 +165,17 @@ def test_control_characters_of_an_argument_do_not_reach_the_terminal(golden_stor
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert "\x1b" not in result.stderr
+
+
+def test_an_explanation_is_printed_in_place_of_messages(golden_store: PathOf) -> None:
+    arguments = ("store", "scan", golden_store("basic-4.9.4"), "--topic", "fx_q1", "--tags", "TagA", "--explain")
+    text = run(*arguments)
+    assert text.exit_code == 0, text.stderr
+    assert text.stdout.startswith("messages:  about ")
+    assert "\nfilter:    tags: the hash of the tag in the queue; " in text.stdout
+    values = json.loads(run(*arguments, "-o", "json", "--limit", "3").stdout)
+    assert (values["limit"], values["pieces"][0]["way"]) == (3, "queue")
+    assert values["log_bytes"] == sum(piece["log_bytes"] for piece in values["pieces"])
+    refused = run(*arguments, "-o", "csv")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "--explain: expected -o table or json, got csv" in refused.stderr

@@ -9,7 +9,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "store info": ("rmqfast store info ~/store", "rmqfast store info ~/store -o json"),
     "store scan": (
         "rmqfast store scan ~/store --topic orders --limit 20",
-        "rmqfast store scan ~/store --topic orders --tags 'paid || shipped' -o jsonl",
+        "rmqfast store scan ~/store --topic orders --tags 'paid || shipped' --explain",
         "rmqfast store scan ~/store --decode json --schema 'id bigint' -o jsonl",
     ),
     "store diff": (

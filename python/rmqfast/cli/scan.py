@@ -15,7 +15,7 @@ import typer
 from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.completion import complete_topic
 from rmqfast.cli.damage import end_with_bad_bodies, end_with_losses
-from rmqfast.cli.output import Form, chosen_columns, shown_names, with_value, write
+from rmqfast.cli.output import Form, chosen_columns, print_json, shown_names, with_value, write
 from rmqfast.cli.shared_options import (
     AsOf,
     Columns,
@@ -30,7 +30,7 @@ from rmqfast.cli.shared_options import (
     Tags,
 )
 from rmqfast.cluster import open_cluster
-from rmqfast.errors import StoreIOError
+from rmqfast.errors import ArgumentError, StoreIOError
 from rmqfast.paths import is_file
 from rmqfast.store import Scan
 from rmqfast.store.json_lines import plain_rows
@@ -84,10 +84,13 @@ class ScanOptions:
     limit: Annotated[int | None, typer.Option(min=0, help="Limit of rows.")] = None
     threads: Annotated[int, typer.Option(min=1, help="Threads; with more than one, rows are unordered.")] = 1
     verify_crc: Annotated[bool, typer.Option(help="Verify the CRC of each body.")] = False
+    explain: Annotated[bool, typer.Option("--explain", help="Only tell what will be read; -o table or json.")] = False
     output: Output = Form.TABLE
 
     def print(self, scan_of: Callable[..., Scan]) -> Scan:
-        """Prints the messages of the scan that a call with these options makes, and returns it."""
+        """Prints the messages of the scan that a call with these options makes, or its explanation; returns it."""
+        if self.explain and self.output not in {Form.TABLE, Form.JSON}:
+            raise ArgumentError(f"--explain: expected -o table or json, got {self.output.value}")
         names = chosen_columns(self.columns, self.output)
         if self.decode is not None and self.columns is None:
             names = with_value(names)
@@ -111,6 +114,10 @@ class ScanOptions:
             on_error=self.on_error.value,
         )
         scan = scan if self.limit is None else scan.limit(self.limit)
+        if self.explain:
+            explanation = scan.explain()
+            print_json(explanation.to_dict()) if self.output is Form.JSON else print(explanation)
+            return scan
         shown = names if self.decode is None else shown_names(names)
         write(self.output, shown, plain_rows(scan), whole=self.columns is not None)
         return scan
