@@ -11,6 +11,9 @@ use arrow_buffer::NullBuffer;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+/// Bytes that are copied of a short value, since a copy of fixed length needs no call of `memcpy`.
+const SHORT: usize = 32;
+
 /// An array under construction: the bytes of all values, the end of each value, and a null bitmap if there are nulls.
 #[derive(Debug, Default)]
 pub struct Text {
@@ -57,11 +60,9 @@ impl Text {
         self.end(value.is_some());
     }
 
-    /// Appends a part of the block that is known to be ASCII. For short values always copies 32 bytes and truncates, since a copy of fixed
-    /// length needs no call of `memcpy`.
+    /// Appends a part of the block that is known to be ASCII. Of short values always copies [`SHORT`] bytes and truncates.
     #[inline]
     pub fn push_ascii(&mut self, block: &[u8], span: Span) {
-        const SHORT: usize = 32;
         let (start, len) = (span.at as usize, span.len as usize);
         let at = self.bytes.len();
         match block.get(start..).and_then(|b| b.first_chunk::<SHORT>()) {
@@ -78,6 +79,34 @@ impl Text {
     #[inline]
     pub fn push_span(&mut self, block: &[u8], span: Span, ascii: bool) {
         if ascii { self.push_ascii(block, span) } else { self.push(span.of(block)) }
+    }
+
+    /// Appends parts of the block that are known to be ASCII, in one tight loop. Does nothing and returns `false` if a
+    /// part is absent, or an earlier value is null.
+    pub fn extend_ascii(&mut self, block: &[u8], spans: impl Iterator<Item = Span> + Clone) -> bool {
+        let (mut bytes, mut is_plain) = (0, self.valid.is_none());
+        for span in spans.clone() {
+            bytes += span.len as usize;
+            is_plain &= span.len > 0;
+        }
+        if !is_plain {
+            return false;
+        }
+        // Room for all values and for the last copy of fixed length, so that the loop need not make any.
+        let mut at = self.bytes.len();
+        self.bytes.resize(at + bytes + SHORT, 0);
+        let out = &mut self.bytes[..];
+        self.ends.extend(spans.map(|span| {
+            let (start, len) = (span.at as usize, span.len as usize);
+            match block.get(start..).and_then(|bytes| bytes.first_chunk::<SHORT>()) {
+                Some(value) if len <= SHORT => out[at..at + SHORT].copy_from_slice(value),
+                _ => out[at..at + len].copy_from_slice(&block[start..start + len]),
+            }
+            at += len;
+            at as i32
+        }));
+        self.bytes.truncate(at);
+        true
     }
 
     /// Appends `value` as many times as `times` says, by copying the copies.
@@ -244,7 +273,10 @@ pub struct Property<S> {
 
 impl<S: Fn(&Row) -> Span + Send> ColumnBuilder for Property<S> {
     fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
-        chunk.rows.iter().for_each(|row| self.text.push_span(chunk.bytes, (self.span)(row), row.ascii));
+        let is_ascii = chunk.rows.iter().all(|row| row.ascii);
+        if !is_ascii || !self.text.extend_ascii(chunk.bytes, chunk.rows.iter().map(&self.span)) {
+            chunk.rows.iter().for_each(|row| self.text.push_span(chunk.bytes, (self.span)(row), row.ascii));
+        }
     }
     fn len_bytes(&self) -> usize {
         self.text.len_bytes()
@@ -305,6 +337,10 @@ impl Ids {
 
 impl ColumnBuilder for Ids {
     fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
+        let is_plain = self.unique && chunk.rows.iter().all(|row| row.ascii);
+        if is_plain && self.text.extend_ascii(chunk.bytes, chunk.rows.iter().map(|row| row.uniq_key)) {
+            return;
+        }
         for row in chunk.rows {
             if self.unique && row.uniq_key.len > 0 {
                 self.text.push_span(chunk.bytes, row.uniq_key, row.ascii);
