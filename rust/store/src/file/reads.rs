@@ -47,9 +47,9 @@ pub struct ReadCounter {
 }
 
 impl ReadCounter {
-    pub fn add(&self, bytes: usize) {
-        self.ranges.fetch_add(1, Ordering::Relaxed);
-        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    pub fn add(&self, ranges: u64, bytes: u64) {
+        self.ranges.fetch_add(ranges, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Returns the reads since the last call.

@@ -98,7 +98,8 @@ impl HitCollector {
             let units = cursor.units();
             // Entries that belong to the next step are read again there. The last step takes all.
             let again = if units == 0 { 0 } else { stretches.saturating_sub(1) };
-            let in_files = queue.segments().files().len() as u64;
+            // A read ends with its file, where a second system call finds nothing.
+            let in_files = 2 * queue.segments().files().len() as u64;
             let ranges = units.div_ceil(block).saturating_add(again).saturating_add(in_files);
             let bytes = units.saturating_add(again.saturating_mul(units.min(block))).saturating_mul(size);
             Reads { ranges: if units == 0 { 0 } else { ranges }, bytes }

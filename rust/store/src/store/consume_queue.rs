@@ -320,7 +320,8 @@ impl<'a> UnitReader<'a> {
         self.window = (0, 0);
         let bytes = segment.window(at, len)?;
         if let Some(counter) = &self.queue.counter {
-            counter.add(bytes.len());
+            // At the end of a file a second system call finds nothing.
+            counter.add(1 + u64::from(bytes.len() < len), bytes.len() as u64);
         }
         // A truncated file may end inside a unit.
         let whole = bytes.len() / UNIT_SIZE * UNIT_SIZE;
