@@ -106,6 +106,13 @@ class ScanExplanation:
         limit: Maximum number of rows.
         io: "pread" or "mmap" for files, "pull" for a cluster.
         not_read: What is left out, in words.
+
+    Example:
+        >>> import rmqfast
+        >>> store = rmqfast.open_store(getfixture("golden_store")("basic-4.9.4"))
+        >>> explanation = store.scan("fx_q1", way="log").explain()
+        >>> explanation.log_bytes, explanation.log_reads
+        (2515548, 10)
     """
 
     messages: int | None
