@@ -188,11 +188,66 @@ impl ColumnBuilder for BodyColumn {
 }
 
 /// Builds a map of all properties, or of the chosen properties. Of a repeated name the last value counts.
+///
+/// Most rows have the names of the row before, so these are compared, and written once for many rows.
 pub struct Properties {
     chosen: Option<PropertyNames>,
+    run: NameRun,
     names: Text,
     values: Text,
+    /// Values of a chunk.
+    spans: Vec<Span>,
     ends: Vec<i32>,
+}
+
+/// Successive rows with the same names of properties.
+#[derive(Default)]
+struct NameRun {
+    names: Vec<Name>,
+    /// The names as stored, one behind the other.
+    stored: Vec<u8>,
+    /// The names as they appear in the column.
+    written: Text,
+    rows: usize,
+}
+
+/// A stored name.
+struct Name {
+    /// Position in `stored`.
+    at: usize,
+    len: usize,
+    /// The first bytes as a number, and the bits of the number that are part of the name.
+    head: u128,
+    mask: u128,
+}
+
+impl NameRun {
+    /// Starts a run of rows with these names.
+    fn start(&mut self, block: &[u8], names: impl Iterator<Item = Span>, ascii: bool) {
+        self.names.clear();
+        self.stored.clear();
+        self.written.clear();
+        for span in names {
+            let (name, at) = (span.of(block).unwrap_or_default(), self.stored.len());
+            let (mut head, mut mask) = ([0; 16], [0; 16]);
+            head.iter_mut().zip(name).for_each(|(byte, stored)| *byte = *stored);
+            mask.iter_mut().zip(name).for_each(|(byte, _)| *byte = u8::MAX);
+            let (head, mask) = (u128::from_le_bytes(head), u128::from_le_bytes(mask));
+            self.names.push(Name { at, len: name.len(), head, mask });
+            self.stored.extend_from_slice(name);
+            self.written.push_span(block, span, ascii);
+        }
+    }
+
+    /// Returns whether the name at `index` is in the block at `span`. Compares 16 bytes at once, without a call of `memcmp`.
+    #[inline]
+    fn has(&self, index: usize, block: &[u8], span: Span) -> bool {
+        let Some(name) = self.names.get(index).filter(|name| name.len == span.len as usize) else { return false };
+        match block.get(span.at as usize..).and_then(|bytes| bytes.first_chunk()) {
+            Some(head) if name.len <= 16 => u128::from_le_bytes(*head) & name.mask == name.head,
+            _ => span.of(block) == self.stored.get(name.at..name.at + name.len),
+        }
+    }
 }
 
 /// Maximum number of names to compare one by one. More names go into a hash table, so that thousands of names do not
@@ -235,33 +290,66 @@ fn same(block: &[u8], a: Span, b: Span) -> bool {
 
 impl Properties {
     pub fn new(chosen: Option<PropertyNames>) -> Self {
-        Self { chosen, names: Text::default(), values: Text::default(), ends: Vec::new() }
+        let (run, names, values) = (NameRun::default(), Text::default(), Text::default());
+        Self { chosen, run, names, values, spans: Vec::new(), ends: Vec::new() }
+    }
+
+    /// Appends the values of a row to `spans` and returns whether all its properties are ASCII. Returns `None` and appends
+    /// nothing if its names are not those of the row before.
+    #[inline]
+    fn extend_run(&mut self, block: &[u8], row: &Row) -> Option<bool> {
+        let (start, mut is_same) = (self.spans.len(), true);
+        let ascii = each_property(block, row.properties(), |name, value| {
+            if self.chosen.as_ref().is_none_or(|chosen| name.of(block).is_some_and(|name| chosen.has(name))) {
+                is_same = is_same && self.run.has(self.spans.len() - start, block, name);
+                self.spans.push(value);
+            }
+        });
+        if is_same && self.spans.len() - start == self.run.names.len() {
+            return Some(ascii);
+        }
+        self.spans.truncate(start);
+        None
+    }
+
+    /// Appends the values of a row with other names. See [`extend_run`](Self::extend_run).
+    fn start_run(&mut self, block: &[u8], row: &Row, pairs: &mut Vec<(Span, Span)>) -> bool {
+        self.write_names();
+        let ascii = distinct(block, row, self.chosen.as_ref(), pairs);
+        self.run.start(block, pairs.iter().map(|(name, _)| *name), ascii);
+        self.spans.extend(pairs.iter().map(|(_, value)| *value));
+        ascii
+    }
+
+    fn write_names(&mut self) {
+        self.names.repeat_all(&self.run.written, std::mem::take(&mut self.run.rows));
     }
 }
 
 impl ColumnBuilder for Properties {
     fn extend(&mut self, chunk: Chunk<'_>, _: &mut Vec<Damage>) {
-        let mut pairs = Vec::with_capacity(FEW);
-        // The length of the chosen properties is not known in advance.
-        if self.chosen.is_none() {
-            // Values are usually longer than names, and most messages have at least three properties.
-            let bytes: usize = chunk.rows.iter().map(|row| usize::from(row.layout.properties_len)).sum();
-            self.names.reserve(bytes / 3, 4 * chunk.rows.len());
-            self.values.reserve(bytes / 2, 4 * chunk.rows.len());
-        }
+        let (mut pairs, mut is_ascii) = (Vec::new(), true);
+        let mut end = self.ends.last().copied().unwrap_or_default();
+        self.spans.clear();
         for row in chunk.rows {
-            let ascii = distinct(chunk.bytes, row, self.chosen.as_ref(), &mut pairs);
-            for (name, value) in &pairs {
-                self.names.push_span(chunk.bytes, *name, ascii);
-                self.values.push_span(chunk.bytes, *value, ascii);
-            }
-            self.ends.push(self.names.len() as i32);
+            is_ascii &= match self.extend_run(chunk.bytes, row) {
+                Some(ascii) => ascii,
+                None => self.start_run(chunk.bytes, row, &mut pairs),
+            };
+            self.run.rows += 1;
+            end += self.run.names.len() as i32;
+            self.ends.push(end);
+        }
+        if !is_ascii || !self.values.extend_ascii(chunk.bytes, self.spans.iter().copied()) {
+            self.spans.iter().for_each(|value| self.values.push(value.of(chunk.bytes)));
         }
     }
     fn len_bytes(&self) -> usize {
-        self.names.len_bytes() + self.values.len_bytes()
+        // The names of the run are not written yet, but count.
+        self.names.len_bytes() + self.run.rows * self.run.written.len_bytes() + self.values.len_bytes()
     }
     fn finish(&mut self) -> ArrayRef {
+        self.write_names();
         let offsets: Vec<i32> = std::iter::once(0).chain(std::mem::take(&mut self.ends)).collect();
         let columns: Vec<ArrayRef> = vec![Arc::new(self.names.finish()), Arc::new(self.values.finish())];
         let entries = StructArray::new(map_fields(), columns, None);
@@ -277,24 +365,82 @@ impl ColumnBuilder for Properties {
 mod tests {
     use super::*;
     use crate::format::message::Layout;
+    use crate::format::properties;
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
     use proptest::prelude::*;
 
+    fn row_of(at: usize, properties: &[u8]) -> Row {
+        let len = properties.len();
+        let (total, properties_len) = (len as u32, len as u16);
+        let layout = Layout { total, sys_flag: 0, body: 0, body_len: 0, topic: 0, topic_len: 0, properties_len };
+        Row::new(at as u32, layout)
+    }
+
+    type Pairs = Vec<(String, String)>;
+
+    /// Returns the names and values of each row of a map.
+    fn pairs_of(maps: &ArrayRef) -> Vec<Pairs> {
+        let texts = |row: &StructArray, column| row.column(column).as_string::<i32>().clone();
+        let pairs = |row: StructArray| {
+            let (names, values) = (texts(&row, 0), texts(&row, 1));
+            (0..row.len()).map(|i| (names.value(i).to_owned(), values.value(i).to_owned())).collect()
+        };
+        maps.as_map().iter().flatten().map(pairs).collect()
+    }
+
+    /// Returns the properties by name, in the order in which the names come first.
+    fn plain_pairs(properties: &[u8], chosen: Option<&PropertyNames>) -> Pairs {
+        let mut pairs: Vec<(&[u8], &[u8])> = Vec::new();
+        for (name, value) in properties::iter(properties).filter(|(name, _)| chosen.is_none_or(|c| c.has(name))) {
+            match pairs.iter_mut().find(|(earlier, _)| *earlier == name) {
+                Some(pair) => pair.1 = value,
+                None => pairs.push((name, value)),
+            }
+        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        pairs.into_iter().map(|(name, value)| (text(name), text(value))).collect()
+    }
+
     proptest! {
+        #[test]
+        fn maps_of_many_rows_have_the_properties_of_each(
+            kinds in prop::collection::vec((0..6_usize, 1..5_usize), 1..40), is_chosen in any::<bool>(), cut in 1..9_usize
+        ) {
+            const KINDS: [&[u8]; 6] = [
+                b"KEYS\x01k1\x02UNIQ_KEY\x01AC110001000018B4AAC2000000000000AC110001\x02WAIT\x01true\x02TAGS\x01a\x02",
+                b"KEYS\x01k2\x02UNIQ_KEY\x01B\x02WAIT\x01false\x02TAGS\x01b",
+                b"",
+                b"KEYS\x01k3\x02KEYS\x01k4\x02a name of more than 16 bytes\x01v\x02",
+                b"a name of more than 16 bytee\x01v\x01w\x02KEYS\x01\x02",
+                b"KEYS\x01\xff\x02\xc3\xa9\x01\xc3\xa9\x02",
+            ];
+            let kinds: Vec<_> = kinds.iter().flat_map(|(kind, times)| vec![KINDS[*kind]; *times]).collect();
+            let chosen = is_chosen.then(|| PropertyNames::of(vec!["KEYS".into(), "TAGS".into()]).expect("names"));
+            let (mut block, mut rows) = (Vec::new(), Vec::new());
+            for kind in &kinds {
+                rows.push(row_of(block.len(), kind));
+                block.extend_from_slice(kind);
+            }
+            let mut column = Properties::new(chosen.clone());
+            // Twice, since a builder is used for many batches.
+            for _ in 0..2 {
+                for rows in rows.chunks(cut) {
+                    column.extend(Chunk { bytes: &block, rows }, &mut Vec::new());
+                }
+                let expected: Vec<_> = kinds.iter().map(|kind| plain_pairs(kind, chosen.as_ref())).collect();
+                let bytes: usize = expected.iter().flatten().map(|(name, value)| name.len() + value.len() + 8).sum();
+                prop_assert_eq!(column.len_bytes(), bytes);
+                prop_assert_eq!(pairs_of(&column.finish()), expected);
+            }
+        }
+
         #[test]
         fn chosen_properties_are_those_of_all_that_have_such_a_name(
             properties in "(a|b|é|\u{1}|\u{2}){0,40}", names in prop::collection::vec("(a|b|é){1,2}", 1..3)
         ) {
             let block = properties.as_bytes();
-            let layout = Layout {
-                total: block.len() as u32,
-                sys_flag: 0,
-                body: 0,
-                body_len: 0,
-                topic: 0,
-                topic_len: 0,
-                properties_len: block.len() as u16,
-            };
-            let row = Row::new(0, layout);
+            let row = row_of(0, block);
             let (mut all, mut pairs) = (Vec::new(), Vec::new());
             let is_ascii = distinct(block, &row, None, &mut all);
             let chosen = PropertyNames::of(names.clone()).expect("names");

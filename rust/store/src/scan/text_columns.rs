@@ -109,8 +109,24 @@ impl Text {
         true
     }
 
-    /// Appends `value` as many times as `times` says, by copying the copies.
+    /// Appends `value` as many times as `times` says.
     pub fn repeat(&mut self, value: &[u8], times: usize) {
+        let (start, len) = (self.bytes.len(), value.len());
+        self.repeat_bytes(value, times);
+        self.ends.extend((1..=times).map(|n| (start + n * len) as i32));
+    }
+
+    /// Appends all `values`, which are never null, as many times as `times` says.
+    pub fn repeat_all(&mut self, values: &Self, times: usize) {
+        let (start, len) = (self.bytes.len(), values.bytes.len());
+        self.repeat_bytes(&values.bytes, times);
+        for start in (0..times).map(|n| (start + n * len) as i32) {
+            self.ends.extend(values.ends.iter().map(|end| start + end));
+        }
+    }
+
+    /// Appends bytes `times` times, by copying the copies.
+    fn repeat_bytes(&mut self, value: &[u8], times: usize) {
         let (start, len) = (self.bytes.len(), value.len());
         let end = start + len * times;
         self.bytes.reserve(len * times);
@@ -122,7 +138,12 @@ impl Text {
             let more = (self.bytes.len() - start).min(end - self.bytes.len());
             self.bytes.extend_from_within(start..start + more);
         }
-        self.ends.extend((1..=times).map(|n| (start + n * len) as i32));
+    }
+
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.valid = None;
     }
 
     pub fn len_bytes(&self) -> usize {
