@@ -193,12 +193,17 @@ impl ColumnBuilder for BodyColumn {
 pub struct Properties {
     chosen: Option<PropertyNames>,
     run: NameRun,
+    /// Number of rows that are written without a look for a run.
+    single_rows: usize,
     names: Text,
     values: Text,
     /// Values of a chunk.
     spans: Vec<Span>,
     ends: Vec<i32>,
 }
+
+/// Rows that are written one by one where names change from row to row, before the next look for a run.
+const SINGLE_ROWS: usize = 32;
 
 /// Successive rows with the same names of properties.
 #[derive(Default)]
@@ -291,7 +296,7 @@ fn same(block: &[u8], a: Span, b: Span) -> bool {
 impl Properties {
     pub fn new(chosen: Option<PropertyNames>) -> Self {
         let (run, names, values) = (NameRun::default(), Text::default(), Text::default());
-        Self { chosen, run, names, values, spans: Vec::new(), ends: Vec::new() }
+        Self { chosen, run, single_rows: 0, names, values, spans: Vec::new(), ends: Vec::new() }
     }
 
     /// Appends the values of a row to `spans` and returns whether all its properties are ASCII. Returns `None` and appends
@@ -314,10 +319,25 @@ impl Properties {
 
     /// Appends the values of a row with other names. See [`extend_run`](Self::extend_run).
     fn start_run(&mut self, block: &[u8], row: &Row, pairs: &mut Vec<(Span, Span)>) -> bool {
+        // The row before had its names alone, so the names seem to change from row to row.
+        if self.run.rows == 1 {
+            self.single_rows = SINGLE_ROWS;
+        }
         self.write_names();
         let ascii = distinct(block, row, self.chosen.as_ref(), pairs);
         self.run.start(block, pairs.iter().map(|(name, _)| *name), ascii);
         self.spans.extend(pairs.iter().map(|(_, value)| *value));
+        ascii
+    }
+
+    /// Appends the names and values of a row that is in no run. Returns whether all its properties are ASCII.
+    fn push_single(&mut self, block: &[u8], row: &Row, pairs: &mut Vec<(Span, Span)>) -> bool {
+        self.write_names();
+        let ascii = distinct(block, row, self.chosen.as_ref(), pairs);
+        for (name, value) in pairs {
+            self.names.push_span(block, *name, ascii);
+            self.spans.push(*value);
+        }
         ascii
     }
 
@@ -332,6 +352,13 @@ impl ColumnBuilder for Properties {
         let mut end = self.ends.last().copied().unwrap_or_default();
         self.spans.clear();
         for row in chunk.rows {
+            if self.single_rows > 0 {
+                self.single_rows -= 1;
+                is_ascii &= self.push_single(chunk.bytes, row, &mut pairs);
+                end += pairs.len() as i32;
+                self.ends.push(end);
+                continue;
+            }
             is_ascii &= match self.extend_run(chunk.bytes, row) {
                 Some(ascii) => ascii,
                 None => self.start_run(chunk.bytes, row, &mut pairs),
@@ -405,7 +432,7 @@ mod tests {
     proptest! {
         #[test]
         fn maps_of_many_rows_have_the_properties_of_each(
-            kinds in prop::collection::vec((0..6_usize, 1..5_usize), 1..40), is_chosen in any::<bool>(), cut in 1..9_usize
+            kinds in prop::collection::vec((0..6_usize, 1..9_usize), 1..60), is_chosen in any::<bool>(), cut in 1..9_usize
         ) {
             const KINDS: [&[u8]; 6] = [
                 b"KEYS\x01k1\x02UNIQ_KEY\x01AC110001000018B4AAC2000000000000AC110001\x02WAIT\x01true\x02TAGS\x01a\x02",
