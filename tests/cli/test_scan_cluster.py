@@ -60,6 +60,21 @@ def test_the_same_options_choose_the_same_messages(live_cluster: LiveCluster, wo
     assert bool(rows) == ("2001-01-01" not in words[-1:])
 
 
+@pytest.mark.parametrize("via", ["log", "auto"])
+def test_messages_come_in_each_way(live_cluster: LiveCluster, via: str) -> None:
+    assert of_cluster(live_cluster, "--via", via) == of_cluster(live_cluster)
+
+
+def test_a_mirror_needs_its_path(live_cluster: LiveCluster, tmp_path: Path) -> None:
+    command = ("scan", "orders", "-n", live_cluster.name_server, "--via", "mirror")
+    result = run(*command)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "mirror_path" in result.stderr
+    other = run(*command, "--mirror-path", str(tmp_path))
+    assert other.exit_code == 1
+    assert str(tmp_path) in other.stderr
+
+
 def test_both_commands_have_the_same_options() -> None:
     def options(*command: str) -> set[str]:
         return set(re.findall(r"--[a-z-]+", run(*command, "--help").stdout.partition("Examples:")[0]))

@@ -51,6 +51,15 @@ class BodyFraming(StrEnum):
     SINGLE_OBJECT = "single-object"
 
 
+class ViaOption(StrEnum):
+    """The values of `--via`."""
+
+    PULL = "pull"
+    LOG = "log"
+    AUTO = "auto"
+    MIRROR = "mirror"
+
+
 class OnError(StrEnum):
     """The values of `--on-error`."""
 
@@ -164,6 +173,10 @@ def scan(
         typer.Argument(metavar="TOPIC", help="The topics. Default: all of users.", autocompletion=complete_topic),
     ] = None,
     *,
+    via: Annotated[
+        ViaOption, typer.Option(help="Pull, or read the brokers' logs, or the copies of --mirror-path.")
+    ] = ViaOption.PULL,
+    mirror_path: Annotated[Path | None, typer.Option(help="The directory of rmqfast mirror, with --via mirror.")] = None,
     options: ScanOptions,
     access: Access,
 ) -> None:
@@ -172,6 +185,7 @@ def scan(
     Exit code 1: messages were lost meanwhile, or a body is damaged or cannot be decoded; standard error says where.
     """
     cluster = open_cluster(config=access.config())
-    messages = options.print(functools.partial(cluster.scan, topics or None, on_damage="warn"))
+    ways: Any = {"via": via.value, "mirror_path": mirror_path}
+    messages = options.print(functools.partial(cluster.scan, topics or None, on_damage="warn", **ways))
     end_with_bad_bodies(messages)
     end_with_losses(messages.losses)

@@ -29,10 +29,9 @@ pub fn logical_type(object: &Map<String, Value>, plain: &DataType) -> DataType {
 fn decimal(object: &Map<String, Value>) -> Option<DataType> {
     let precision = u8::try_from(object.get("precision")?.as_u64()?).ok()?;
     let scale = object.get("scale").map_or(Some(0), Value::as_u64).and_then(|scale| i8::try_from(scale).ok())?;
-    match precision {
-        _ if scale as u8 > precision => None,
-        1..=DECIMAL128_MAX_PRECISION => Some(DataType::Decimal128(precision, scale)),
-        1..=DECIMAL256_MAX_PRECISION => Some(DataType::Decimal256(precision, scale)),
-        _ => None,
+    if precision == 0 || scale as u8 > precision || precision > DECIMAL256_MAX_PRECISION {
+        return None;
     }
+    let fits = precision <= DECIMAL128_MAX_PRECISION;
+    Some(if fits { DataType::Decimal128(precision, scale) } else { DataType::Decimal256(precision, scale) })
 }
