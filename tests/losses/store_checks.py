@@ -67,7 +67,7 @@ class Readers:
     def read(self) -> None:
         """Reads the store by all faces that go on with what this one opens."""
         with self._refusing():
-            store = rmqfast.open_store(self.harmed.path, io=self.chance.choice(("pread", "mmap")))
+            store = rmqfast.open_store(self.harmed.path, io=self.chance.choice(("auto", "pread", "mmap")))
             self._scan_all(store)
             for face in self.chance.sample(_FACES, 4):
                 with self._refusing():

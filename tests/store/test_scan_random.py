@@ -158,7 +158,7 @@ def check_property_names(store: MessageStore, topic: str, rows: Sequence[Row], d
 
 @pytest.mark.slow
 @settings(max_examples=25)
-@given(random_store.stores(), st.sampled_from(["pread", "mmap"]), st.data())
+@given(random_store.stores(), st.sampled_from(["auto", "pread", "mmap"]), st.data())
 def test_a_store_is_scanned_as_the_reference_reads_it(thought: Thought, io: str, data: st.DataObject) -> None:
     with written(thought, io=io) as (store, rows):
         scan = store.scan(verify_crc=data.draw(st.booleans()))

@@ -13,6 +13,7 @@ from rmqfast.cells import one_line, size_text
 Certainty = Literal["exact", "at most", "about", "unknown"]
 PieceWay = Literal["straight", "queue", "pull", "log", "mirror"]
 
+_IO_TEXTS = {"auto": "maps under leases, or pread"}
 # pieces and queues that the text tells one by one
 _MOST_PIECES = 8
 _MOST_QUEUES = 16
@@ -104,7 +105,8 @@ class ScanExplanation:
         pieces: The pieces in the order of reading.
         threads: Maximum number of threads.
         limit: Maximum number of rows.
-        io: "pread" or "mmap" for files, "pull" for a cluster.
+        io: "auto", "pread" or "mmap" for files, as in `open_store`; "pull" for a cluster. By "auto" a scan needs fewer
+            reads of the log than are told, since it maps files that nobody writes.
         not_read: What is left out, in words.
 
     Example:
@@ -123,7 +125,7 @@ class ScanExplanation:
     pieces: tuple[PieceExplanation, ...]
     threads: int
     limit: int | None
-    io: Literal["pread", "mmap", "pull"]
+    io: Literal["auto", "pread", "mmap", "pull"]
     not_read: tuple[str, ...] = ()
 
     @property
@@ -167,7 +169,7 @@ class ScanExplanation:
         yield "columns", one_line(", ".join(self.columns)) or "none"
         for used in self.filters:
             yield "filter", f"{used.name}: {used.narrows_by or 'sorts out messages that were read'}"
-        yield "threads", f"at most {self.threads}, for {len(self.pieces)} pieces, by {self.io}"
+        yield "threads", f"at most {self.threads}, for {len(self.pieces)} pieces, by {_IO_TEXTS.get(self.io, self.io)}"
         yield from self._sum_lines()
         yield from _first("piece", list(map(str, self.pieces)), _MOST_PIECES)
         # several pieces of a mirror have the same queues
@@ -211,7 +213,7 @@ def explain_store(
     columns: Iterable[str],
     threads: int,
     limit: int | None,
-    io: Literal["pread", "mmap"],
+    io: Literal["auto", "pread", "mmap"],
 ) -> ScanExplanation:
     """Returns what the extension tells about a scan of a store. `count` is the number of messages if it is known."""
     pieces = tuple(

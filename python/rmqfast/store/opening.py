@@ -17,7 +17,7 @@ from rmqfast.paths import local_path
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import RetentionOptions
-from rmqfast.store.scan_source import StoreFiles
+from rmqfast.store.scan_source import StoreFiles, StoreIo
 from rmqfast.store.writer import RecoveryReport, WritableStore
 
 StorePath = str | os.PathLike[str]
@@ -30,7 +30,7 @@ def open_store(
     *,
     commit_log_dirs: Sequence[StorePath] = (),
     broker_name: str | None = None,
-    io: Literal["pread", "mmap"] = "pread",
+    io: StoreIo = "auto",
 ) -> MessageStore: ...
 
 
@@ -40,7 +40,7 @@ def open_store(
     mode: Literal["a"],
     *,
     broker_name: str | None = None,
-    io: Literal["pread", "mmap"] = "pread",
+    io: StoreIo = "auto",
     flush: Literal["async", "sync"] = "async",
     options: AppendOptions | None = None,
     retention: RetentionOptions | None = None,
@@ -56,7 +56,7 @@ def open_store(
     *,
     commit_log_dirs: Sequence[StorePath] = (),
     broker_name: str | None = None,
-    io: Literal["pread", "mmap"] = "pread",
+    io: StoreIo = "auto",
     flush: Literal["async", "sync"] | None = None,
     options: AppendOptions | None = None,
     retention: RetentionOptions | None = None,
@@ -73,8 +73,11 @@ def open_store(
         commit_log_dirs: Directories of the commit log (`storePathCommitLog`) if it is not `commitlog` below `path`;
             for mode "r" only.
         broker_name: Value of the column `broker_name`, which a store does not contain.
-        io: "pread" is safe beside any other process. "mmap" is faster for scattered reads, but a file that is
-            truncated while it is mapped kills the process.
+        io: "auto" scans files that nobody has open for writing through maps, each block under a lease: a process that
+            opens such a file for writing waits until the block is read. All else, and where there are no leases, is
+            read as by "pread", which uses system calls and never a map. "mmap" maps every file of the log and is
+            faster for scattered reads, for a store that nobody changes meanwhile; what is truncated in spite of that
+            is an error. Mode "a": "auto" is "pread".
         flush: Mode "a": "async" writes before an append returns, so that messages survive the end of the process, and
             flushes every half second. "sync" flushes the commit log before an append returns; threads that append at
             the same time share one flush. Queues and index are flushed later: recovery rebuilds them from the log.

@@ -15,6 +15,8 @@ from rmqfast.system import usable_cores
 
 Way = Literal["log", "queue"]
 OnDamage = Literal["warn", "fail"]
+# how files of the log are read: see `open_store`
+StoreIo = Literal["auto", "pread", "mmap"]
 #: A piece of a plan: way, first physical offset, end, whether to check the CRCs of bodies.
 Piece = tuple[str, int, int, bool]
 
@@ -59,7 +61,7 @@ class StoreFiles:
 
     path: str
     commit_log_dirs: tuple[str, ...] = ()
-    io: Literal["pread", "mmap"] = "pread"
+    io: StoreIo = "auto"
 
     def open(self) -> _native.Store:
         """Opens a snapshot of the store."""

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 from weakref import WeakSet
 
 from rmqfast._native import Appender, Store
@@ -21,7 +21,7 @@ from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.frames import Frame, arrow_rows, index_explained, messages_of
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import CleanReport, RetentionOptions
-from rmqfast.store.scan_source import StoreFiles, StoreSource
+from rmqfast.store.scan_source import StoreFiles, StoreIo, StoreSource
 
 
 @not_picklable("open the store where it is used")
@@ -160,7 +160,7 @@ class WritableStore(MessageStore):
         *,
         retention: RetentionOptions | None = None,
         broker_name: str | None = None,
-        io: Literal["pread", "mmap"] = "pread",
+        io: StoreIo = "auto",
         clock: Callable[[], int] | None = None,
         progress: Callable[[int, int], object] | None = None,
         replica_from: int | None = None,
@@ -173,7 +173,8 @@ class WritableStore(MessageStore):
         self.recovery: Final = None if recovered is None else RecoveryReport(*recovered)
         if self.recovery is not None:
             _LOG.warning("store %s: it was not closed, or its parts disagreed: %s", path, self.recovery)
-        self._io = io
+        # a lease would let the appender of this store wait for its own reader
+        self._io: StoreIo = "pread" if io == "auto" else io
         self._clock = clock
         self._reader: Store | None = None
         self._reader_runs = 0
@@ -181,7 +182,7 @@ class WritableStore(MessageStore):
         self._readers: WeakSet[Store] = WeakSet()
         self._is_closed = False
         self.path = path
-        super().__init__(self._native, StoreFiles(os.fspath(path), io=io), broker_name)
+        super().__init__(self._native, StoreFiles(os.fspath(path), io=self._io), broker_name)
 
     @property
     def appender(self) -> Appender:

@@ -11,6 +11,7 @@ pub mod disk;
 pub mod fault;
 pub mod file;
 pub mod identity;
+pub mod lease;
 pub mod lock;
 pub mod mode;
 pub mod pages;

@@ -32,6 +32,22 @@ pub fn populate(map: &MmapRaw, range: Range<usize>) {
     let _ = (map, range);
 }
 
+/// Maps the pages of a range of a file's map, so that reading them needs no page faults and the processor can prefetch them.
+/// Returns false if the file has lost some of them, or the disk failed.
+pub fn map_in(map: &MmapRaw, range: Range<usize>) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        let advised = map.advise_range(memmap2::Advice::PopulateRead, range.start, range.len());
+        // Linux before 5.14 does not know it.
+        advised.is_ok() || advised.is_err_and(|error| error.kind() == std::io::ErrorKind::InvalidInput)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (map, range);
+        true
+    }
+}
+
 /// Releases the cached pages of a file from `from` to `end`. The range must not contain unflushed changes, and nobody
 /// may write to it during the call. Does nothing on systems that have no call for this.
 pub fn forget(file: &File, from: u64, end: u64) {

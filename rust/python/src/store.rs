@@ -32,9 +32,10 @@ impl Store {
     #[pyo3(signature = (path, *, commit_log_dirs, io, pinned))]
     fn open(py: Python<'_>, path: PathBuf, commit_log_dirs: Vec<PathBuf>, io: &str, pinned: bool) -> PyResult<Self> {
         let io = match io {
+            "auto" => Io::Auto,
             "pread" => Io::Pread,
             "mmap" => Io::Mmap,
-            other => return Err(to_python(Error::invalid("io", "'pread' or 'mmap'", other))),
+            other => return Err(to_python(Error::invalid("io", "'auto', 'pread' or 'mmap'", other))),
         };
         // opening lists files, which may wait for the disk
         let opened = py.detach(|| {

@@ -1,11 +1,11 @@
 //! The files of this machine.
 use super::disk::{self, Look};
-use super::mmap;
+use super::mmap::ReadMap;
 use super::storage::{Entry, Kind, Part, Place, RangeFile, Stat, Storage};
 use crate::{Error, Result};
-use memmap2::Mmap;
 use rmqfast_os::file::{FileExt, open_unseen};
 use rmqfast_os::identity::{facts_at, facts_of};
+use rmqfast_os::lease::{self, Lease};
 use rmqfast_os::{blocks, pages};
 use std::fs::{self, File, FileType, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -74,7 +74,7 @@ impl Storage for LocalFiles {
         if file.metadata().is_ok_and(|meta| meta.is_dir()) {
             return Err(no_file(path));
         }
-        Ok(Arc::new(LocalFile { path: path.to_path_buf(), file }))
+        Ok(Arc::new(LocalFile { path: path.to_path_buf(), file: Arc::new(file) }))
     }
 }
 
@@ -96,7 +96,7 @@ fn stat_of_directory(kind: FileType) -> Option<Stat> {
 #[derive(Debug)]
 struct LocalFile {
     path: PathBuf,
-    file: File,
+    file: Arc<File>,
 }
 
 impl RangeFile for LocalFile {
@@ -127,12 +127,24 @@ impl RangeFile for LocalFile {
         pages::forget(&self.file, from, end);
     }
 
-    fn map(&self) -> Result<Option<Mmap>> {
-        // Positions within a map have 32 bits. No broker writes a larger file.
-        if self.file_len().is_ok_and(|len| len > u64::from(u32::MAX)) {
-            return Ok(None);
+    fn map(&self) -> Result<Option<ReadMap>> {
+        match self.file_len() {
+            // An empty file cannot be mapped. Positions within a map have 32 bits. No broker writes a larger file.
+            Ok(len) if len == 0 || len > u64::from(u32::MAX) => Ok(None),
+            _ => ReadMap::new(&self.file).map(Some).map_err(|e| Error::io(&self.path, e)),
         }
-        mmap::map(&self.file).map_err(|e| Error::io(&self.path, e))
+    }
+
+    fn map_range(&self, at: u64, len: u64) -> Result<Option<ReadMap>> {
+        ReadMap::of_range(&self.file, at, len).map(Some).map_err(|e| Error::io(&self.path, e))
+    }
+
+    fn has_leases(&self) -> bool {
+        lease::is_local(&self.file)
+    }
+
+    fn lease(&self) -> Option<Lease> {
+        Lease::take(&self.file)
     }
 
     fn gap(&self) -> u64 {

@@ -1,10 +1,10 @@
 #![allow(unsafe_code, reason = "mapping a file and prefetching from it cannot be said in safe Rust")]
 //! Maps of whole files, and prefetching, which makes a scan of a mapped file fast.
 //!
-//! An access to a truncated part of a mapped file kills the process with SIGBUS. So files are mapped only in two cases: on request
-//! ([`Io::Mmap`](super::Io)), for stores that nobody else changes, and if this process has locked the store. In the second case a
-//! [guard](rmqfast_os::fault) handles the signal.
-use memmap2::{Mmap, MmapMut, MmapOptions, MmapRaw};
+//! An access to a truncated part of a mapped file raises SIGBUS, which would kill the process. So a [guard](rmqfast_os::fault) handles
+//! the signal. Files are mapped in three cases only: under a [lease](super::leased), on request ([`Io::Mmap`](super::Io)), for
+//! stores that nobody else changes, and if this process has locked the store.
+use memmap2::{MmapMut, MmapOptions, MmapRaw};
 use rmqfast_os::fault::Guard;
 use rmqfast_os::pages;
 use std::fs::File;
@@ -12,16 +12,6 @@ use std::io;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
-
-/// Maps all of `file` for reading. `None` if the file is empty, since an empty file cannot be mapped.
-pub fn map(file: &File) -> io::Result<Option<Mmap>> {
-    if file.metadata()?.len() == 0 {
-        return Ok(None);
-    }
-    // SAFETY: the map is read-only and private to this process. The caller of `open_store(..., io="mmap")` promises that nobody changes or
-    // truncates the file meanwhile, as the documentation of that option says.
-    unsafe { Mmap::map(file) }.map(Some)
-}
 
 /// A map to read and write a file of a store that this process has locked. Other processes see writes at once.
 #[derive(Debug)]
@@ -60,8 +50,8 @@ impl DerefMut for OwnedMap {
     }
 }
 
-/// A map for reading a file to which this process appends. Readers only use bytes that the appender has published,
-/// and appends go behind these bytes.
+/// A map for reading a file whose bytes do not change: nobody writes there, or only this process, which appends behind the
+/// bytes that it has published.
 #[derive(Debug)]
 pub struct ReadMap {
     guard: Guard,
@@ -71,8 +61,21 @@ pub struct ReadMap {
 impl ReadMap {
     /// Maps all of `file`. The file may be closed afterwards.
     pub fn new(file: &File) -> io::Result<Self> {
-        let map = MmapOptions::new().map_raw_read_only(file)?;
+        Self::guarded(MmapOptions::new().map_raw_read_only(file)?)
+    }
+
+    /// Maps `len` bytes at `at`, the start of a page. They must be within the file.
+    pub fn of_range(file: &File, at: u64, len: u64) -> io::Result<Self> {
+        let len = usize::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
+        Self::guarded(MmapOptions::new().offset(at).len(len).map_raw_read_only(file)?)
+    }
+
+    fn guarded(map: MmapRaw) -> io::Result<Self> {
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), false)?, map })
+    }
+
+    pub fn len_bytes(&self) -> u64 {
+        self.map.len() as u64
     }
 
     /// Returns all bytes. Bytes that the appender has not published yet may change while they are read, so no
@@ -94,13 +97,26 @@ impl ReadMap {
         self.guard.lost_from() as u64
     }
 
+    /// Prepares `len` bytes at `at` for reads. Returns false if they cannot be read.
+    pub fn map_in(&self, at: u64, len: usize) -> bool {
+        let end = at.checked_add(len as u64).filter(|end| *end <= self.len_bytes());
+        end.is_some_and(|end| pages::map_in(&self.map, at as usize..end as usize))
+    }
+
+    /// Returns whether an access has not found its bytes: another process had truncated the file, or the disk failed.
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        self.guard.is_lost()
+    }
+
     /// Returns `len` bytes at `at`, or `None` if the file is too short. The appender must have published all of these
     /// bytes.
     #[inline]
     pub fn slice(&self, at: u64, len: usize) -> Option<&[u8]> {
         at.checked_add(len as u64).filter(|end| *end <= self.map.len() as u64)?;
-        // SAFETY: the range is inside the map. Published bytes are never written again, and callers ask only for published bytes. If
-        // another process truncates the file, the guard replaces the lost pages with zeroes.
+        // SAFETY: the range is inside the map. Callers ask only for bytes that are not written again: published ones, those of a file
+        // under a lease, or those of a store that nobody changes, as the caller of `open_store(..., io="mmap")` promises. If another
+        // process truncates the file, the guard replaces the lost pages with zeroes.
         Some(unsafe { std::slice::from_raw_parts(self.map.as_ptr().add(at as usize), len) })
     }
 }

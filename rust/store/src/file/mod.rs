@@ -1,6 +1,7 @@
 //! The files of a store: names, reads, writes, locks. All unsafe code of this layer is in [`mmap`].
 pub mod allocated;
 pub mod disk;
+pub mod leased;
 pub mod local;
 pub mod lock;
 pub mod memory;

@@ -1,11 +1,13 @@
 //! A file of a commit log or a consume queue, open for reading: through `pread` into a buffer, or through a map.
 //!
-//! The default is `pread`: if a file is truncated, `pread` returns fewer bytes, while a map raises SIGBUS.
+//! If a file is truncated, `pread` returns fewer bytes. A map raises SIGBUS, which the map's guard handles; then the segment
+//! goes on by `pread`.
+use super::leased::LeasedFile;
+use super::mmap::ReadMap;
 use super::mounts;
 use super::reads::Reads;
 use super::storage::{Part, RangeFile};
 use crate::{Error, Result};
-use memmap2::Mmap;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,8 @@ pub enum Io {
     /// Read with system calls into a buffer. Safe even if another process truncates the file.
     #[default]
     Pread,
+    /// Scans read through maps under leases where nobody writes to a file. All else is read as by `Pread`.
+    Auto,
     /// Read through maps. Faster for scattered reads, but nobody may truncate the files meanwhile.
     Mmap,
 }
@@ -31,8 +35,19 @@ pub struct Segment {
     file: Arc<dyn RangeFile>,
     /// The map of the file. `None` with `pread`, for an empty file (it cannot be mapped), and for a file of more than
     /// 4 GiB.
-    map: Option<Arc<Mmap>>,
+    map: Option<Arc<ReadMap>>,
+    /// The maps under leases, for a walk that has asked for them.
+    leased: Option<LeasedFile>,
     buffer: Vec<u8>,
+    window: WindowIn,
+}
+
+/// Where the bytes of the last window are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WindowIn {
+    Buffer,
+    Map,
+    LeasedMap,
 }
 
 impl Segment {
@@ -41,14 +56,22 @@ impl Segment {
         let file = mounts::with(path, |storage| storage.open(path))?;
         let map = match io {
             Io::Mmap => file.map()?.map(Arc::new),
-            Io::Pread => None,
+            Io::Pread | Io::Auto => None,
         };
-        Ok(Self { path: path.to_path_buf(), file, map, buffer: Vec::new() })
+        Ok(Self { path: path.to_path_buf(), file, map, leased: None, buffer: Vec::new(), window: WindowIn::Buffer })
+    }
+
+    /// Lets [`next_window`](Self::next_window) read through maps.
+    #[must_use]
+    pub fn with_leases(mut self) -> Self {
+        self.leased = self.file.has_leases().then(|| LeasedFile::new(self.file.clone()));
+        self
     }
 
     /// Returns another reader of the same open file and map, so that pages need not be faulted in again.
     pub fn share(&self) -> Self {
-        Self { path: self.path.clone(), file: self.file.clone(), map: self.map.clone(), buffer: Vec::new() }
+        let (file, map, buffer) = (self.file.clone(), self.map.clone(), Vec::new());
+        Self { path: self.path.clone(), file, map, leased: None, buffer, window: WindowIn::Buffer }
     }
 
     pub fn path(&self) -> &Path {
@@ -75,27 +98,24 @@ impl Segment {
         len.max(BLOCK_GAPS * self.gap() as usize)
     }
 
+    /// Returns whether the bytes of the last window are in a map.
     pub fn is_mapped(&self) -> bool {
-        self.map.is_some()
+        self.window != WindowIn::Buffer
     }
 
-    /// Returns `len` bytes from `at`, or fewer at the end of the file.
-    pub fn window(&mut self, at: u64, len: usize) -> Result<&[u8]> {
-        if let Some(map) = &self.map {
-            return Ok(slice_of(map, at, len));
+    /// Returns the same as [`window`](Self::window), in a map under a lease if it can be had. The lease lasts until
+    /// [`release`](Self::release) or [`keep`](Self::keep). Bytes of the [last](Self::last_window) window, of which `last` is the position
+    /// and the length, are not read again.
+    pub fn next_window(&mut self, last: Option<(u64, usize)>, at: u64, len: usize) -> Result<&[u8]> {
+        if self.leased.as_mut().is_some_and(|leased| leased.take(at..at.saturating_add(len as u64))) {
+            self.window = WindowIn::LeasedMap;
+            return Ok(self.last_window(at, len));
         }
-        if self.buffer.len() < len {
-            self.buffer.resize(len, 0);
-        }
-        let got = read(&*self.file, &mut self.buffer[..len], at);
-        Ok(&self.buffer[..got.map_err(|e| Error::io(&self.path, e))?])
-    }
-
-    /// Returns a window that begins at `at` in the [last](Self::last_window) one, of which `position` and `length` are
-    /// given. Reads only the bytes behind the last window.
-    pub fn next_window(&mut self, (position, length): (u64, usize), at: u64, len: usize) -> Result<&[u8]> {
+        let is_here = |(position, length): &(u64, usize)| *position <= at && *length <= self.buffer.len();
+        let last = last.filter(|last| self.window == WindowIn::Buffer && self.sound_map().is_none() && is_here(last));
+        let (position, length) = last.unwrap_or_default();
         let kept = (position + length as u64).saturating_sub(at) as usize;
-        if self.map.is_some() || at < position || kept == 0 || kept > len || length > self.buffer.len() {
+        if kept == 0 || kept > len {
             return self.window(at, len);
         }
         self.buffer.copy_within(length - kept..length, 0);
@@ -106,32 +126,113 @@ impl Segment {
         Ok(&self.buffer[..kept + got.map_err(|e| Error::io(&self.path, e))?])
     }
 
+    /// Ends the lease. The bytes of the last window must not be used any more.
+    pub fn release(&mut self) {
+        self.leased.iter_mut().for_each(LeasedFile::release);
+    }
+
+    /// Ends the lease, and keeps the bytes of the last window in memory. The arguments must be the same as there.
+    pub fn keep(&mut self, at: u64, len: usize) {
+        if let Some(leased) = self.leased.as_mut().filter(|_| self.window == WindowIn::LeasedMap) {
+            self.buffer.clear();
+            self.buffer.extend_from_slice(leased.bytes(at, len));
+            // Zeroes in place of lost bytes must not pass for the file's own.
+            if !leased.is_lost() {
+                self.window = WindowIn::Buffer;
+            }
+            leased.release();
+        }
+    }
+
+    /// Does the same, and gives the map up, so that the system can drop the pages that were looked at.
+    pub fn keep_apart(&mut self, at: u64, len: usize) {
+        self.keep(at, len);
+        if self.window == WindowIn::Buffer {
+            self.leased.iter_mut().for_each(LeasedFile::forget);
+        }
+    }
+
+    /// Returns the error for bytes of the last window that could not be read. What was read in their place is wrong.
+    pub fn check(&self) -> Result<()> {
+        if self.is_lost() { Err(self.lost()) } else { Ok(()) }
+    }
+
+    /// Returns the error for bytes of a map that could not be read.
+    pub fn lost(&self) -> Error {
+        let reason = "input/output error, or the file was cut off while it was read through a map";
+        Error::io(&self.path, io::Error::other(reason))
+    }
+
+    fn is_lost(&self) -> bool {
+        match self.window {
+            WindowIn::Buffer => false,
+            WindowIn::Map => self.is_map_lost(),
+            WindowIn::LeasedMap => self.leased.as_ref().is_some_and(LeasedFile::is_lost),
+        }
+    }
+
+    /// Returns whether bytes of the map of [`Io::Mmap`] could not be read, or the file was cut off. Within a page, the bytes
+    /// behind its end are zeroes, and reading them raises no signal.
+    pub fn is_map_lost(&self) -> bool {
+        let is_cut = |map: &ReadMap| self.file.file_len().is_ok_and(|len| len < map.len_bytes());
+        self.map.as_ref().is_some_and(|map| map.is_lost() || is_cut(map))
+    }
+
+    /// Gives up the map in which bytes were lost, so that `pread` reads them, or tells why it cannot. Returns whether there
+    /// was one.
+    pub fn leave_lost_map(&mut self) -> bool {
+        let is_lost = self.is_lost();
+        if is_lost {
+            (self.map, self.leased, self.window) = (None, None, WindowIn::Buffer);
+        }
+        is_lost
+    }
+
+    /// Returns `len` bytes from `at`, or fewer at the end of the file.
+    pub fn window(&mut self, at: u64, len: usize) -> Result<&[u8]> {
+        self.release();
+        if self.sound_map().is_some() {
+            self.window = WindowIn::Map;
+            return Ok(self.last_window(at, len));
+        }
+        self.window = WindowIn::Buffer;
+        if self.buffer.len() < len {
+            self.buffer.resize(len, 0);
+        }
+        let got = read(&*self.file, &mut self.buffer[..len], at);
+        Ok(&self.buffer[..got.map_err(|e| Error::io(&self.path, e))?])
+    }
+
     /// Appends `len` bytes from `at` to `out`, or fewer at the end of the file. Returns the number of bytes appended.
     /// After an error `out` is unchanged.
     pub fn read_into(&self, at: u64, len: usize, out: &mut Vec<u8>) -> Result<usize> {
         let start = out.len();
-        if let Some(map) = &self.map {
-            out.extend_from_slice(slice_of(map, at, len));
-        } else {
-            out.resize(start + len, 0);
-            let got = read(&*self.file, &mut out[start..], at);
-            out.truncate(start + *got.as_ref().unwrap_or(&0));
-            got.map_err(|e| Error::io(&self.path, e))?;
+        if let Some(map) = self.sound_map() {
+            out.extend_from_slice(slice_of(map.bytes(), at, len));
+            if !map.is_lost() {
+                return Ok(out.len() - start);
+            }
         }
+        out.resize(start + len, 0);
+        let got = read(&*self.file, &mut out[start..], at);
+        out.truncate(start + *got.as_ref().unwrap_or(&0));
+        got.map_err(|e| Error::io(&self.path, e))?;
         Ok(out.len() - start)
     }
 
     /// Reads all `parts` of the file in one request, or copies them out of the map.
     pub fn read_ranges(&self, parts: &mut [Part<'_>]) -> Result<()> {
-        let Some(map) = &self.map else {
-            return self.file.read_ranges(parts).map_err(|e| Error::io(&self.path, e));
-        };
-        for part in parts {
-            let bytes = slice_of(map, part.at, part.buffer.len());
-            part.buffer[..bytes.len()].copy_from_slice(bytes);
-            part.count = bytes.len();
+        if let Some(map) = self.sound_map() {
+            for part in &mut *parts {
+                let bytes = slice_of(map.bytes(), part.at, part.buffer.len());
+                part.buffer[..bytes.len()].copy_from_slice(bytes);
+                part.count = bytes.len();
+            }
+            if !map.is_lost() {
+                return Ok(());
+            }
         }
-        Ok(())
+        self.file.read_ranges(parts).map_err(|e| Error::io(&self.path, e))
     }
 
     /// Returns the position of the first nonzero byte from `from` to `end`, or `None`. Skips holes and allocated blocks
@@ -187,14 +288,20 @@ impl Segment {
     }
 
     pub fn map(&self) -> Option<&[u8]> {
-        self.map.as_deref().map(|map| &map[..])
+        self.map.as_deref().map(ReadMap::bytes)
+    }
+
+    /// Returns the map of [`Io::Mmap`], unless an access to it has failed.
+    pub fn sound_map(&self) -> Option<&ReadMap> {
+        self.map.as_deref().filter(|map| !map.is_lost())
     }
 
     /// Returns the result of the last [`window`](Self::window) again. The arguments must be the same.
     pub fn last_window(&self, at: u64, len: usize) -> &[u8] {
-        match &self.map {
-            Some(map) => slice_of(map, at, len),
-            None => self.buffer.get(..len).unwrap_or(&self.buffer),
+        match self.window {
+            WindowIn::Buffer => self.buffer.get(..len).unwrap_or(&self.buffer),
+            WindowIn::Map => self.map.as_ref().map_or(&[], |map| slice_of(map.bytes(), at, len)),
+            WindowIn::LeasedMap => self.leased.as_ref().map_or(&[], |leased| leased.bytes(at, len)),
         }
     }
 }
@@ -248,15 +355,15 @@ mod tests {
         let mut segment = Segment::open(file.path(), Io::Pread).expect("opens");
         assert_eq!(segment.window(2, 4).expect("reads"), b"2345");
         file.as_file().write_at(b"abcdefghij", 0).expect("written");
-        assert_eq!(segment.next_window((2, 4), 4, 5).expect("reads"), b"45ghi");
+        assert_eq!(segment.next_window(Some((2, 4)), 4, 5).expect("reads"), b"45ghi");
         assert_eq!(segment.last_window(4, 5), b"45ghi");
-        assert_eq!(segment.next_window((4, 5), 8, 100).expect("reads"), b"ij");
+        assert_eq!(segment.next_window(Some((4, 5)), 8, 100).expect("reads"), b"ij");
         // Nothing of it is in the last window, or more is than is asked for.
-        assert_eq!(segment.next_window((8, 2), 3, 4).expect("reads"), b"defg");
-        assert_eq!(segment.next_window((3, 4), 4, 2).expect("reads"), b"ef");
+        assert_eq!(segment.next_window(Some((8, 2)), 3, 4).expect("reads"), b"defg");
+        assert_eq!(segment.next_window(Some((3, 4)), 4, 2).expect("reads"), b"ef");
         let mut mapped = Segment::open(file.path(), Io::Mmap).expect("opens");
         assert_eq!(mapped.window(2, 4).expect("reads"), b"cdef");
-        assert_eq!(mapped.next_window((2, 4), 4, 100).expect("reads"), b"efghij");
+        assert_eq!(mapped.next_window(Some((2, 4)), 4, 100).expect("reads"), b"efghij");
     }
 
     #[test]

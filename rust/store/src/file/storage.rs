@@ -1,7 +1,8 @@
 //! The door through which readers get all files of a store: bytes, directories and small files. Behind it are local files,
 //! or [another storage](super::mounts). Writers, locks and maps need local files.
+use super::mmap::ReadMap;
 use crate::Result;
-use memmap2::Mmap;
+use rmqfast_os::lease::Lease;
 use std::fmt::Debug;
 use std::io;
 use std::ops::Range;
@@ -34,8 +35,20 @@ pub trait RangeFile: Debug + Send + Sync {
     /// Drops cached bytes, which were never written.
     fn forget(&self, _from: u64, _end: u64) {}
     /// Maps the file. `None` if it cannot be mapped.
-    fn map(&self) -> Result<Option<Mmap>> {
+    fn map(&self) -> Result<Option<ReadMap>> {
         Ok(None)
+    }
+    /// Maps `len` bytes at `at`, the start of a page. They must be within the file. `None` if they cannot be mapped.
+    fn map_range(&self, _at: u64, _len: u64) -> Result<Option<ReadMap>> {
+        Ok(None)
+    }
+    /// Returns whether the file can have a [lease](Self::lease) at all.
+    fn has_leases(&self) -> bool {
+        false
+    }
+    /// Takes a [lease](rmqfast_os::lease) of the file, if nobody writes to it.
+    fn lease(&self) -> Option<Lease> {
+        None
     }
     /// Returns the greatest distance between two ranges up to which it is cheaper to read the bytes between them.
     fn gap(&self) -> u64;

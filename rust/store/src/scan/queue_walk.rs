@@ -5,7 +5,8 @@
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::request::ScanRequest;
-use crate::file::{Part, Reads, Segment, mmap};
+use crate::file::mmap::{self, ReadMap};
+use crate::file::{Part, Reads, Segment};
 use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit, is_ext_address, is_no_message};
 use crate::format::cursor::{i32_at, i64_at};
 use crate::format::message::{Item, Layout, Message};
@@ -322,6 +323,8 @@ pub struct QueueWalk {
     runs: Vec<Run>,
     segment: Option<(usize, Segment)>,
     bytes: Vec<u8>,
+    /// Whether the records are in the map of the file, not in `bytes`.
+    is_in_map: bool,
     records: Vec<RecordAt>,
     block_len: usize,
 }
@@ -345,6 +348,7 @@ impl QueueWalk {
             runs: Vec::new(),
             segment: None,
             bytes: Vec::new(),
+            is_in_map: false,
             records: Vec::new(),
             block_len: BLOCK_LEN,
         })
@@ -381,7 +385,7 @@ impl QueueWalk {
                 let head = if first.size as usize > BLOCK_LEN { FIRST_READ } else { 0 };
                 let bytes = runs.iter().map(|run| run.len as u64).sum::<u64>() + head as u64;
                 let ranges = runs.len() as u64 + u64::from(head > 0);
-                reads = reads + Reads { ranges, bytes }.of_map(segment.is_mapped());
+                reads = reads + Reads { ranges, bytes }.of_map(segment.map().is_some());
                 self.next_hit = runs.last().map_or(self.next_hit + 1, |run| run.hits.end);
             }
         }
@@ -407,7 +411,7 @@ impl QueueWalk {
             // The head of a long record is read first.
             let heads = units.min(len / BLOCK_LEN as u64);
             let bytes = len.saturating_add(heads.saturating_mul(FIRST_READ as u64));
-            log = log + Reads { ranges: units.min(apart).saturating_add(heads), bytes }.of_map(segment.is_mapped());
+            log = log + Reads { ranges: units.min(apart).saturating_add(heads), bytes }.of_map(segment.map().is_some());
         }
         Ok(log)
     }
@@ -417,6 +421,7 @@ impl QueueWalk {
     pub fn advance(&mut self, damage: &mut DamageLog) -> Result<bool> {
         self.records.clear();
         self.bytes.clear();
+        self.is_in_map = false;
         if self.next_hit == self.hits.len() {
             self.next_hit = 0;
             if !self.collector.next_stretch(&mut self.hits, damage)? {
@@ -428,8 +433,16 @@ impl QueueWalk {
     }
 
     pub fn block(&self) -> Block<'_> {
-        let mapped = self.segment.as_ref().and_then(|(_, s)| s.map());
+        let mapped = self.segment.as_ref().filter(|_| self.is_in_map).and_then(|(_, s)| s.map());
         Block { bytes: mapped.unwrap_or(&self.bytes), records: &self.records }
+    }
+
+    /// Fails if the block could not be read completely, so that what was read is wrong.
+    pub fn check_block(&self) -> Result<()> {
+        match &self.segment {
+            Some((_, segment)) if self.is_in_map && segment.is_map_lost() => Err(segment.lost()),
+            _ => Ok(()),
+        }
     }
 
     /// Reads the records of the next hits in the same file, up to the length of a block.
@@ -452,27 +465,33 @@ impl QueueWalk {
         let file_end = self.log.segments().files()[*index].end();
         let mut runs = std::mem::take(&mut self.runs);
         self.find_runs(segment, file_end, &mut runs);
-        match segment.map() {
+        let map = segment.sound_map().map(ReadMap::bytes);
+        self.is_in_map = map.is_some();
+        match map {
             // A mapped record is used in place.
             Some(_) => runs.iter_mut().for_each(|run| run.start = (run.from - base) as usize),
             None => read_runs(segment, base, &mut runs, &mut self.bytes)?,
         }
-        let bytes = segment.map().unwrap_or(&self.bytes);
+        let bytes = map.unwrap_or(&self.bytes);
+        let mut faults = Vec::new();
         for run in &runs {
-            if segment.is_mapped() {
+            if map.is_some() {
                 // Hits are far apart, so the processor cannot prefetch them by itself.
                 prefetch(bytes, base, self.hits.get(run.hits.start + AHEAD));
             }
             // The bytes of the next run do not follow those of this run.
-            let end = if segment.is_mapped() { bytes.len() } else { run.start + run.len };
+            let end = if map.is_some() { bytes.len() } else { run.start + run.len };
             for hit in &self.hits[run.hits.clone()] {
                 let at = run.start + (hit.physical_offset - run.from) as usize;
                 match self.check(hit, bytes.get(at..end).unwrap_or_default()) {
                     Ok(layout) => self.records.push(RecordAt { at: at as u32, layout }),
-                    Err(reason) => damage.push(self.damage(*hit, u64::from(hit.size), &reason)),
+                    Err(reason) => faults.push(self.damage(*hit, u64::from(hit.size), &reason)),
                 }
             }
         }
+        // Bytes that could not be read look like damage.
+        self.check_block()?;
+        damage.extend(faults);
         self.next_hit = runs.last().map_or(self.next_hit, |run| run.hits.end);
         self.runs = runs;
         Ok(())

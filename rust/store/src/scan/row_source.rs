@@ -50,6 +50,13 @@ impl Walk {
             Self::Queue(walk) => walk.block(),
         }
     }
+
+    fn check_block(&self) -> Result<()> {
+        match self {
+            Self::Log(walk) => walk.check_block(),
+            Self::Queue(walk) => walk.check_block(),
+        }
+    }
 }
 
 /// Reads pieces of the log one after the other. Call [`advance`](Self::advance), then [`bytes`](Self::bytes) and [`rows`](Self::rows),
@@ -60,6 +67,7 @@ pub struct RowSource {
     pieces: VecDeque<Piece>,
     walk: Option<Walk>,
     block_len: usize,
+    with_leases: bool,
     selector: Selector,
     rows: Vec<Row>,
     damage: DamageLog,
@@ -73,6 +81,7 @@ impl RowSource {
             pieces: pieces.into_iter().collect(),
             walk: None,
             block_len: BLOCK_LEN,
+            with_leases: false,
             selector,
             rows: Vec::new(),
             damage: DamageLog::default(),
@@ -88,11 +97,20 @@ impl RowSource {
         self
     }
 
+    /// Lets blocks be in maps under leases, as [`LogWalk::with_leases`] says.
+    #[must_use]
+    pub fn with_leases(mut self) -> Self {
+        self.with_leases = true;
+        self
+    }
+
     /// Reads the next block with at least one row. Returns `false` at the end. `interrupt` is called between blocks; its error is returned,
     /// and `advance` can be called again.
     pub fn advance(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<bool> {
         self.rows.clear();
         loop {
+            // `interrupt` may wait for a lock, and nobody who opens the file may wait for that.
+            self.release();
             // Before each block, so that Ctrl-C also stops a scan without matching messages.
             interrupt()?;
             if self.walk.is_none() {
@@ -108,6 +126,26 @@ impl RowSource {
             if !self.rows.is_empty() {
                 return Ok(true);
             }
+        }
+    }
+
+    /// Fails if the block could not be read completely, so that what was made of it is wrong. Called after each use of a
+    /// block that may be in a map.
+    pub fn check_block(&self) -> Result<()> {
+        self.walk.as_ref().map_or(Ok(()), Walk::check_block)
+    }
+
+    /// Ends a lease. The rows and their bytes can still be used.
+    pub fn keep(&mut self) {
+        if let Some(Walk::Log(walk)) = &mut self.walk {
+            walk.keep();
+        }
+    }
+
+    /// Ends a lease. The rows must not be used any more.
+    pub fn release(&mut self) {
+        if let Some(Walk::Log(walk)) = &mut self.walk {
+            walk.release();
         }
     }
 
@@ -161,6 +199,7 @@ impl RowSource {
                 // The walk checks bodies from this offset on: all or none.
                 let verify_from = if verify_crc { 0 } else { u64::MAX };
                 let walk = LogWalk::new(log, piece.from, piece.end, verify_from).with_closed_end(closed_end);
+                let walk = if self.with_leases { walk.with_leases() } else { walk };
                 Ok(Walk::Log(Box::new(walk.with_block_len(self.block_len))))
             }
             Way::Queue => {

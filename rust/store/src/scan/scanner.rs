@@ -23,13 +23,26 @@ impl Scanner {
         let builder = BatchBuilder::new(&request);
         let fails_on_bad_bodies = fails_on_bad_bodies(&request);
         let (next_row, bad_bodies) = (0, BadBodies::default());
-        Self { source: RowSource::new(sources, request, pieces), next_row, builder, bad_bodies, fails_on_bad_bodies }
+        let source = RowSource::new(sources, request, pieces).with_leases();
+        Self { source, next_row, builder, bad_bodies, fails_on_bad_bodies }
     }
 
     /// Returns the next batch, or `None` at the end. `interrupt` is called between blocks; its error stops the scan.
     pub fn next_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         // A scan that has failed fails again.
         self.check_bodies()?;
+        self.source.check_block()?;
+        let batch = self.read_batch(interrupt);
+        // Nobody waits for a scan whose batches are not taken.
+        if self.next_row < self.source.rows().len() {
+            self.source.keep();
+        } else {
+            self.source.release();
+        }
+        batch
+    }
+
+    fn read_batch(&mut self, interrupt: &mut dyn FnMut() -> Result<()>) -> Result<Option<RecordBatch>> {
         loop {
             if self.next_row == self.source.rows().len() {
                 self.next_row = 0;
@@ -38,6 +51,7 @@ impl Scanner {
                 }
             }
             self.next_row += self.builder.append(self.source.bytes(), &self.source.rows()[self.next_row..]);
+            self.source.check_block()?;
             // Damaged bodies are found only when columns are built.
             self.source.note(self.builder.take_damage());
             if self.builder.is_full() {

@@ -63,6 +63,10 @@ impl CommitLog {
         &self.root
     }
 
+    pub fn io(&self) -> Io {
+        self.io
+    }
+
     pub fn segments(&self) -> &Segments {
         &self.segments
     }
@@ -73,8 +77,8 @@ impl CommitLog {
     }
 
     pub fn open(&self, index: usize) -> Result<Segment> {
-        // Only maps are worth keeping; a file for `pread` is opened for each use.
-        if self.io == Io::Pread {
+        // Only maps are worth keeping; a file for `pread` or leases is opened for each use.
+        if self.io != Io::Mmap {
             return self.segments.open(index, self.io);
         }
         let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);

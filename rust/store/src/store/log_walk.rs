@@ -6,7 +6,7 @@
 //!
 //! Source: `CommitLog.recoverNormally`, `ReputMessageService.doReput`.
 use super::commit_log::{CommitLog, DamageLog, FIRST_READ, NO_FILE, find_fault};
-use crate::file::{Reads, Segment, mmap};
+use crate::file::{Io, Reads, Segment, mmap};
 use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1, MIN_BLANK_LEN};
 use crate::{Error, Result};
 use memchr::memchr2_iter;
@@ -56,6 +56,7 @@ pub struct LogWalk {
     retries: u32,
     max_retries: u32,
     block_len: usize,
+    with_leases: bool,
     /// The [end of the log](super::last_close::LastClose::end_of_log) of a store that was closed.
     closed_end: Option<u64>,
 }
@@ -89,6 +90,7 @@ impl LogWalk {
             retries: 0,
             max_retries: TAIL_RETRIES,
             block_len: BLOCK_LEN,
+            with_leases: false,
             closed_end: None,
         }
     }
@@ -96,6 +98,14 @@ impl LogWalk {
     #[must_use]
     pub fn with_block_len(mut self, bytes: usize) -> Self {
         self.block_len = bytes;
+        self
+    }
+
+    /// Lets blocks be in maps under leases, if the store was opened so. The caller calls [`release`](Self::release) or
+    /// [`keep`](Self::keep) as soon as it can, and [`check_block`](Self::check_block) after it has used a block.
+    #[must_use]
+    pub fn with_leases(mut self) -> Self {
+        self.with_leases = self.log.io() == Io::Auto;
         self
     }
 
@@ -130,7 +140,7 @@ impl LogWalk {
                 Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => continue,
                 opened => opened?,
             };
-            let (is_mapped, block) = (segment.is_mapped(), segment.block_len(self.block_len) as u64);
+            let (is_mapped, block) = (segment.map().is_some(), segment.block_len(self.block_len) as u64);
             if is_open {
                 end = file.base + segment.end_of_data(from - file.base, file.len);
                 let search = segment.most_reads_of_search(from - file.base, file.len);
@@ -187,6 +197,25 @@ impl LogWalk {
         Block { bytes, records: &self.records }
     }
 
+    /// Fails if the block could not be read completely, so that what was read is wrong.
+    pub fn check_block(&self) -> Result<()> {
+        self.segment.as_ref().map_or(Ok(()), |(_, segment)| segment.check())
+    }
+
+    /// Ends a lease. The block must not be used any more.
+    pub fn release(&mut self) {
+        if let Some((_, segment)) = &mut self.segment {
+            segment.release();
+        }
+    }
+
+    /// Ends a lease. The block can still be used.
+    pub fn keep(&mut self) {
+        if let Some((_, segment)) = &mut self.segment {
+            segment.keep(self.window.0, self.window.1);
+        }
+    }
+
     /// Opens the file that contains the position. If there is no such file, reports the gap up to the next file as
     /// damage. Returns `None` behind the last file.
     fn open_segment(&mut self, damage: &mut DamageLog) -> Result<Option<usize>> {
@@ -208,6 +237,7 @@ impl LogWalk {
             }
             match self.log.open(index) {
                 Ok(segment) => {
+                    let segment = if self.with_leases { segment.with_leases() } else { segment };
                     self.segment = Some((index, segment));
                     return Ok(Some(index));
                 }
@@ -237,8 +267,8 @@ impl LogWalk {
         };
         // Fewer bytes do not tell a record from zeroes.
         let want = block_len.max(needed).max(MIN_BLANK_LEN).min((len - at) as usize);
-        let got = if keeps_window { segment.next_window(self.window, at, want)? } else { segment.window(at, want)? };
-        let got = got.len();
+        let last = Some(self.window).filter(|_| keeps_window);
+        let got = segment.next_window(last, at, want)?.len();
         self.window = (at, got);
         // The file is shorter than at its listing, because somebody has truncated it.
         if got < want && got < needed.max(8) {
@@ -246,7 +276,13 @@ impl LogWalk {
             self.skip_to(end, reason, damage);
             return Ok(0);
         }
-        match self.parse() {
+        let (position, stop) = (self.position, self.parse());
+        if self.leaves_lost_map() {
+            self.records.clear();
+            self.position = position;
+            return Ok(needed);
+        }
+        match stop {
             Stop::Consumed => Ok(0),
             // Reads the rest of the record only if the file has room for its length.
             Stop::Needs(consumed, bytes) if at + (consumed + bytes) as u64 <= len => {
@@ -295,6 +331,11 @@ impl LogWalk {
         stop
     }
 
+    /// Returns whether the block could not be read, so that it must be read again, by `pread`.
+    fn leaves_lost_map(&mut self) -> bool {
+        self.segment.as_mut().is_some_and(|(_, segment)| segment.leave_lost_map())
+    }
+
     /// Skips damage at the position, up to the next valid record. If the damage may be a record that another process
     /// is writing, ends the walk instead.
     fn skip_damage(&mut self, index: usize, reason: String, damage: &mut DamageLog) -> Result<()> {
@@ -335,9 +376,11 @@ impl LogWalk {
 
     /// Returns whether any byte behind the position was written. If so, zeroes at the position are a hole and not the
     /// end of the log.
-    fn continues(&self, index: usize) -> Result<bool> {
+    fn continues(&mut self, index: usize) -> Result<bool> {
         let base = self.log.segments().files()[index].base;
-        let Some((_, segment)) = &self.segment else { return Ok(false) };
+        let Some((_, segment)) = &mut self.segment else { return Ok(false) };
+        // A mapped page would stay in the page cache, as one with data.
+        segment.keep_apart(self.window.0, self.window.1);
         let is_zero = || segment.last_window(self.window.0, self.window.1).iter().all(|byte| *byte == 0);
         if self.closed_end == Some(self.position) && is_zero() {
             return Ok(false);
@@ -426,6 +469,9 @@ pub fn resync(log: &CommitLog, index: usize, segment: &mut Segment, from: u64) -
         at = segment.next_data(at, file.len).saturating_sub(OVERLAP as u64).max(at);
         let rest = file.len.saturating_sub(at);
         let window = segment.window(at, rest.min((step + OVERLAP) as u64) as usize)?.to_vec();
+        if segment.leave_lost_map() {
+            continue;
+        }
         if window.is_empty() {
             break;
         }

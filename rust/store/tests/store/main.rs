@@ -8,6 +8,7 @@ mod figures;
 mod follow;
 mod harm;
 mod layers;
+mod leases;
 mod looks;
 mod lost_queues;
 mod mounts;

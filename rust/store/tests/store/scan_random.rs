@@ -136,7 +136,7 @@ struct Walked {
 
 fn walk(directory: &Path, io: Io) -> Walked {
     let log = Arc::new(CommitLog::list(directory, &[directory.to_path_buf()], io).expect("listed"));
-    let mut walk = LogWalk::new(log, 0, u64::MAX, 0);
+    let mut walk = LogWalk::new(log, 0, u64::MAX, 0).with_leases();
     let (mut damage, mut records) = (DamageLog::default(), Vec::new());
     while walk.advance(&mut damage).expect("read") {
         let block = walk.block();
@@ -206,8 +206,10 @@ fn check(whole: &Log, harmed: &Log) -> Walked {
     let walked = walk(dir.path(), Io::Pread);
     check_cover(harmed, &walked);
     check_records(whole, harmed, &walked);
-    let mapped = walk(dir.path(), Io::Mmap);
-    assert_eq!((mapped.records, &mapped.damage), (walked.records.clone(), &walked.damage));
+    for io in [Io::Mmap, Io::Auto] {
+        let mapped = walk(dir.path(), io);
+        assert_eq!((mapped.records, &mapped.damage), (walked.records.clone(), &walked.damage), "{io:?}");
+    }
     walked
 }
 
