@@ -114,7 +114,7 @@ def _declared() -> tuple[dict[str, str], dict[str, str]]:
     types: dict[str, str] = {}
     defaults: dict[str, set[str]] = {}
     for name, form, rest, default in _ROW.findall(_DECLARATIONS.read_text(encoding="utf-8")):
-        choices = ", ".join(f"`{choice}`" for choice in re.findall(r'"(\w+)"', rest))
+        choices = ", ".join(f"`{choice}`" for choice in re.findall(r'"([\w-]+)"', rest))
         types[name] = choices or _TYPES[form.removeprefix("Form::")]
         defaults.setdefault(name, set()).add(_shown(int(default)) if default.isdecimal() else f"`{default}`")
     return types, {name: each.pop() for name, each in defaults.items() if len(each) == 1 and each != {"``"}}

@@ -36,6 +36,8 @@ def encode(schema: Any, value: Any) -> bytes:  # noqa: C901, PLR0911, PLR0912 - 
             return zigzag(len(value)) + bytes(value)
         case "string":
             return encode("bytes", value.encode())
+        case {"type": "int" | "long" | "bytes" | "string" as plain, "logicalType": _}:
+            return encode(plain, value)
         case list():
             at = 0 if value is None else 1
             return zigzag(at) + encode(schema[at], value)

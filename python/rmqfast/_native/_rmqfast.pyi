@@ -67,11 +67,10 @@ __all__ = [
     "Written",
     "__version__",
     "begin_mark",
-    "check_agreed",
     "check_not_expired",
-    "columns_of_schema",
     "config_text",
     "cut_copy",
+    "ddl_of",
     "decode_pull",
     "fetched_to_arrow",
     "implied_filters",
@@ -115,6 +114,7 @@ __all__ = [
     "step_after",
     "unwrap_namespace",
     "used_percent",
+    "with_schema_text",
     "without_namespace",
     "wrap_namespace",
 ]
@@ -278,6 +278,10 @@ class SparkOptions:
         """Values by keyword argument. None for an option that has no value."""
     @property
     def begin(self) -> str: ...
+    def row(self) -> list[tuple[str, str]]:
+        """Returns names and Spark types of the columns. The type of decoded bodies is JSON."""
+    def columns_of_schema(self, fields: list[tuple[str, str, bool]]) -> list[str]:
+        """Returns the columns of a user's schema, with paths of the fields of `value`."""
     def are_offsets_whole(self) -> bool: ...
     def offset_bounds(
         self, queues: Mapping[int, tuple[int, int]]
@@ -357,9 +361,7 @@ def panic(text: str) -> Never:
 
 def plain_remark(remark: str) -> str: ...
 def step_after(remark: str) -> str | None: ...
-def check_agreed(wanted: Sequence[str] | None, columns: Sequence[str]) -> None: ...
 def check_not_expired(name: str, bounds: Mapping[int, int], queues: Mapping[int, tuple[int, int]]) -> None: ...
-def columns_of_schema(fields: list[tuple[str, str, bool]]) -> list[str]: ...
 
 @final
 class TopicRead:
@@ -494,7 +496,9 @@ def read_store_piece(piece: bytes) -> tuple[str, int, int, bool]:
         ArgumentError: The bytes are of another release.
     """
 
-def spark_row(columns: Sequence[str] | None) -> list[tuple[str, str]]: ...
+def spark_row(request: object) -> list[tuple[str, str]]: ...
+def with_schema_text(options: dict[str, str]) -> dict[str, str]: ...
+def ddl_of(schema: object) -> str: ...
 def namespace_of_endpoint(text: str) -> str | None: ...
 def parse_message_id(message_id: str) -> tuple[str, int, int] | None:
     """Parses a broker's message id into IP address, port and physical offset. None for any other string.

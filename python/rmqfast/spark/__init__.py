@@ -8,7 +8,7 @@ from rmqfast.errors import MissingExtraError
 from rmqfast.extras import is_missing
 from rmqfast.spark.columnar import jar_path
 from rmqfast.spark.mapping import map_store
-from rmqfast.spark.partitions import StoreReadArguments
+from rmqfast.spark.partitions import MapArguments, StoreReadArguments
 from rmqfast.spark.reader import read_store
 from rmqfast.spark.session import configure
 from rmqfast.spark.sink import write_topic
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rmqfast.spark.source import RocketMQDataSource
 
 __all__ = [
+    "MapArguments",
     "RocketMQDataSource",
     "StoreReadArguments",
     "configure",

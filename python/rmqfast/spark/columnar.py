@@ -17,6 +17,8 @@ from rmqfast import errors
 from rmqfast._native import SparkOptions
 from rmqfast.cluster.topic_options import option_texts
 from rmqfast.spark.partitions import StoreRead, plan_partitions
+from rmqfast.store import ScanRequest
+from rmqfast.store.decode import VALUE, is_decoded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,8 +133,12 @@ def load_frame(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
 def _load_store(spark: SparkSession, read: StoreRead, range_now: tuple[int, int]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    frame = load_frame(spark, _options(read, range_now))
     request = read.request
+    options = _options(read, range_now)
+    if request.decode is not None and request.columns is not None:
+        # The option chooses fields. Spark leaves out the offset if no filter needs it.
+        options |= option_texts({"columns": list(dict.fromkeys([*request.columns, "queue_offset"]))})
+    frame = load_frame(spark, options)
     # The option knows only offsets by queue; the source applies this filter exactly.
     if isinstance(request.start_offset, int):
         frame = frame.where(f.col("queue_offset") >= request.start_offset)
@@ -141,7 +147,26 @@ def _load_store(spark: SparkSession, read: StoreRead, range_now: tuple[int, int]
     # An empty list selects no message, but as an option it would mean "all".
     if request.keys == () or request.queue_ids == ():
         frame = frame.where("false")
-    return frame if request.columns is None else frame.select(*request.columns)
+    return frame if request.columns is None else frame.select(*heads(request))
+
+
+def heads(request: ScanRequest) -> list[str]:
+    """Returns the names of a request's columns, `value` once in place of its fields."""
+    is_field = is_decoded if request.decode is not None else lambda _: False
+    return list(dict.fromkeys(VALUE if is_field(name) else name for name in request.columns or ()))
+
+
+def decode_options(request: ScanRequest) -> dict[str, Any]:
+    """Returns the options that decode bodies. None has a value without `decode`."""
+    if request.decode is None:
+        return {"decode": None, "valueSchema": None, "framing": None, "schemaId": None, "onDecodeError": None}
+    return {
+        "decode": request.decode,
+        "valueSchema": request.schema,
+        "framing": request.framing,
+        "schemaId": request.schema_id,
+        "onDecodeError": request.on_error,
+    }
 
 
 def _options(read: StoreRead, range_now: tuple[int, int]) -> dict[str, str]:
@@ -154,6 +179,7 @@ def _options(read: StoreRead, range_now: tuple[int, int]) -> dict[str, str]:
         "endingOffsets": _by_queue(read, request.end_offset),
         "logStart": range_now[0],
         "logEnd": range_now[1],
+        **decode_options(request),
     }
     for name, argument in SparkOptions.arguments("store batch"):
         if name not in values:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
-from rmqfast.spark.partitions import Partition, StoreRead, StoreReadArguments, plan_partitions
+from rmqfast.spark.partitions import MapArguments, Partition, StoreRead, plan_partitions
 from rmqfast.spark.reader import cores, store_read, task_numbers
 from rmqfast.spark.task import read_numbered, read_partition
 
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+    from rmqfast.store.decode import Schema
 
     Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -28,7 +30,9 @@ def map_store(
     topic: str | None,
     function: Function,
     schema: StructType | str,
-    **arguments: Unpack[StoreReadArguments],
+    *,
+    value_schema: Schema | None = None,
+    **arguments: Unpack[MapArguments],
 ) -> DataFrame:
     """Applies a function to a store's Arrow batches, in the worker that reads them. Spark only gets the results.
 
@@ -38,6 +42,7 @@ def map_store(
         topic: Only this topic; None for every record of the commit log.
         function: Maps the batches of a partition to batches of `schema`, as for `DataFrame.mapInArrow`.
         schema: Schema of the function's results.
+        value_schema: Schema of the bodies with `decode`, as the argument `schema` of `read_store`.
         arguments: Arguments of `read_store` except the engine; name the columns that the function needs.
 
     Raises:
@@ -56,7 +61,7 @@ def map_store(
         449908
     """
     # Never columnar: rows made in the JVM would have to cross back to Python.
-    read = store_read(path, topic, **arguments)
+    read = store_read(path, topic, schema=value_schema, **arguments)
     partitions = plan_partitions(read, cores(spark))
     mapped: DataFrame = task_numbers(spark, len(partitions)).mapInArrow(_over(function, read, partitions), schema)
     return mapped

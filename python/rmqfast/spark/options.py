@@ -33,11 +33,17 @@ class SourceOptions:
 
     given: Mapping[str, str]
     values: Mapping[str, Any]
+    kind: str
 
     @classmethod
     def of(cls, options: Mapping[str, str], kind: str = "store batch") -> SourceOptions:
         """Parses the options of a "store batch" or a "store stream" (`kind`). Case in option names does not matter."""
-        return cls(dict(options), SparkOptions(kind, dict(options)).values)
+        return cls(dict(options), SparkOptions(kind, dict(options)).values, kind)
+
+    @property
+    def parsed(self) -> SparkOptions:
+        """The options as `rust/spark` parses them. A new object, since it cannot be pickled."""
+        return SparkOptions(self.kind, dict(self.given))
 
     @property
     def columns(self) -> tuple[str, ...] | None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+from rmqfast._native import ddl_of
 from rmqfast.errors import ArgumentError
 from rmqfast.paths import local_path
 from rmqfast.store import MessageStore, ScanArguments, ScanRequest, StoreArguments, open_store
-from rmqfast.store.request import check_names
+from rmqfast.store.request import BodyArguments, DecodeArguments, check_names
 
 if TYPE_CHECKING:
     from pyspark.accumulators import Accumulator
@@ -35,8 +36,8 @@ class Partition(NamedTuple):
     verify_crc: bool
 
 
-class StoreReadArguments(StoreArguments, total=False):
-    """Keyword arguments of functions that read a store with Spark: `read_store`, `map_store` and `ingest`.
+class MapArguments(StoreArguments, BodyArguments, total=False):
+    """Keyword arguments of `map_store`, most of which the other functions that read a store with Spark have, too.
 
     An offset in `start_offset` by queue must not have expired.
 
@@ -57,6 +58,10 @@ class StoreReadArguments(StoreArguments, total=False):
     broker_name: str | None
     commit_log_dirs: Sequence[str | os.PathLike[str]]
     io: Literal["pread", "mmap"]
+
+
+class StoreReadArguments(MapArguments, DecodeArguments, total=False):
+    """Keyword arguments of `read_store` and `ingest`; `MapArguments` and `DecodeArguments` explain the names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +103,7 @@ class StoreRead:
         _check_range("partition_bytes", 1 if self.partition_bytes is None else self.partition_bytes, 1 << 62)
         _check_range("min_partitions", 1 if self.min_partitions is None else self.min_partitions, _MOST_PARTITIONS)
         check_not_empty(self.request)
+        object.__setattr__(self, "request", with_schema_as_text(self.request))
 
     def open(self) -> MessageStore:
         """Opens the store. The driver and each task open it separately, so that they see new files."""
@@ -121,6 +127,12 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
             worker_cores=cores,
         )
     return [Partition(*piece) for piece in pieces]
+
+
+def with_schema_as_text(request: ScanRequest) -> ScanRequest:
+    """Returns the request with DDL in place of an Arrow schema, which an option cannot be."""
+    schema: Any = request.schema
+    return request if schema is None or isinstance(schema, str) else replace(request, schema=ddl_of(schema))
 
 
 def check_not_empty(request: ScanRequest) -> None:

@@ -14,7 +14,7 @@ from rmqfast._native import check_not_expired
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.columnar import columnar_frame
 from rmqfast.spark.partitions import StoreRead, StoreReadArguments, plan_partitions
-from rmqfast.spark.schema import row_schema
+from rmqfast.spark.schema import request_schema
 from rmqfast.spark.task import read_numbered, read_partition
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def read_store(
         engine: "columnar" (inside the JVM), "arrow" (mapInArrow), "pandas" (mapInPandas, half as fast as that).
                 "auto" is columnar if `configure` added its jar, otherwise arrow; the log names the engine.
         arguments: Messages, columns and partitions to read, see `rmqfast.spark.StoreReadArguments`. Only "columnar"
-            omits by itself the columns that a query does not use.
+            omits by itself the columns, and the fields of decoded bodies, that a query does not use.
 
     Raises:
         UnknownTopicError: The store has no such topic.
@@ -72,7 +72,7 @@ def read_store(
         if frame is not None:
             return frame
     partitions = plan_partitions(read, cores(spark))
-    schema = row_schema(read.request.columns)
+    schema = request_schema(read.request)
     return task_frame(
         spark, engine, schema, partial(read_numbered, partial(read_partition, read), partitions), len(partitions)
     )

@@ -17,10 +17,11 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
+from rmqfast._native import with_schema_text
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.options import SourceOptions, gets_filters, names_a_cluster
 from rmqfast.spark.partitions import StoreRead, plan_partitions
-from rmqfast.spark.schema import agree_on_columns, columns_of, row_schema
+from rmqfast.spark.schema import columns_of, struct_of
 from rmqfast.spark.task import read_partition
 from rmqfast.spark.topic_writer import stream_writer, topic_writer
 
@@ -52,12 +53,15 @@ class RocketMQDataSource(DataSource):
     """
 
     def __init__(self, options: dict[str, str]) -> None:
-        super().__init__(options)
         _check_no_table(options)
+        # read in the driver, since executors may not have the file of a schema
+        options = with_schema_text(dict(options))
+        super().__init__(options)
         if names_a_cluster(options):
             return  # `schema` and `reader` check the options, since `writer` has others
         self._options = SourceOptions.of(options)
-        # Checked now, not at the first action: store, topic, columns, tags and SQL condition.
+        # Checked now, not at the first action: schema of bodies, store, topic, columns, tags and SQL condition.
+        self._options.parsed.row()
         read = self._options.read(self._options.columns)
         with read.open() as store:
             store.plan(read.request, cut_bytes=1 << 62)
@@ -73,16 +77,16 @@ class RocketMQDataSource(DataSource):
             from rmqfast.spark.live.topic_reader import checked_schema
 
             return checked_schema(self.options)
-        return row_schema(self._options.columns)
+        return struct_of(self._options.parsed.row())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Returns the reader of the schema's columns."""
         if names_a_cluster(self.options):
             from rmqfast.spark.live.topic_reader import topic_reader
 
-            return topic_reader(self.options, columns_of(schema))
+            return topic_reader(self.options, schema)
         # Read the options again, since offsets refer to the store at the time of the action.
-        read = self._options.read(agree_on_columns(self._options.columns, columns_of(schema)))
+        read = self._options.read(columns_of(schema, self._options.parsed))
         return (_FilteringStoreReader if gets_filters(is_wanted=self._options.values["pushdown"]) else _StoreReader)(
             read
         )
@@ -92,10 +96,10 @@ class RocketMQDataSource(DataSource):
         if names_a_cluster(self.options):
             from rmqfast.spark.live.stream_reader import topic_stream_reader
 
-            return topic_stream_reader(self.options, columns_of(schema))
+            return topic_stream_reader(self.options, schema)
         from rmqfast.spark.live.stream_reader import store_stream_reader
 
-        return store_stream_reader(self.options, columns_of(schema))
+        return store_stream_reader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001  # as PySpark calls it
         """Returns the sink of a batch, which sends rows to a topic. `docs/spark-sink.md` describes its options."""

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from rmqfast.errors import CorruptError, DamageWarning, StoreNotFoundError
+from rmqfast.errors import CorruptError, DamageWarning, DecodeWarning, StoreNotFoundError
 from rmqfast.message import Damage
 from rmqfast.spark.partitions import Partition, StoreRead
 from rmqfast.store import MessageStore, ScanRequest
@@ -36,10 +36,15 @@ def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordB
         held, lost = _clip_to_log(store, partition)
         scan = store.scan_pieces(read.request, [held])
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DamageWarning)  # reported below, with all places
+            # reported below, with all places
+            warnings.simplefilter("ignore", DamageWarning)
+            warnings.simplefilter("ignore", DecodeWarning)
             for batch in scan.batches():
                 # A topic filter on a read of all topics: the scan also reads records that no queue lists.
                 yield batch if read.only_topic is None else _of_topic(batch, read.only_topic)
+    # before an error because of damage
+    if scan.decode_report is not None:
+        _LOG.warning("store %s, commit log %d to %d: %s", read.path, partition.start, partition.end, scan.decode_report)
     _tell(read, partition, [*lost, *scan.damage])
 
 

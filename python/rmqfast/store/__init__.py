@@ -26,6 +26,7 @@ from rmqfast.store.opening import MissingEnd, find_missing_end, open_store, repa
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
 from rmqfast.store.request import (
+    BodyArguments,
     DecodeArguments,
     GetLimits,
     MessageArguments,
@@ -49,6 +50,7 @@ __all__ = [
     "AppendOptions",
     "AppendResult",
     "BloomFilterData",
+    "BodyArguments",
     "CleanReport",
     "CleanedFile",
     "ConsumerFilterData",

@@ -91,12 +91,19 @@ def bad_bodies(reading: _native.Scan) -> list[BadBody]:
 
 def warn_of_bad_bodies(reading: _native.Scan, line: CallerLine) -> None:
     """Warns of the bodies that a scan could not decode, unless it failed because of them."""
+    text = describe_bad_bodies(reading)
+    if text is not None and not reading.fails_on_bad_bodies:
+        line.warn(f"{text}, and Scan.decode_errors lists them", DecodeWarning)
+
+
+def describe_bad_bodies(reading: _native.Scan) -> str | None:
+    """Returns the number of bodies that a scan could not decode, and the first of them. None if there are none."""
     entries, more = reading.bad_bodies
-    if entries and not reading.fails_on_bad_bodies:
-        first, count = BadBody(*entries[0]), len(entries) + more
-        place = f"message {first.queue_offset} of queue {first.queue_id} of topic {first.topic}"
-        text = f"{count} bodies could not be decoded, the first that of {place}: {first.reason}"
-        line.warn(f"{text}; their value is null, and Scan.decode_errors lists them", DecodeWarning)
+    if not entries:
+        return None
+    first, count = BadBody(*entries[0]), len(entries) + more
+    place = f"message {first.queue_offset} of queue {first.queue_id} of topic {first.topic}"
+    return f"{count} bodies could not be decoded, the first that of {place}: {first.reason}; their value is null"
 
 
 def infer(bodies: Any, *, sample_bytes: Number = _SAMPLE_BYTES) -> str:

@@ -140,15 +140,13 @@ class StoreArguments(ReadArguments, total=False):
     end_offset: Number | Mapping[int, Number] | None
 
 
-class DecodeArguments(TypedDict, total=False):
-    """Keyword arguments that decode bodies into a column.
+class BodyArguments(TypedDict, total=False):
+    """Keyword arguments that decode bodies into a column, without their schema.
 
     Attributes:
         decode: "json" or "avro": decodes bodies into the struct column `value`, the last column. A name such as
             `value.amount` or `value.customer.id` in `columns` chooses a field, and only those are decoded. Without any
             such name in `columns`, bodies are not decoded.
-        schema: Schema of the bodies. For JSON an Arrow schema, or DDL such as "id bigint, at timestamp"; for Avro an
-            .avsc, as text or path. `rmqfast.infer` proposes DDL.
         framing: The prefix of bodies: "none", "confluent" (a zero byte and a schema id), or "single-object" (Avro's).
         on_error: "null" gives null for a body that cannot be decoded, and warns at the end with a `DecodeWarning`.
             "fail" raises `DecodeError` at the first.
@@ -156,10 +154,20 @@ class DecodeArguments(TypedDict, total=False):
     """
 
     decode: Decode | None
-    schema: Schema | None
     framing: Framing
     on_error: OnError
     schema_id: int | None
+
+
+class DecodeArguments(BodyArguments, total=False):
+    """Keyword arguments that decode bodies into a column, see also `BodyArguments`.
+
+    Attributes:
+        schema: Schema of the bodies. For JSON an Arrow schema, or DDL such as "id bigint, at timestamp"; for Avro an
+            .avsc, as text or path. `rmqfast.infer` proposes DDL.
+    """
+
+    schema: Schema | None
 
 
 class ScanArguments(StoreArguments, DecodeArguments, total=False):

@@ -13,7 +13,7 @@ from rmqfast.extras import import_extra
 from rmqfast.html import facts
 from rmqfast.message import BadBody, Damage
 from rmqfast.store.damage_warning import CallerLine, describe
-from rmqfast.store.decode import VALUE, bad_bodies, is_decoded, warn_of_bad_bodies
+from rmqfast.store.decode import VALUE, bad_bodies, describe_bad_bodies, is_decoded, warn_of_bad_bodies
 from rmqfast.store.request import ScanRequest
 from rmqfast.store.scan_source import ScanSource
 
@@ -111,6 +111,12 @@ class Scan:
     def decode_errors(self) -> list[BadBody]:
         """The bodies that the latest read could not decode so far, at most 100 of a piece. The warning counts all."""
         return [body for reading in self._latest for body in bad_bodies(reading)]
+
+    @property
+    def decode_report(self) -> str | None:
+        """The text of the `DecodeWarning` of the latest read so far. None if all bodies could be decoded."""
+        reports = (describe_bad_bodies(reading) for reading in self._latest)
+        return "; ".join(report for report in reports if report is not None) or None
 
     @property
     def losses(self) -> list[str]:

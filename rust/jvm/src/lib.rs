@@ -10,6 +10,7 @@
 //! Java parses nothing and passes strings and numbers. `exports` is the only module that Java calls. `exports::frame`
 //! catches panics, and `exports::handle` has the `unsafe` code for values that Java owns.
 #![allow(missing_docs, reason = "not published")]
+mod bad_bodies;
 mod exports;
 mod java;
 mod open;

@@ -1,4 +1,5 @@
 //! A task of a store. It scans a piece, fills batches and reports damage.
+use crate::bad_bodies::BadBodyLog;
 use crate::task::{Counts, Failure, Result, Task};
 use crate::vectors::{Batch, Memory, Rows};
 use rmqfast_spark::store::read::{StoreRead, damage_text, present_part, refusal_text};
@@ -27,6 +28,7 @@ pub struct StoreTask {
     rows: u64,
     lost: Vec<Damage>,
     warning: Option<String>,
+    bad_bodies: BadBodyLog,
 }
 
 impl StoreTask {
@@ -57,6 +59,7 @@ impl StoreTask {
             rows: 0,
             lost,
             warning: None,
+            bad_bodies: BadBodyLog::new(&request),
         })
     }
 
@@ -118,6 +121,7 @@ impl Task for StoreTask {
         self.next_row += filled;
         self.rows_left -= filled as u64;
         self.rows += filled as u64;
+        self.bad_bodies.add(self.batch.take_bad_bodies())?;
         Ok(Some(filled))
     }
 
@@ -129,8 +133,14 @@ impl Task for StoreTask {
         self.batch.rows(from, &Memory::new([self.source.bytes()]))
     }
 
-    fn take_warning(&mut self) -> Option<String> {
-        self.warning.take()
+    fn take_warning(&mut self, is_over: bool) -> Option<String> {
+        let bad_bodies = if is_over { self.bad_bodies.take_warning() } else { None };
+        let warnings: Vec<_> = self.warning.take().into_iter().chain(bad_bodies).collect();
+        if warnings.is_empty() { None } else { Some(warnings.join("\n")) }
+    }
+
+    fn bad_bodies(&self) -> u64 {
+        self.bad_bodies.count()
     }
 
     fn position(&self, _: usize) -> Result<String> {

@@ -32,8 +32,12 @@ pub trait Task: Send {
     /// The task reads a store, which Real-Time Mode does not support.
     fn position(&self, rows: usize) -> Result<String>;
 
-    /// Returns the warnings since the last call, as lines for Spark's log; `None` if there are none.
-    fn take_warning(&mut self) -> Option<String>;
+    /// Returns the warnings since the last call, as lines for Spark's log; `None` if there are none. Those that are told
+    /// once only come with `is_over`.
+    fn take_warning(&mut self, is_over: bool) -> Option<String>;
+
+    /// Returns the number of bodies so far that could not be decoded.
+    fn bad_bodies(&self) -> u64;
 
     /// Called when the task ends before its last row without a failure, for example at a limit or in Real-Time Mode.
     /// Makes its connections available to the next task.

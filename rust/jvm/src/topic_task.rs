@@ -1,4 +1,5 @@
 //! A task of topics. It pulls a piece, fills batches and reports losses.
+use crate::bad_bodies::BadBodyLog;
 use crate::task::{Counts, Result, Task};
 use crate::vectors::{Batch, Memory, Rows};
 use rmqfast_client::puller::PulledAnswer;
@@ -27,6 +28,7 @@ pub struct TopicTask {
     filled: usize,
     /// Position before the answers of the current batch. Only for a piece without an end.
     position: Option<TaskPosition>,
+    bad_bodies: BadBodyLog,
 }
 
 impl TopicTask {
@@ -42,6 +44,7 @@ impl TopicTask {
         let ranges = &piece.ranges;
         // all rows have the same broker, since a piece has one
         let broker_name = ranges.first().map(|range| range.queue.broker_name.to_string());
+        let bad_bodies = BadBodyLog::new(&read.request.scan);
         let batch = Batch::new(&ScanRequest { broker_name, ..read.request.scan.clone() });
         let is_endless = ranges.iter().any(QueueRange::is_endless);
         // endless pieces need pullers with other options, and a retry opens a new connection
@@ -55,7 +58,8 @@ impl TopicTask {
             None => reader,
         };
         let position = is_endless.then(TaskPosition::default);
-        Ok(Self { reader, batch, answers: Vec::new(), next: (0, 0), rows_left: limit, filled: 0, position })
+        let (answers, next, filled) = (Vec::new(), (0, 0), 0);
+        Ok(Self { reader, batch, answers, next, rows_left: limit, filled, position, bad_bodies })
     }
 
     fn rows_left(&self) -> usize {
@@ -82,6 +86,7 @@ impl TopicTask {
         self.batch.seal();
         let offsets: Vec<i64> = damage.iter().map(|damage| damage.offset.cast_signed()).collect();
         self.reader.unreadable(&self.answers, &offsets)?;
+        self.bad_bodies.add(self.batch.take_bad_bodies())?;
         self.filled = rows;
         Ok(rows)
     }
@@ -113,7 +118,7 @@ impl Task for TopicTask {
     }
 
     fn rows(&mut self, from: usize) -> Rows {
-        self.batch.rows(from, &Memory::new(self.answers.iter().map(|answer| &answer.body[..])))
+        self.batch.rows(from, &memory_of(&self.answers))
     }
 
     fn position(&self, rows: usize) -> Result<String> {
@@ -135,9 +140,14 @@ impl Task for TopicTask {
         Ok(position.at(offsets).to_text())
     }
 
-    fn take_warning(&mut self) -> Option<String> {
-        let warnings: Vec<_> = self.reader.take_warnings().iter().map(ToString::to_string).collect();
+    fn take_warning(&mut self, is_over: bool) -> Option<String> {
+        let mut warnings: Vec<_> = self.reader.take_warnings().iter().map(ToString::to_string).collect();
+        warnings.extend(if is_over { self.bad_bodies.take_warning() } else { None });
         if warnings.is_empty() { None } else { Some(warnings.join("\n")) }
+    }
+
+    fn bad_bodies(&self) -> u64 {
+        self.bad_bodies.count()
     }
 
     fn keep(&mut self) {
@@ -147,4 +157,9 @@ impl Task for TopicTask {
     fn counts(&self) -> Counts {
         self.reader.counts()
     }
+}
+
+/// Returns the blocks in which the values of a batch are.
+fn memory_of(answers: &[PulledAnswer]) -> Memory<'_> {
+    Memory::new(answers.iter().map(|answer| &answer.body[..]))
 }

@@ -1,13 +1,13 @@
 //! Converts the arguments that decode bodies, and infers schemas from bodies.
 use crate::arrow::{ArrowFields, Batches};
-use crate::error::to_python;
+use crate::error::{spark, to_python};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use pyo3::prelude::*;
-use rmqfast_store::scan::decode::{Avro, BadBody, BodyFormat, Decode, Framing, Inference, Json, SchemaId, VALUE, ddl};
+use rmqfast_spark::request::spark_format::in_types_of_spark;
+use rmqfast_store::scan::decode::{self, BadBody, BodySchema, Decode, Inference, SchemaId, SplitNames, ddl, fields};
 use rmqfast_store::{Error, Result};
-use std::sync::Arc;
 
 /// A bad body as a tuple: `(topic, queue_id, queue_offset, physical_offset, reason)`.
 pub type PyBadBody = (String, i32, i64, i64, String);
@@ -34,69 +34,41 @@ pub struct DecodeArguments {
 
 impl DecodeArguments {
     /// Splits the names of columns into those of messages, and the decoding of bodies. There is none if `names` has neither
-    /// `value` nor a field of it. `None` for `names` chooses all columns and all fields.
-    pub fn split(self, names: Option<Vec<String>>) -> PyResult<(Option<Vec<String>>, Option<Decode>)> {
-        let Some(format) = &self.decode else { return Ok((names, None)) };
-        let (names, paths) = match names {
-            None => (None, None),
-            Some(names) => {
-                let (values, names): (Vec<_>, Vec<_>) = names.into_iter().partition(|name| path(name).is_some());
-                if values.is_empty() {
-                    return Ok((Some(names), None));
-                }
-                let paths: Vec<String> = values.iter().filter_map(|name| path(name)).map(str::to_owned).collect();
-                (Some(names), Some(paths).filter(|paths| !paths.iter().any(String::is_empty)))
-            }
+    /// `value` nor a field of it. `None` for `names` chooses all columns and all fields. `is_for_spark` gives types of Spark,
+    /// and `value` where its first name is.
+    pub fn split(
+        self,
+        names: Option<Vec<String>>,
+        is_for_spark: bool,
+    ) -> PyResult<(Option<Vec<String>>, Option<Decode>)> {
+        let Some(decode) = self.decode else { return Ok((names, None)) };
+        let schema = self.schema.map(|schema| match schema {
+            PyBodySchema::Text(text) => BodySchema::Text(text),
+            PyBodySchema::Arrow(fields) => BodySchema::Fields(fields.0),
+        });
+        let (framing, on_error, schema_id) = (self.framing, self.on_error, self.schema_id);
+        let build = || {
+            let whole = decode::DecodeArguments { decode, schema, framing, on_error, schema_id }.build();
+            let whole = whole.map_err(to_python)?;
+            if is_for_spark { in_types_of_spark(&whole).map_err(spark) } else { Ok(whole) }
         };
-        let decode = self.decode(format, paths.as_deref()).map_err(to_python)?;
-        Ok((names, Some(decode)))
-    }
-
-    fn decode(&self, format: &str, paths: Option<&[String]>) -> Result<Decode> {
-        let framing = Framing::of_name(&self.framing)?;
-        let fails = match self.on_error.as_str() {
-            "null" => false,
-            "fail" => true,
-            other => return Err(Error::invalid("on_error", "'null' or 'fail'", format!("'{other}'"))),
-        };
-        let schema =
-            self.schema.as_ref().ok_or_else(|| Error::invalid("schema", "the schema of the bodies", "None"))?;
-        let (format, own_id): (Arc<dyn BodyFormat>, _) = match (format, schema) {
-            ("json", PyBodySchema::Text(text)) => (Arc::new(Json::new(&ddl::parse(text)?, paths)?), None),
-            ("json", PyBodySchema::Arrow(fields)) => (Arc::new(Json::new(&fields.0, paths)?), None),
-            ("avro", PyBodySchema::Text(text)) => {
-                let avro = Avro::new(text, paths)?;
-                let id = match framing {
-                    Framing::SingleObject => Some(avro.fingerprint()),
-                    // Bytes of another schema could be decoded to anything.
-                    Framing::Confluent if self.schema_id.is_none() => {
-                        let expected = "the id that the registry has for the schema, for Avro with framing='confluent'";
-                        return Err(Error::invalid("schema_id", expected, "None"));
-                    }
-                    _ => None,
-                };
-                (Arc::new(avro), id)
-            }
-            ("avro", PyBodySchema::Arrow(_)) => {
-                return Err(Error::invalid("schema", "the text of an .avsc, or a path to one", "an Arrow schema"));
-            }
-            (other, _) => return Err(Error::invalid("decode", "'json' or 'avro'", format!("'{other}'"))),
-        };
-        if self.schema_id.is_some() && framing != Framing::Confluent {
-            return Err(Error::invalid(
-                "schema_id",
-                "framing='confluent' with it",
-                format!("framing='{}'", self.framing),
-            ));
+        let Some(names) = names else { return Ok((None, Some(build()?))) };
+        let names = SplitNames::of(names);
+        if names.paths.is_empty() {
+            return Ok((Some(names.columns), None));
         }
-        Ok(Decode { format, framing, schema_id: own_id.or(self.schema_id), fails })
+        let whole = build()?;
+        let chosen = fields::select(whole.format.fields(), names.chosen()).map_err(to_python)?;
+        let decode = whole.with_fields(&chosen).map_err(to_python)?;
+        let at = Some(names.at).filter(|_| is_for_spark);
+        Ok((Some(names.columns), Some(Decode { at, ..decode })))
     }
 }
 
-/// Returns the path in `value` that a column's name stands for, which is empty for all of `value`.
-fn path(name: &str) -> Option<&str> {
-    let rest = name.strip_prefix(VALUE)?;
-    if rest.is_empty() { Some(rest) } else { rest.strip_prefix('.') }
+/// Returns the DDL of an Arrow schema.
+#[pyfunction]
+pub fn ddl_of(schema: ArrowFields) -> PyResult<String> {
+    ddl::print(&schema.0).map_err(to_python)
 }
 
 /// Rows with a column `body`, or bodies.

@@ -75,10 +75,10 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<topic_sink::Written>()?;
     module.add_function(wrap_pyfunction!(stream::read_store_piece, module)?)?;
     module.add_class::<topic::range_reader::RangeReader>()?;
-    module.add_function(wrap_pyfunction!(spark::columns_of_schema, module)?)?;
-    module.add_function(wrap_pyfunction!(spark::check_agreed, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::with_schema_text, module)?)?;
     module.add_class::<append::Appender>()?;
     module.add_class::<arrow::Batch>()?;
+    module.add_function(wrap_pyfunction!(decode::ddl_of, module)?)?;
     module.add_function(wrap_pyfunction!(decode::infer_json, module)?)?;
     module.add_class::<follower::Follower>()?;
     module.add_function(wrap_pyfunction!(follower::begin_mark, module)?)?;

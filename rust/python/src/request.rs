@@ -48,7 +48,7 @@ impl PyScanRequest {
     pub fn into_request(self) -> PyResult<ScanRequest> {
         let (decode, schema, schema_id) = (self.decode, self.schema, self.schema_id);
         let decode = DecodeArguments { decode, schema, framing: self.framing, on_error: self.on_error, schema_id };
-        let (names, decode) = decode.split(self.columns)?;
+        let (names, decode) = decode.split(self.columns, self.microseconds)?;
         Ok(ScanRequest {
             topic: self.topic,
             among: self.among,

@@ -1,10 +1,13 @@
 //! Exposes options and offsets of Spark's read requests to the Python data source.
 use crate::error::spark;
+use crate::request::PyScanRequest;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rmqfast_spark::request::offsets::{Bounds, Queues, StoreOffsets};
 use rmqfast_spark::request::options::{Kind, Options, Pairs, Value};
-use rmqfast_spark::request::{cluster, schema, time};
+use rmqfast_spark::request::row_columns::RowColumns;
+use rmqfast_spark::request::{cluster, decode, time};
+use std::collections::HashMap;
 
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct SparkOptions {
@@ -41,6 +44,21 @@ impl SparkOptions {
     #[getter]
     fn begin(&self) -> String {
         self.options.begin()
+    }
+
+    /// Returns the names and Spark types of the columns that the options select.
+    fn row(&self) -> PyResult<Vec<(&'static str, String)>> {
+        RowColumns::of_options(&self.options).and_then(|row| row.types()).map_err(spark)
+    }
+
+    /// Returns the columns of a user's schema, in which paths name the fields of `value`. Each field is a name, a type, and
+    /// whether it may be null.
+    fn columns_of_schema(&self, fields: Vec<(String, String, bool)>) -> PyResult<Vec<String>> {
+        let fields: Vec<String> =
+            fields.into_iter().flat_map(|(name, kind, null)| [name, kind, null.to_string()]).collect();
+        let row = RowColumns::of_schema(&self.options, &fields).map_err(spark)?;
+        row.check_agreed(&self.options).map_err(spark)?;
+        row.paths(&self.options).map_err(spark)
     }
 
     fn are_offsets_whole(&self) -> PyResult<bool> {
@@ -96,28 +114,15 @@ pub fn check_not_expired(name: &str, bounds: Bounds, queues: Queues) -> PyResult
     rmqfast_spark::request::offsets::check_not_expired(name, &bounds, &queues).map_err(spark)
 }
 
-/// Returns the names and Spark types of columns. Without names, returns all columns.
+/// Returns the names and Spark types of a request's columns.
 #[pyfunction]
-pub fn spark_row(columns: Option<Vec<String>>) -> PyResult<Vec<(&'static str, &'static str)>> {
-    let columns = match columns.filter(|columns| !columns.is_empty()) {
-        Some(names) => schema::columns_of(names.iter().map(String::as_str)).map_err(spark)?,
-        None => rmqfast_store::scan::Column::ALL.to_vec(),
-    };
-    Ok(columns.into_iter().map(|column| (column.name(), schema::spark_type(column))).collect())
+pub fn spark_row(request: PyScanRequest) -> PyResult<Vec<(&'static str, String)>> {
+    let request = request.into_request()?;
+    RowColumns { columns: request.columns, decode: request.decode }.types().map_err(spark)
 }
 
-/// Returns the columns of a user's schema. Each field is a name, a type, and whether it may be null.
+/// Returns the options with the text of the schema file that they name, which executors may not have.
 #[pyfunction]
-pub fn columns_of_schema(fields: Vec<(String, String, bool)>) -> PyResult<Vec<&'static str>> {
-    let fields: Vec<String> =
-        fields.into_iter().flat_map(|(name, kind, null)| [name, kind, null.to_string()]).collect();
-    let columns = schema::columns_of_schema(&fields).map_err(spark)?;
-    Ok(columns.into_iter().map(|column| column.name()).collect())
-}
-
-/// Refuses a schema whose columns are not those of the option `columns`.
-#[pyfunction]
-pub fn check_agreed(wanted: Option<Vec<String>>, columns: Vec<String>) -> PyResult<()> {
-    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-    schema::check_agreed(wanted.as_deref(), &columns).map_err(spark)
+pub fn with_schema_text(options: &Bound<'_, PyDict>) -> PyResult<HashMap<String, String>> {
+    Ok(decode::with_schema_text(&pairs(options)?).map_err(spark)?.into_iter().collect())
 }

@@ -6,7 +6,7 @@ use crate::origin::piece::TopicPiece;
 use crate::origin::{BrokerWay, Via};
 use crate::request::column_warning::column_warning;
 use crate::request::options::{Kind, Options, Pairs, names_a_cluster, replace_options};
-use crate::request::schema::{check_agreed, columns_of};
+use crate::request::row_columns::RowColumns;
 use crate::store::piece;
 use crate::store::read::{StoreRead, check_io, resolve as resolve_store};
 use crate::store::stream::StoreStream;
@@ -15,7 +15,7 @@ use crate::topic::read::TopicRead;
 use crate::topic::stream::TopicStream;
 use rmqfast_client::cluster::CheckInterrupt;
 use rmqfast_store::scan::push_down::Filter;
-use rmqfast_store::scan::{Column, QueueCounts, ScanRequest};
+use rmqfast_store::scan::{QueueCounts, ScanRequest};
 use std::fmt;
 use std::sync::Arc;
 
@@ -42,16 +42,17 @@ pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
 /// Fails like [`resolve_store`] and [`TopicRead::check`].
 pub fn resolve(
     pairs: &[(String, String)],
-    columns: Vec<Column>,
+    fields: &[String],
     interrupt: Arc<CheckInterrupt>,
 ) -> Result<(Pairs, Lines)> {
     if !names_a_cluster(pairs) {
         let sql = pairs.iter().find(|(name, _)| name.eq_ignore_ascii_case("sql"));
         let warning = sql.and_then(|(_, sql)| column_warning(sql)).map(|text| (Level::Warning, text));
-        return Ok((resolve_store(pairs, columns)?, warning.into_iter().collect()));
+        return Ok((resolve_store(pairs, fields)?, warning.into_iter().collect()));
     }
-    let names: Vec<String> = columns.iter().map(|column| column.name().to_owned()).collect();
-    let mut read = TopicRead::of(Kind::ColumnarTopic, pairs, &names)?;
+    let options = Options::of(Kind::ColumnarTopic, pairs)?;
+    RowColumns::of_schema(&options, fields)?.check_agreed(&options)?;
+    let mut read = TopicRead::of(Kind::ColumnarTopic, pairs, &[])?;
     read.cluster.interrupt = interrupt;
     // `pieces` is set only by the driver, which resolved the options before it planned
     if read.planned.is_some() {
@@ -67,24 +68,26 @@ pub fn resolve(
     Ok((replace_options(pairs, &[("ways", BrokerWay::to_option(&planned.ways))]), planned.log.take()))
 }
 
-/// Opens a stream of the given columns.
+/// Opens a stream of the columns of a schema, see [`RowColumns::of_schema`].
 ///
 /// # Errors
 /// See [`TopicRead::of`] and [`StoreStream::of`]. Also an option that streams do not have, or columns that differ from
 /// the option `columns`.
 pub fn open_stream(
     pairs: &[(String, String)],
-    columns: &[String],
+    fields: &[String],
     interrupt: Arc<CheckInterrupt>,
 ) -> Result<Box<dyn Stream>> {
-    if !names_a_cluster(pairs) {
-        let options = Options::of(Kind::StoreStream, pairs)?;
+    let is_topic = names_a_cluster(pairs);
+    let options = Options::of(if is_topic { Kind::TopicStream } else { Kind::StoreStream }, pairs)?;
+    if !is_topic {
         check_io(&options)?;
-        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-        check_agreed(options.texts("columns"), &columns)?;
+    }
+    RowColumns::of_plan(&options, fields)?.check_agreed(&options)?;
+    if !is_topic {
         return Ok(Box::new(StoreStream::of(&options, interrupt)?));
     }
-    let mut read = TopicRead::of(Kind::TopicStream, pairs, columns)?;
+    let mut read = TopicRead::of(Kind::TopicStream, pairs, &[])?;
     read.cluster.interrupt = interrupt;
     Ok(Box::new(TopicStream::new(read)?))
 }
@@ -134,17 +137,19 @@ impl Read {
         }
     }
 
-    /// Builds a read of the given columns, from resolved options and from the filters that Spark pushed down.
+    /// Builds a read of the columns of a schema, see [`RowColumns::of_plan`], from resolved options and from the filters that
+    /// Spark pushed down.
     ///
     /// # Errors
     /// Fails like [`StoreRead::of`] and [`TopicRead::of`].
-    pub fn of(pairs: &[(String, String)], columns: &[String], filters: &[Filter]) -> Result<Self> {
+    pub fn of(pairs: &[(String, String)], fields: &[String], filters: &[Filter]) -> Result<Self> {
         if !names_a_cluster(pairs) {
-            return Ok(Self::Store(Box::new(StoreRead::of(pairs, columns, filters)?)));
+            return Ok(Self::Store(Box::new(StoreRead::of(pairs, fields, filters)?)));
         }
         let mut read = TopicRead::of(Kind::ColumnarTopic, pairs, &[])?;
-        // Spark may prune columns, so `columns` may be fewer than the option `columns`, which was checked before
-        read.request.scan.columns = columns_of(columns.iter().map(String::as_str))?;
+        // Spark may prune columns, so there may be fewer than in the option `columns`, which was checked before
+        let row = RowColumns::of_plan(&Options::of(Kind::ColumnarTopic, pairs)?, fields)?;
+        (read.request.scan.columns, read.request.scan.decode) = (row.columns, row.decode);
         read.take(filters);
         Ok(Self::Topic(Box::new(read)))
     }

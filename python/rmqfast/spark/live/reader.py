@@ -16,19 +16,24 @@ from rmqfast.arguments import Duration
 from rmqfast.client.instance import ClientConfig
 from rmqfast.cluster.topic_options import TopicOffsets, Via, option_texts, selects_nothing, topic_options
 from rmqfast.errors import ArgumentError
-from rmqfast.spark.columnar import frame_or_none, load_frame
+from rmqfast.spark.columnar import decode_options, frame_or_none, heads, load_frame
 from rmqfast.spark.live.task import read_topic_piece
-from rmqfast.spark.partitions import check_not_empty
+from rmqfast.spark.partitions import check_not_empty, with_schema_as_text
 from rmqfast.spark.reader import Engine, check_engine, task_frame
-from rmqfast.spark.schema import row_schema
+from rmqfast.spark.schema import request_schema
 from rmqfast.spark.task import read_numbered
 from rmqfast.store import ReadArguments, ScanRequest
-from rmqfast.store.request import check_names
+from rmqfast.store.request import DecodeArguments, check_names
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from rmqfast.store import ScanArguments
+
+
+class TopicReadArguments(ReadArguments, DecodeArguments, total=False):
+    """Keyword arguments of `read_topic`, of which `ReadArguments` and `DecodeArguments` explain the names."""
+
 
 #: Default consumer group for requests to brokers.
 _GROUP = "rmqfast_spark"
@@ -53,7 +58,7 @@ def read_topic(
     retry_timeout: Duration = 60.0,
     via: Via = "pull",
     mirror_path: str | os.PathLike[str] | None = None,
-    **arguments: Unpack[ReadArguments],
+    **arguments: Unpack[TopicReadArguments],
 ) -> DataFrame:
     """Reads messages of a live cluster's topics as a DataFrame. This call fixes the range of messages.
 
@@ -80,7 +85,8 @@ def read_topic(
         mirror_path: The directory of `rmqfast mirror`, at the same path on the driver and on every executor. With
             "earliest", a queue begins where its copy begins, which may be before the broker's first message; messages
             not copied yet are not read.
-        arguments: Messages and columns to select, see `rmqfast.store.ReadArguments`. Brokers filter by `tags`, and by
+        arguments: Messages and columns to select, see `rmqfast.store.ReadArguments`, and the decoding of bodies, see
+            `rmqfast.store.DecodeArguments`. Brokers filter by `tags`, and by
             `sql` with `enablePropertyFilter=true`; for `keys`, tasks pull all messages and filter themselves.
             `queue_ids` apply to each broker. With `verify_crc`, a body that differs from its CRC is omitted as damage.
 
@@ -98,12 +104,13 @@ def read_topic(
         [Row(tags='paid')]
     """
     check_engine(engine)
-    check_names(arguments, ReadArguments)
-    request = ScanRequest.of(None, cast("ScanArguments", arguments), broker_name=None)
+    check_names(arguments, TopicReadArguments)
+    request = ScanRequest.of(None, cast("ScanArguments", arguments), broker_name=None, microseconds=True)
+    request = with_schema_as_text(request)
     check_not_empty(request)
     if on_damage not in {"fail", "warn"}:
         raise ArgumentError(f"on_damage: expected 'fail' or 'warn', got {on_damage!r}")
-    schema = row_schema(request.columns)
+    schema = request_schema(request)
     cluster = _config(name_server, config)
     options = option_texts(
         _cluster_options(cluster)
@@ -120,19 +127,22 @@ def read_topic(
             mirror_path=mirror_path,
         )
         | {"minPartitions": min_partitions, "maxRowsPerPartition": max_rows_per_partition}
+        | decode_options(request)
     )
     unable = _not_expressible(cluster)
     own_config = None if unable is None else cluster
-    read = TopicRead("topic batch", options, schema.names, config=own_config)
+    read = TopicRead("topic batch", options, request.columns or schema.names, config=own_config)
     # Planned in the driver and now, since a retried task must read the same offsets.
     pieces, ways = read.plan_with_ways()
     if selects_nothing(request):
         pieces = []
     if engine in {"auto", "columnar"}:
         planned = {**options, "pieces": pieces_option(pieces), "ways": ways}
+        if request.decode is not None and request.columns is not None:
+            planned |= option_texts({"columns": list(dict.fromkeys(request.columns))})
         frame = frame_or_none("auto" if engine == "auto" else "columnar", unable, lambda: load_frame(spark, planned))
         if frame is not None:
-            return frame if request.columns is None else frame.select(*request.columns)
+            return frame if request.columns is None else frame.select(*heads(request))
     return task_frame(
         spark, engine, schema, partial(read_numbered, partial(read_topic_piece, read), pieces), len(pieces)
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -17,7 +17,7 @@ from rmqfast._native import SparkOptions, SparkStream, TopicRead, read_store_pie
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.spark.options import SourceOptions
 from rmqfast.spark.partitions import Partition, StoreRead
-from rmqfast.spark.schema import agree_on_columns
+from rmqfast.spark.schema import columns_of
 from rmqfast.spark.task import read_partition
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
+    from pyspark.sql.types import StructType
 else:
     try:
         from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow as AvailableNow
@@ -143,15 +144,16 @@ def _is_unlimited(limit: Any) -> bool:
     return type(limit).__name__ == "ReadAllAvailable"
 
 
-def topic_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StreamReader:
+def topic_stream_reader(options: Mapping[str, str], schema: StructType) -> StreamReader:
     """Returns the stream reader of a topic.
 
     Its offsets, such as `{"topic": {"broker": {"0": 23}}}`, have the next offset by topic, broker name and queue id.
     """
-    values = SparkOptions("topic stream", dict(options)).values
+    parsed = SparkOptions("topic stream", dict(options))
+    values = parsed.values
     return StreamReader(
         _TopicSource(
-            topics=TopicRead("topic stream", dict(options), columns),
+            topics=TopicRead("topic stream", dict(options), columns_of(schema, parsed)),
             most=values["max_offsets_per_trigger"],
             least=values["min_offsets_per_trigger"],
         )
@@ -178,10 +180,10 @@ class _TopicSource:
         return read_topic_piece(self.topics, piece)
 
 
-def store_stream_reader(options: Mapping[str, str], columns: Sequence[str]) -> StreamReader:
+def store_stream_reader(options: Mapping[str, str], schema: StructType) -> StreamReader:
     """Returns the stream reader. Its offsets `{"log": 123456}` are log positions, as in `MessageStore.tail`."""
     store = SourceOptions.of(options, "store stream")
-    read = store.read_of_all(agree_on_columns(store.columns, columns))
+    read = store.read_of_all(columns_of(schema, store.parsed))
     return StreamReader(_StoreSource(dict(options), read, store.values["max_bytes_per_trigger"]))
 
 

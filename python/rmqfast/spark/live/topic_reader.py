@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from rmqfast._native import SparkOptions, TopicRead
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.spark.options import gets_filters
-from rmqfast.spark.schema import row_schema
+from rmqfast.spark.schema import columns_of, struct_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,15 +20,16 @@ if TYPE_CHECKING:
 
 def checked_schema(options: Mapping[str, str]) -> StructType:
     """Returns the schema of a read. Checks all options now, so that `load()` raises instead of the first action."""
-    schema = row_schema(SparkOptions("topic batch", dict(options)).values["columns"])
+    schema = struct_of(SparkOptions("topic batch", dict(options)).row())
     # No offsets yet, since a stream with a checkpoint does not need them.
     TopicRead("topic batch", dict(options), schema.names).check()
     return schema
 
 
-def topic_reader(options: Mapping[str, str], columns: Sequence[str]) -> TopicReader:
-    read = TopicRead("topic batch", dict(options), columns)
-    is_wanted = SparkOptions("topic batch", dict(options)).values["pushdown"]
+def topic_reader(options: Mapping[str, str], schema: StructType) -> TopicReader:
+    parsed = SparkOptions("topic batch", dict(options))
+    read = TopicRead("topic batch", dict(options), columns_of(schema, parsed))
+    is_wanted = parsed.values["pushdown"]
     # Two classes, since Spark fails a query whose reader has `pushFilters` while the setting is off.
     return (_FilteringTopicReader if gets_filters(is_wanted=is_wanted) else TopicReader)(read)
 

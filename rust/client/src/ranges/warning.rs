@@ -18,7 +18,7 @@ impl fmt::Display for Warning {
         match self {
             Self::Loss(text) | Self::Trouble(text) => f.write_str(text),
             Self::BadBodies(bodies) => {
-                let count = bodies.entries().len() as u64 + bodies.more();
+                let count = bodies.count();
                 let first = bodies.error().map_or_else(String::new, |error| format!(", the first: {error}"));
                 write!(f, "{count} bodies cannot be decoded{first}")
             }

@@ -7,8 +7,9 @@ use jni::objects::{JBooleanArray, JByteArray, JLongArray, JObjectArray, JString}
 use jni::sys::{jboolean, jint, jlong};
 use rmqfast_spark::Options;
 use rmqfast_spark::read::{self, Read, batch_kind};
+use rmqfast_spark::request::decode;
 use rmqfast_spark::request::options::names_a_cluster;
-use rmqfast_spark::request::schema::{self, columns_of_schema, spark_type};
+use rmqfast_spark::request::row_columns::RowColumns;
 use rmqfast_store::scan::QueueCounts;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,19 +28,24 @@ exports! {
         panic!("{}", text.as_deref().unwrap_or_default());
     }
 
-    /// Returns the columns that the options select. Names and types alternate.
+    /// Returns the options with the text of the schema file that they name, which executors may not have.
+    fn with_schema_text(env, options => Texts<'a>) -> Texts<'a> {
+        let pairs = decode::with_schema_text(&java::pairs(env, &options)?)?;
+        Ok(java::string_pairs(env, pairs)?)
+    }
+
+    /// Returns the columns that the options select. Names and types alternate. The type of `value` is JSON.
     fn row(env, options => Texts<'a>) -> Texts<'a> {
-        let pairs = java::pairs(env, &options)?;
-        let row = schema::row(&Options::of(batch_kind(&pairs), &pairs)?)?;
-        Ok(java::string_pairs(env, row.into_iter().map(|c| (c.name().to_owned(), spark_type(c).to_owned())))?)
+        let pairs = decode::with_schema_text(&java::pairs(env, &options)?)?;
+        let types = RowColumns::of_options(&Options::of(batch_kind(&pairs), &pairs)?)?.types()?;
+        Ok(java::string_pairs(env, types.into_iter().map(|(name, kind)| (name.to_owned(), kind)))?)
     }
 
     /// Returns the options with numbers for offsets: replaces words for them, such as "latest", by the current offsets.
     /// `fields` are names, types and nullability of the schema.
     fn resolve(env, options => Texts<'a>, fields => Texts<'a>) -> Texts<'a> {
-        let columns = columns_of_schema(&java::words(env, &fields)?)?;
-        let pairs = java::pairs(env, &options)?;
-        let (resolved, lines) = read::resolve(&pairs, columns, Arc::new(java::check_interrupt))?;
+        let (pairs, fields) = (java::pairs(env, &options)?, java::words(env, &fields)?);
+        let (resolved, lines) = read::resolve(&pairs, &fields, Arc::new(java::check_interrupt))?;
         java::log(env, &lines)?;
         Ok(java::string_pairs(env, resolved)?)
     }
@@ -73,9 +79,9 @@ exports! {
 
     /// Plans the read. Returns its pieces in the serialized form that `open` takes.
     fn plan(
-        env, options => Texts<'a>, columns => Texts<'a>, filters => TextLists<'a>, cores => jint
+        env, options => Texts<'a>, fields => Texts<'a>, filters => TextLists<'a>, cores => jint
     ) -> JObjectArray<'a, JByteArray<'a>> {
-        let read = read_of(env, &options, &columns, &filters)?.with_interrupt(Arc::new(java::check_interrupt));
+        let read = read_of(env, &options, &fields, &filters)?.with_interrupt(Arc::new(java::check_interrupt));
         let (pieces, lines) = read.pieces(cores.unsigned_abs().into())?;
         java::log(env, &lines)?;
         Ok(java::byte_arrays(env, &pieces)?)
@@ -83,10 +89,10 @@ exports! {
 
     /// Opens a piece from `plan`. The handle is valid until `close`.
     fn open(
-        env, options => Texts<'a>, columns => Texts<'a>, filters => TextLists<'a>, piece => JByteArray<'a>, limit => jlong,
+        env, options => Texts<'a>, fields => Texts<'a>, filters => TextLists<'a>, piece => JByteArray<'a>, limit => jlong,
         is_repeated => jboolean, reads_ahead => jboolean
     ) -> Handle<Box<dyn Task>> {
-        let read = read_of(env, &options, &columns, &filters)?;
+        let read = read_of(env, &options, &fields, &filters)?;
         let piece = env.convert_byte_array(piece)?;
         Ok(Handle::new(crate::open::open(read, &piece, limit.unsigned_abs(), is_repeated, reads_ahead)?))
     }
@@ -96,8 +102,9 @@ exports! {
     fn next(env, mut task => Handle<Box<dyn Task>>, addresses => JLongArray<'a>, wait => jlong) -> jlong {
         let task = task.get();
         let step = task.advance(Duration::from_millis(wait.unsigned_abs()));
+        let is_over = !matches!(step, Ok(Some(_)));
         // logged before an error is thrown, since the warning may explain it
-        java::warn(env, task.take_warning().as_slice())?;
+        java::warn(env, task.take_warning(is_over).as_slice())?;
         let Some(rows) = step? else { return Ok(-1) };
         // Java reads the values directly from these addresses, so one call per batch is enough
         addresses.set_region(env, 0, task.addresses())?;
@@ -112,11 +119,12 @@ exports! {
         Ok(rows.count as jint)
     }
 
-    /// Returns numbers since the task was opened: rows, bytes, pulls, and milliseconds of waiting.
+    /// Returns numbers since the task was opened: rows, bytes, pulls, milliseconds of waiting, and bad bodies.
     fn counts(env, mut task => Handle<Box<dyn Task>>) -> JLongArray<'a> {
-        let counts = task.get().counts();
+        let task = task.get();
+        let (counts, bad_bodies) = (task.counts(), task.bad_bodies());
         let waited = counts.waited.as_millis() as u64;
-        Ok(java::longs(env, &[counts.rows, counts.bytes, counts.pulls, waited].map(u64::cast_signed))?)
+        Ok(java::longs(env, &[counts.rows, counts.bytes, counts.pulls, waited, bad_bodies].map(u64::cast_signed))?)
     }
 
     /// Returns the next offset of each queue after the first `rows` rows of the batch, in the form of a checkpoint.
@@ -125,16 +133,17 @@ exports! {
     }
 
     /// Frees the task. If the task did not fail, the next task may use its connection.
-    fn close(_, task => Handle<Box<dyn Task>>, is_sound => jboolean) {
+    fn close(env, task => Handle<Box<dyn Task>>, is_sound => jboolean) {
         let mut task = task.into_inner();
         if is_sound {
             task.keep();
         }
-        Ok(())
+        // a task that is closed before its last row, as by a limit, has not told all yet
+        Ok(java::warn(env, task.take_warning(true).as_slice())?)
     }
 }
 
-fn read_of(env: &mut Env<'_>, options: &Texts<'_>, columns: &Texts<'_>, filters: &TextLists<'_>) -> Result<Read> {
+fn read_of(env: &mut Env<'_>, options: &Texts<'_>, fields: &Texts<'_>, filters: &TextLists<'_>) -> Result<Read> {
     let pairs = java::pairs(env, options)?;
-    Ok(Read::of(&pairs, &java::words(env, columns)?, &java::filters(env, filters)?)?)
+    Ok(Read::of(&pairs, &java::words(env, fields)?, &java::filters(env, filters)?)?)
 }

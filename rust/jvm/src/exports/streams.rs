@@ -13,10 +13,10 @@ use std::sync::Arc;
 exports! {
     "org.rmqfast.spark.Native"
 
-    /// Opens a stream. The handle is valid until `streamClose`.
-    fn stream_open(env, options => Texts<'a>, columns => Texts<'a>) -> Handle<Box<dyn Stream>> {
-        let (pairs, columns) = (java::pairs(env, &options)?, java::words(env, &columns)?);
-        Ok(Handle::new(open_stream(&pairs, &columns, Arc::new(java::check_interrupt))?))
+    /// Opens a stream. The handle is valid until `streamClose`. `fields` are names, types and nullability of the schema.
+    fn stream_open(env, options => Texts<'a>, fields => Texts<'a>) -> Handle<Box<dyn Stream>> {
+        let (pairs, fields) = (java::pairs(env, &options)?, java::words(env, &fields)?);
+        Ok(Handle::new(open_stream(&pairs, &fields, Arc::new(java::check_interrupt))?))
     }
 
     fn stream_describe(env, stream => Handle<Box<dyn Stream>>) -> JString<'a> {

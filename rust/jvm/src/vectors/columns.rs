@@ -324,27 +324,45 @@ impl Bodies {
     }
 
     /// Appends bodies until the decompressed bodies reach the limit of a batch. Returns the number of appended rows.
-    pub(super) fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) -> usize {
+    /// `is_full` gets each message and its body, and returns whether the batch ends behind it.
+    pub(super) fn extend(
+        &mut self,
+        chunk: Chunk<'_>,
+        damage: &mut Vec<Damage>,
+        mut is_full: impl FnMut(&Message<'_>, Option<&[u8]>) -> bool,
+    ) -> usize {
         for (taken, row) in chunk.rows.iter().enumerate() {
+            let mut ends = false;
             match row.message(chunk.bytes) {
-                Some(message) if row.layout.sys_flag & COMPRESSED != 0 => self.push_compressed(&message, damage),
-                Some(message) => self.views.push_stored(message.body()),
+                Some(message) if row.layout.sys_flag & COMPRESSED != 0 => {
+                    let start = self.views.side.len();
+                    let is_sound = self.push_compressed(&message, damage);
+                    ends = is_full(&message, is_sound.then(|| &self.views.side[start..]));
+                }
+                Some(message) => {
+                    self.views.push_stored(message.body());
+                    ends = is_full(&message, Some(message.body()));
+                }
                 None => self.views.push_null(),
             }
             // checked after the row, so that a batch has at least one
-            if self.views.side.len() >= SIDE {
+            if ends || self.views.side.len() >= SIDE {
                 return taken + 1;
             }
         }
         chunk.rows.len()
     }
 
+    /// Appends a decompressed body. Returns whether it could be decompressed.
     #[cold]
-    fn push_compressed(&mut self, message: &Message<'_>, damage: &mut Vec<Damage>) {
+    fn push_compressed(&mut self, message: &Message<'_>, damage: &mut Vec<Damage>) -> bool {
         let start = self.views.side.len();
         let kind = Compression::from_sys_flag(message.layout().sys_flag);
         match kind.and_then(|kind| decompress_into(kind, message.body(), self.cap, &mut self.views.side)) {
-            Ok(_) => self.views.push_side(start),
+            Ok(_) => {
+                self.views.push_side(start);
+                true
+            }
             Err(malformed) => {
                 // remove the part that was decompressed before the error
                 self.views.side.truncate(start);
@@ -352,6 +370,7 @@ impl Bodies {
                 let offset = message.physical_offset().cast_unsigned();
                 // length 0, since the record itself is intact
                 damage.push(Damage { offset, length: 0, reason: malformed.to_string(), file: Default::default() });
+                false
             }
         }
     }

@@ -6,6 +6,7 @@
 mod batch;
 mod columns;
 mod unsafe_rows;
+mod values;
 mod views;
 
 pub use batch::{Batch, Rows};

@@ -1,12 +1,12 @@
 //! Tasks over logs that were written for them: what they give, what bounds their memory, and what ends them.
 use rmqfast_jvm::store_task::StoreTask;
 use rmqfast_jvm::task::{Failure, Task};
-use rmqfast_spark::Pairs;
+use rmqfast_spark::request::row_columns::RowColumns;
 use rmqfast_spark::store::read::StoreRead;
+use rmqfast_spark::{Kind, Options, Pairs};
 use rmqfast_store::format::compression::{Compression, compress};
 use rmqfast_store::format::host::Host;
 use rmqfast_store::format::message::NewMessage;
-use rmqfast_store::scan::Column;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -47,8 +47,11 @@ fn store(directory: &Path, body: &[u8], sys_flag: i32) -> (PathBuf, u64) {
 fn read(directory: &Path, more: &[(&str, &str)]) -> StoreRead {
     let mut pairs: Pairs = vec![("path".to_owned(), directory.to_string_lossy().into_owned())];
     pairs.extend(more.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())));
-    let columns = Column::ALL.map(|column| column.name().to_owned());
-    StoreRead::of(&pairs, &columns, &[]).expect("a read")
+    let options = Options::of(Kind::Columnar, &pairs).expect("options");
+    let types = RowColumns::of_options(&options).and_then(|row| row.types()).expect("columns");
+    let fields: Vec<String> =
+        types.into_iter().flat_map(|(name, kind)| [name.to_owned(), kind, "true".to_owned()]).collect();
+    StoreRead::of(&pairs, &fields, &[]).expect("a read")
 }
 
 fn task(directory: &Path, more: &[(&str, &str)], limit: u64) -> StoreTask {
@@ -94,9 +97,9 @@ fn a_file_that_is_truncated_while_it_is_read_ends_the_task() {
     assert!(failure.text.contains("expected a file of 4194304 bytes, got 1500000"), "{failure}");
     let left: usize = batches(&mut lenient).expect("reads what is left").iter().sum();
     assert!(((first + left) as u64) < rows);
-    let warning = lenient.take_warning().expect("told");
+    let warning = lenient.take_warning(false).expect("told");
     assert!(warning.contains("commit log 0 to 4194304: 1 damaged places"), "{warning}");
-    assert_eq!(lenient.take_warning(), None);
+    assert_eq!(lenient.take_warning(false), None);
 }
 
 #[test]
@@ -120,4 +123,32 @@ fn what_was_planned_and_is_gone_is_missed() {
         failure.text.contains("at offset 0, 4194304 bytes: the log held this when the read was planned"),
         "{failure}"
     );
+}
+
+#[test]
+fn bodies_that_cannot_be_decoded_are_counted_and_told_once() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (_, rows) = store(directory.path(), &[b'x'; 1000], 0);
+    let json = [("decode", "json"), ("valueSchema", "a int")];
+    let mut lenient = task(directory.path(), &json, u64::MAX);
+    assert_eq!(batches(&mut lenient).expect("reads").iter().sum::<usize>() as u64, rows);
+    assert_eq!((lenient.bad_bodies(), lenient.take_warning(false)), (rows, None));
+    let warning = lenient.take_warning(true).expect("told");
+    let place = "body of message 0 of queue 0 of topic T: expected a JSON object at byte 0, got 'x'";
+    assert!(warning.starts_with(&format!("{rows} bodies cannot be decoded, the first: {place}")), "{warning}");
+    assert_eq!(lenient.take_warning(true), None);
+    let mut strict = task(directory.path(), &[&json[..], &[("onDecodeError", "fail")]].concat(), u64::MAX);
+    let failure = batches(&mut strict).expect_err("a bad body");
+    assert_eq!((failure.kind, strict.take_warning(true)), ("DecodeError", None));
+    assert!(failure.text.starts_with(place), "{failure}");
+}
+
+#[test]
+fn bodies_that_decode_to_much_end_a_batch_before_it_takes_much_memory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let body = format!("{{\"a\":[{}1]}}", "1,".repeat(20_000));
+    store(directory.path(), body.as_bytes(), 0);
+    let found = batches(&mut task(directory.path(), &[("decode", "json"), ("valueSchema", "a array<int>")], 30));
+    // each takes about 1 MB, and a block has 26 of them
+    assert!(found.expect("reads").iter().all(|rows| *rows <= 9));
 }

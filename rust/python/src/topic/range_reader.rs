@@ -6,9 +6,10 @@ use crate::error::spark;
 use crate::process::check_opened_here;
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
-use rmqfast_client::ranges::{QueueRange, Step};
+use rmqfast_client::ranges::{QueueRange, Step, Warning};
 use rmqfast_spark::origin::piece::TopicPiece;
 use rmqfast_spark::origin::reader::PieceReader;
+use rmqfast_store::scan::decode::BadBodies;
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -23,9 +24,31 @@ pub struct RangeReader {
     ready: VecDeque<RecordBatch>,
     name: String,
     process: u32,
+    /// Bad bodies, which are told once at the end.
+    bad_bodies: BadBodies,
 }
 
 impl RangeReader {
+    /// Logs the warnings since the last call, without those of bad bodies.
+    fn log_warnings(&mut self, py: Python<'_>) -> PyResult<()> {
+        let mut texts = Vec::new();
+        for warning in self.reader.take_warnings() {
+            match warning {
+                Warning::BadBodies(bodies) => self.bad_bodies.append(bodies),
+                other => texts.push(other.to_string()),
+            }
+        }
+        log(py, LOGGER, texts)
+    }
+
+    fn log_bad_bodies(&mut self, py: Python<'_>) -> PyResult<()> {
+        let bodies = std::mem::take(&mut self.bad_bodies);
+        if bodies.count() == 0 {
+            return Ok(());
+        }
+        log(py, LOGGER, vec![format!("{}; their value is null", Warning::BadBodies(bodies))])
+    }
+
     /// Reads more batches. Returns whether all ranges are read.
     fn read_on(&mut self) -> rmqfast_spark::Result<bool> {
         match self.reader.advance(LOOK)? {
@@ -45,7 +68,8 @@ impl RangeReader {
         let name = name_of(&piece.ranges);
         let (request, cluster) = (read.read().request.clone(), read.read().cluster.clone());
         let reader = PieceReader::open(request, piece, cluster).map_err(spark)?;
-        Ok(Self { reader, ready: VecDeque::new(), name, process: std::process::id() })
+        let (process, bad_bodies) = (std::process::id(), BadBodies::default());
+        Ok(Self { reader, ready: VecDeque::new(), name, process, bad_bodies })
     }
 
     fn next_batch(&mut self, py: Python<'_>) -> PyResult<Option<Batch>> {
@@ -57,8 +81,9 @@ impl RangeReader {
             }
             let read = py.detach(|| self.read_on());
             // logged before an error is raised, since the warnings may explain it
-            log(py, LOGGER, self.reader.take_warnings().iter().map(ToString::to_string).collect())?;
+            self.log_warnings(py)?;
             if read.map_err(spark)? {
+                self.log_bad_bodies(py)?;
                 return Ok(None);
             }
             py.check_signals()?;
@@ -80,10 +105,11 @@ impl RangeReader {
         self.reader.counts().bytes
     }
 
-    fn close(&mut self, py: Python<'_>) {
+    fn close(&mut self, py: Python<'_>) -> PyResult<()> {
         if self.process == std::process::id() {
             py.detach(|| self.reader.close());
         }
+        self.log_bad_bodies(py)
     }
 }
 

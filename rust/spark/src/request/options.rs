@@ -3,8 +3,6 @@ use crate::error::{Error, Result};
 use crate::request::table_options::without_properties;
 use crate::request::text::{hint, integer, quote, trim, trim_start};
 use crate::request::time::{check_range, milliseconds};
-use rmqfast_store::filter::{Sql92, TagExpression};
-use rmqfast_store::scan::{Column, PropertyNames, ScanRequest, TimeUnit};
 
 /// Names and values of options, as Spark passes them.
 pub type Pairs = Vec<(String, String)>;
@@ -154,7 +152,7 @@ const fn with_old_name(old_name: &'static str, row: Row) -> Row {
     Row { old_name: Some(old_name), ..row }
 }
 
-const TABLE: [Row; 62] = [
+const TABLE: [Row; 67] = [
     with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
@@ -182,6 +180,12 @@ const TABLE: [Row; 62] = [
     row("asOf", "as_of", READ, Form::Time, None),
     row("columns", "columns", READ, Form::Texts, None),
     row("propertyNames", "property_names", READ, Form::Texts, None),
+    row("decode", "decode", READ, Form::OneOf(&["json", "avro"]), None),
+    // `schema` would be taken for that of the DataFrame
+    row("valueSchema", "schema", READ, Form::Text, None),
+    row("framing", "framing", READ, Form::OneOf(&["none", "confluent", "single-object"]), None),
+    row("schemaId", "schema_id", READ, Form::Number(0, u32::MAX as i64), None),
+    row("onDecodeError", "on_error", READ, Form::OneOf(&["null", "fail"]), None),
     row("minPartitions", "min_partitions", READ, Form::Number(1, 1_000_000), None),
     row("partitionBytes", "partition_bytes", STORE, COUNT, Some("268435456")),
     row("maxRowsPerPartition", "max_rows_per_partition", TOPIC, COUNT, Some("1000000")),
@@ -225,6 +229,8 @@ const TABLE: [Row; 62] = [
     row("pieces", "pieces", PLANNED, Form::Text, None),
     row("ways", "ways", PLANNED, Form::Text, None),
 ];
+/// Options that only count with `decode`.
+const OF_DECODE: [&str; 4] = ["valueSchema", "framing", "schemaId", "onDecodeError"];
 /// Options that select a cluster's topics; exactly one must be given.
 pub const TOPICS: [&str; 4] = ["topic", "subscribe", "subscribePattern", "assign"];
 /// Options that Spark adds to every sink of a stream; they are ignored.
@@ -349,35 +355,9 @@ impl Options {
         text.map_or_else(|| "latest".to_owned(), |text| trim(text).to_lowercase())
     }
 
-    /// Builds the scan of the selected messages, without offset bounds, which depend on the store.
-    ///
-    /// # Errors
-    /// `tags` or `sql` does not parse.
-    pub fn scan_request(&self, columns: Vec<Column>) -> Result<ScanRequest> {
-        let owned = |name| self.text(name).map(str::to_owned);
-        Ok(ScanRequest {
-            topic: owned("topic"),
-            queue_ids: self.ids("queueIds").map(<[i32]>::to_vec),
-            tags: TagExpression::parse(self.text("tags").unwrap_or("*"))?,
-            sql: self.text("sql").map(Sql92::parse).transpose()?,
-            keys: self.texts("keys").map(<[String]>::to_vec),
-            keys_prefix: owned("keysPrefix"),
-            start_time: self.number("startingTimestamp"),
-            end_time: self.end_time(),
-            columns,
-            property_names: self.texts("propertyNames").map(|names| PropertyNames::of(names.to_vec())).transpose()?,
-            // Spark's timestamps are in microseconds
-            time_unit: TimeUnit::Microsecond,
-            broker_name: owned("brokerName"),
-            verify_crc: self.flag("verifyCrc"),
-            max_body_bytes: self.number("maxBodyBytes").unwrap_or_default() as usize,
-            ..ScanRequest::default()
-        })
-    }
-
     /// Returns the store time before which all messages must be: by `endingTimestamp`, or by `asOf`, which includes its
     /// millisecond.
-    fn end_time(&self) -> Option<i64> {
+    pub fn end_time(&self) -> Option<i64> {
         let behind = self.number("asOf").map(|when| when.saturating_add(1));
         self.number("endingTimestamp").into_iter().chain(behind).min()
     }
@@ -418,7 +398,20 @@ impl Options {
             }
             Kind::Sink => Ok(()),
         }?;
+        self.check_decode()?;
         if matches!(self.kind, Kind::StoreStream | Kind::TopicStream) { self.check_stream() } else { Ok(()) }
+    }
+
+    fn check_decode(&self) -> Result<()> {
+        let is_decoded = self.is_given("decode");
+        if let Some(name) = OF_DECODE.into_iter().find(|name| !is_decoded && self.is_given(name)) {
+            return Err(Error::argument(format!("option {name}: expected the option decode with it, got none")));
+        }
+        if is_decoded && !self.is_given("valueSchema") {
+            let text = "option valueSchema: expected the schema of the bodies with the option decode, got none";
+            return Err(Error::argument(text));
+        }
+        Ok(())
     }
 
     fn check_times(&self) -> Result<()> {

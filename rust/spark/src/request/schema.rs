@@ -1,19 +1,7 @@
 //! The row's columns as Spark types, and user schemas that select columns.
 use crate::error::{Error, Result};
-use crate::request::options::Options;
 use crate::request::text::{hint, quote};
 use rmqfast_store::scan::Column;
-
-/// Returns the columns of the option `columns`, or all columns.
-///
-/// # Errors
-/// An unknown column, or a column given twice.
-pub fn row(options: &Options) -> Result<Vec<Column>> {
-    match options.texts("columns") {
-        Some(names) => columns_of(names.iter().map(String::as_str)),
-        None => Ok(Column::ALL.to_vec()),
-    }
-}
 
 /// Parses column names.
 ///

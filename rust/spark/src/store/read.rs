@@ -2,12 +2,12 @@
 use crate::error::{Error, Result};
 use crate::request::offsets::{StoreOffsets, bounds_text};
 use crate::request::options::{Kind, Options, Pairs, replace_options};
-use crate::request::schema::{check_agreed, columns_of};
+use crate::request::row_columns::RowColumns;
 use crate::request::text::quote;
 use crate::store::piece::{Cut, PIECE_BYTES};
 use rmqfast_store::file::{Io, local_path};
 use rmqfast_store::scan::push_down::{Filter, Selection};
-use rmqfast_store::scan::{Column, OffsetBound, Piece, Plan, QueueCounts, ScanRequest, Way};
+use rmqfast_store::scan::{OffsetBound, Piece, Plan, QueueCounts, ScanRequest, Way};
 use rmqfast_store::store::commit_log::DamageLog;
 use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
 use std::ffi::OsStr;
@@ -33,33 +33,34 @@ pub struct StoreRead {
 }
 
 impl StoreRead {
-    /// Builds the read of the given columns from options of [`resolve`] and from the filters that Spark pushed down.
+    /// Builds the read of the columns of a schema, see [`RowColumns::of_plan`], from options of [`resolve`] and from the
+    /// filters that Spark pushed down.
     ///
     /// # Errors
     /// See [`Options::of`]. Also an expression that does not parse, or a path that is not a local directory's.
-    pub fn of(pairs: &[(String, String)], columns: &[String], filters: &[Filter]) -> Result<Self> {
-        let columns = columns_of(columns.iter().map(String::as_str))?;
-        let mut read = Self::new(&Options::of(Kind::Columnar, pairs)?, columns)?;
+    pub fn of(pairs: &[(String, String)], fields: &[String], filters: &[Filter]) -> Result<Self> {
+        let options = Options::of(Kind::Columnar, pairs)?;
+        let mut read = Self::new(&options, RowColumns::of_plan(&options, fields)?)?;
         read.take(filters);
         Ok(read)
     }
 
-    fn new(options: &Options, columns: Vec<Column>) -> Result<Self> {
+    fn new(options: &Options, row: RowColumns) -> Result<Self> {
         check_io(options)?;
-        Ok(Self::without_bounds(options, columns)?.within(&StoreOffsets::of(options)?))
+        Ok(Self::without_bounds(options, row)?.within(&StoreOffsets::of(options)?))
     }
 
     /// Builds a read that ignores offsets. Streams use it, because their pieces are parts of the log.
     ///
     /// # Errors
     /// An expression that does not parse, or a path that is not a local directory's.
-    pub fn without_bounds(options: &Options, columns: Vec<Column>) -> Result<Self> {
+    pub fn without_bounds(options: &Options, row: RowColumns) -> Result<Self> {
         let log_edge = |name| options.number(name).map_or(u64::MAX, i64::cast_unsigned);
         let count = |name| options.number(name).map(i64::cast_unsigned);
         let directories = options.texts("commitLogDirs").unwrap_or(&[]).iter().map(|d| local("commitLogDirs", d));
         Ok(Self {
             path: local("path", options.text("storePath").unwrap_or_default())?,
-            request: options.scan_request(columns)?,
+            request: row.scan_request(options)?,
             fail_on_damage: options.flag("failOnDataLoss"),
             only_topic: None,
             is_empty: false,
@@ -157,16 +158,16 @@ impl StoreRead {
     }
 }
 
-/// Replaces offsets in the options by the store's current numbers. Also checks store, topic and columns, so that errors
-/// appear here instead of at Spark's first action.
+/// Replaces offsets in the options by the store's current numbers. Also checks store, topic and the columns of the schema,
+/// so that errors appear here instead of at Spark's first action.
 ///
 /// # Errors
 /// See [`StoreRead::of`] and [`Plan::new`]. Also a start offset that has expired.
-pub fn resolve(pairs: &[(String, String)], columns: Vec<Column>) -> Result<Pairs> {
+pub fn resolve(pairs: &[(String, String)], fields: &[String]) -> Result<Pairs> {
     let options = Options::of(Kind::Columnar, pairs)?;
-    let names: Vec<&str> = columns.iter().map(|column| column.name()).collect();
-    check_agreed(options.texts("columns"), &names)?;
-    let read = StoreRead::new(&options, columns)?;
+    let row = RowColumns::of_schema(&options, fields)?;
+    row.check_agreed(&options)?;
+    let read = StoreRead::new(&options, row)?;
     let store = read.open()?;
     // planned only to check the topic and the filters
     Plan::new(&store, &read.request, None)?;

@@ -2,6 +2,7 @@
 use crate::error::{Error, Result};
 use crate::request::offsets::{checkpoint_json, foreign};
 use crate::request::options::Options;
+use crate::request::row_columns::RowColumns;
 use crate::request::text::python_text;
 use crate::store::piece;
 use crate::store::read::StoreRead;
@@ -49,7 +50,7 @@ impl StoreStream {
     /// A path that is not a local directory's, or an expression that does not parse.
     pub fn of(options: &Options, interrupt: Arc<CheckInterrupt>) -> Result<Self> {
         // no columns, since only tasks read messages
-        let read = StoreRead::without_bounds(options, Vec::new())?;
+        let read = StoreRead::without_bounds(options, RowColumns::default())?;
         let begin = match options.number("startingTimestamp") {
             Some(when) => Start::Time(when),
             None if options.begin() == "earliest" => Start::Begin,

@@ -9,7 +9,7 @@ use crate::request::cluster::cluster_options;
 use crate::request::column_warning::column_warning;
 use crate::request::offsets::Offsets;
 use crate::request::options::{Kind, Options};
-use crate::request::schema::{check_agreed, columns_of};
+use crate::request::row_columns::RowColumns;
 use crate::stream::{Limits as BatchLimits, Log};
 use crate::topic::offsets::{ByTopic, Edge, check_order, parse, resolve};
 use crate::topic::scan::{TopicRequest, TopicScan};
@@ -133,10 +133,10 @@ impl TopicRead {
     /// expression that does not parse.
     pub fn of(kind: Kind, pairs: &[(String, String)], columns: &[String]) -> Result<Self> {
         let options = Options::of(kind, pairs)?;
-        let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
+        let row = RowColumns::of_names(&options, columns)?;
         // empty while Spark has not yet chosen columns
         if !columns.is_empty() {
-            check_agreed(options.texts("columns"), &columns)?;
+            row.check_agreed(&options)?;
         }
         let cluster = cluster_options(&options)?;
         let number = |name| options.number(name).unwrap_or_default();
@@ -169,7 +169,7 @@ impl TopicRead {
                 tags: TagExpression::all(),
                 sql: None,
                 queue_ids: None,
-                ..options.scan_request(columns_of(columns)?)?
+                ..row.scan_request(&options)?
             },
             patience: milliseconds("retryTimeoutMs"),
             is_strict: options.flag("failOnDataLoss"),

@@ -90,7 +90,7 @@ impl BatchBuilder {
             if let Some(at) = self.body_at {
                 arrays.insert(at, Arc::new(bodies));
             }
-            arrays.push(Arc::new(values));
+            decoded.insert_value(&mut arrays, values);
         }
         // A batch without columns has no other place for the number of rows.
         let options = RecordBatchOptions::new().with_row_count(Some(rows));

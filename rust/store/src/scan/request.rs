@@ -44,7 +44,7 @@ pub struct ScanRequest {
     /// Store timestamp in milliseconds that all messages must be before (exclusive).
     pub end_time: Option<i64>,
     pub columns: Vec<Column>,
-    /// The decoding of bodies into the column `value`, which is the last column.
+    /// The decoding of bodies into the column `value`.
     pub decode: Option<Decode>,
     /// The properties in the column `properties`. `None` for all.
     pub property_names: Option<PropertyNames>,
@@ -77,8 +77,9 @@ impl ScanRequest {
     pub fn schema(&self) -> SchemaRef {
         let schema = schema(&self.columns, self.time_unit);
         let Some(decode) = &self.decode else { return schema };
-        let value = Arc::new(decode.field());
-        Arc::new(Schema::new(schema.fields().iter().cloned().chain([value]).collect::<Vec<_>>()))
+        let mut fields = schema.fields().to_vec();
+        decode.insert(&mut fields, Arc::new(decode.field()));
+        Arc::new(Schema::new(fields))
     }
 
     /// Returns whether a filter needs the properties that have columns of their own: tags, keys and unique id.

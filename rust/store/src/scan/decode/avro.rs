@@ -4,18 +4,21 @@ use super::avro_type::{AvroType, RecordField, record_fields};
 use super::fields::{self, Leaves};
 use super::format::{BodyDecoder, BodyFormat, MAX_BODY_COST};
 use super::framing::SchemaId;
-use super::leaf::Scalar;
+use super::leaf::{Scalar, uuid};
 use super::values::{Budget, Checked, Fault, Kind, Lists, Maps, Structs, VALUE_BYTES, Values};
 use crate::{Error, Result};
 use arrow_array::StructArray;
 use arrow_schema::{DataType, Fields};
 use serde_json::Value;
 use std::fmt::Arguments;
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct Avro {
     schema: Value,
     avro_type: AvroType,
+    /// The record with all fields.
+    whole: DataType,
     fields: Fields,
     leaves: Leaves,
 }
@@ -23,16 +26,20 @@ pub struct Avro {
 impl Avro {
     /// Creates the format from a schema of the writer as JSON. `paths` chooses some of its fields.
     pub fn new(text: &str, paths: Option<&[String]>) -> Result<Self> {
-        let (schema, mut avro_type) = AvroType::parse(text)?;
-        let whole = match &avro_type {
+        let (schema, avro_type) = AvroType::parse(text)?;
+        let fields = match &avro_type {
             AvroType::Record(fields) => record_fields(fields),
             _ => Fields::empty(),
         };
-        fields::check(&whole)?;
-        let fields = fields::select(&whole, paths)?;
-        avro_type.project(&DataType::Struct(fields.clone()));
-        let leaves = Leaves::of(&fields);
-        Ok(Self { schema, avro_type, fields, leaves })
+        fields::check(&fields)?;
+        let chosen = fields::select(&fields, paths)?;
+        let whole = DataType::Struct(fields);
+        Ok(Self { schema, avro_type, whole, fields: Fields::empty(), leaves: Leaves::default() }.choosing(&chosen))
+    }
+
+    fn choosing(mut self, fields: &Fields) -> Self {
+        self.avro_type.project(&DataType::Struct(fields.clone()));
+        Self { fields: fields.clone(), leaves: Leaves::of(fields), ..self }
     }
 
     /// Returns the fingerprint that Avro's single-object encoding has for the schema.
@@ -46,6 +53,10 @@ impl BodyFormat for Avro {
         &self.fields
     }
 
+    fn with_fields(&self, fields: &Fields) -> Result<Arc<dyn BodyFormat>> {
+        Ok(Arc::new(self.clone().choosing(fields)))
+    }
+
     fn row_cost(&self) -> usize {
         (self.leaves.of_row + 1) * VALUE_BYTES
     }
@@ -55,7 +66,7 @@ impl BodyFormat for Avro {
     }
 
     fn decoder(&self) -> Box<dyn BodyDecoder> {
-        Box::new(AvroDecoder { format: self.clone(), rows: Structs::of(&self.fields) })
+        Box::new(AvroDecoder { format: self.clone(), rows: Structs::of(&self.fields, &self.whole) })
     }
 }
 
@@ -83,6 +94,10 @@ impl BodyDecoder for AvroDecoder {
 
     fn append_null(&mut self) {
         self.rows.append_null();
+    }
+
+    fn clear(&mut self) {
+        self.rows.truncate(0);
     }
 
     fn finish(&mut self) -> Result<StructArray> {
@@ -172,7 +187,11 @@ impl<'a> Cursor<'a> {
             AvroType::Double => Scalar::Double(f64::from_le_bytes(self.array()?)),
             AvroType::Bytes(_) => Scalar::Bytes(self.bytes()?),
             AvroType::Fixed(len, _) => Scalar::Bytes(self.take(*len)?),
-            AvroType::Text | AvroType::Uuid => Scalar::Text(self.text()?),
+            AvroType::Text => Scalar::Text(self.text()?),
+            AvroType::Uuid => match self.text().map(|text| (text, uuid(text)))? {
+                (_, Some(bytes)) => Scalar::Uuid(bytes),
+                (text, None) => return self.fail(format_args!("a UUID"), format_args!("{text:?}")),
+            },
             AvroType::Enum(symbols) => Scalar::Symbol(symbols, self.index(symbols.len(), "a symbol")?),
             _ => Scalar::Long(self.long()?),
         })
@@ -355,11 +374,7 @@ mod tests {
             ),
             (json!({"type": "array", "items": "int"}), &[200, 1, 2], "expected at most 1 items at byte 2, got 100"),
             (json!({"type": "map", "values": "int"}), &[2, 2, b'k', 8, 0], "fine"),
-            (
-                json!({"type": "string", "logicalType": "uuid"}),
-                &[2, b'x'],
-                "f: expected FixedSizeBinary(16), got Text(\"x\")",
-            ),
+            (json!({"type": "string", "logicalType": "uuid"}), &[2, b'x'], "f: expected a UUID at byte 2, got \"x\""),
         ] {
             assert_eq!(reason(&field_type, body), expected, "{field_type} {body:?}");
         }

@@ -61,6 +61,11 @@ impl BadBodies {
         self.more
     }
 
+    /// Returns the number of all bad bodies.
+    pub fn count(&self) -> u64 {
+        self.entries.len() as u64 + self.more
+    }
+
     pub fn error(&self) -> Option<Error> {
         self.entries.first().map(BadBody::error)
     }

@@ -6,12 +6,54 @@ use super::format::{BodyDecoder, Decode, MAX_BODY_COST};
 use crate::Result;
 use crate::format::message::Message;
 use crate::store::Damage;
-use arrow_array::{BinaryArray, StructArray};
+use arrow_array::{ArrayRef, BinaryArray, StructArray};
+use std::sync::Arc;
 
-/// Builds both columns. A body that is null stays null, since damage says why. A body that cannot be decoded is a null value,
-/// and is counted.
+/// Builds both columns.
 pub struct DecodedColumn {
     bodies: BodyColumn,
+    values: ValueColumn,
+}
+
+impl DecodedColumn {
+    pub fn new(bodies: BodyColumn, decode: &Decode) -> Self {
+        Self { bodies, values: ValueColumn::new(decode) }
+    }
+
+    pub fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) {
+        self.bodies.extend(chunk, damage);
+        for message in chunk.messages() {
+            self.values.push(&message, self.bodies.get(self.values.len()));
+        }
+    }
+
+    /// Returns the approximate bytes of the batch so far.
+    pub fn len_bytes(&self) -> usize {
+        self.bodies.len_bytes() + self.values.cost()
+    }
+
+    /// Returns the most bytes by which a row can make [`len_bytes`](Self::len_bytes) grow.
+    pub fn max_cost(&self, body_len: usize) -> usize {
+        self.values.max_cost(body_len)
+    }
+
+    pub fn finish(&mut self) -> Result<(BinaryArray, StructArray)> {
+        Ok((self.bodies.finish_binary(), self.values.finish()?))
+    }
+
+    /// Puts the values between the other columns of a batch.
+    pub fn insert_value(&self, arrays: &mut Vec<ArrayRef>, values: StructArray) {
+        self.values.decode.insert(arrays, Arc::new(values));
+    }
+
+    pub fn take_bad(&mut self) -> BadBodies {
+        self.values.take_bad()
+    }
+}
+
+/// Builds the column `value` of bodies that the caller keeps. A body that is null stays null, since damage says why. A body
+/// that cannot be decoded is a null value, and is counted.
+pub struct ValueColumn {
     decode: Decode,
     decoder: Box<dyn BodyDecoder>,
     rows: usize,
@@ -19,42 +61,55 @@ pub struct DecodedColumn {
     bad: BadBodies,
 }
 
-impl DecodedColumn {
-    pub fn new(bodies: BodyColumn, decode: &Decode) -> Self {
+impl ValueColumn {
+    pub fn new(decode: &Decode) -> Self {
         let (decoder, decode) = (decode.format.decoder(), decode.clone());
-        Self { bodies, decode, decoder, rows: 0, cost: 0, bad: BadBodies::default() }
+        Self { decode, decoder, rows: 0, cost: 0, bad: BadBodies::default() }
     }
 
-    pub fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) {
-        self.bodies.extend(chunk, damage);
-        for message in chunk.messages() {
-            let appended = self.bodies.get(self.rows).map(|body| append(&self.decode, &mut *self.decoder, body));
-            self.rows += 1;
-            if let Some(Ok(cost)) = appended {
+    /// Appends the values of the next row's body.
+    pub fn push(&mut self, message: &Message<'_>, body: Option<&[u8]>) {
+        self.rows += 1;
+        match body.map(|body| append(&self.decode, &mut *self.decoder, body)) {
+            Some(Ok(cost)) => {
                 self.cost += cost;
-                continue;
+                return;
             }
-            self.decoder.append_null();
-            self.cost += self.decode.format.row_cost();
-            if let Some(Err(reason)) = appended {
-                self.bad.push(|| bad_body(&message, reason));
-            }
+            Some(Err(reason)) => self.bad.push(|| bad_body(message, reason)),
+            None => {}
         }
+        self.decoder.append_null();
+        self.cost += self.decode.format.row_cost();
     }
 
-    /// Returns the approximate bytes of the batch so far.
-    pub fn len_bytes(&self) -> usize {
-        self.bodies.len_bytes() + self.cost
+    pub fn len(&self) -> usize {
+        self.rows
     }
 
-    /// Returns the most bytes by which a row can make [`len_bytes`](Self::len_bytes) grow.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// Returns the approximate bytes of memory that the values take.
+    pub fn cost(&self) -> usize {
+        self.cost
+    }
+
+    /// Returns the most bytes by which a row can make [`cost`](Self::cost) grow.
     pub fn max_cost(&self, body_len: usize) -> usize {
         self.decode.format.row_cost() + body_len.saturating_mul(self.decode.format.cost_per_byte()).min(MAX_BODY_COST)
     }
 
-    pub fn finish(&mut self) -> Result<(BinaryArray, StructArray)> {
+    /// Returns the values, and begins a new batch. Fails only because of a bug in this crate.
+    pub fn finish(&mut self) -> Result<StructArray> {
         (self.rows, self.cost) = (0, 0);
-        Ok((self.bodies.finish_binary(), self.decoder.finish()?))
+        self.decoder.finish()
+    }
+
+    /// Drops the values.
+    pub fn clear(&mut self) {
+        (self.rows, self.cost) = (0, 0);
+        self.decoder.clear();
     }
 
     pub fn take_bad(&mut self) -> BadBodies {

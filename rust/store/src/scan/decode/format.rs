@@ -1,5 +1,6 @@
 //! Formats of bodies: their fields, limits and decoders.
 use super::framing::{Framing, SchemaId};
+use crate::Result;
 use arrow_array::StructArray;
 use arrow_schema::{DataType, Field, Fields};
 use std::fmt::Debug;
@@ -15,6 +16,10 @@ pub const MAX_BODY_COST: usize = 256 << 20;
 pub trait BodyFormat: Debug + Send + Sync {
     fn fields(&self) -> &Fields;
 
+    /// Returns the format with only these fields. They have the names of its own, and types that their values fit: a text for
+    /// an enum, or another unit for a time.
+    fn with_fields(&self, fields: &Fields) -> Result<Arc<dyn BodyFormat>>;
+
     /// Returns the bytes of memory that each row takes, even if its body is empty.
     fn row_cost(&self) -> usize;
 
@@ -28,12 +33,15 @@ pub trait BodyFormat: Debug + Send + Sync {
 pub trait BodyDecoder: Send {
     /// Appends the values of a body without its prefix. Returns the bytes of memory that they take. The error is a reason for the
     /// user; then nothing was appended.
-    fn append(&mut self, payload: &[u8]) -> Result<usize, String>;
+    fn append(&mut self, payload: &[u8]) -> std::result::Result<usize, String>;
 
     fn append_null(&mut self);
 
+    /// Drops the values.
+    fn clear(&mut self);
+
     /// Returns the values of all bodies, and begins anew. Fails only because of a bug in this crate.
-    fn finish(&mut self) -> crate::Result<StructArray>;
+    fn finish(&mut self) -> Result<StructArray>;
 }
 
 /// The decoding of bodies that a request asks for.
@@ -45,11 +53,23 @@ pub struct Decode {
     pub schema_id: Option<SchemaId>,
     /// Whether the scan stops at the first bad body.
     pub fails: bool,
+    /// Position of the column `value` in a batch. `None` is behind all other columns.
+    pub at: Option<usize>,
 }
 
 impl Decode {
     /// Returns the field of the column `value`.
     pub fn field(&self) -> Field {
         Field::new(VALUE, DataType::Struct(self.format.fields().clone()), true)
+    }
+
+    /// Returns the decoding of only these fields. See [`BodyFormat::with_fields`].
+    pub fn with_fields(&self, fields: &Fields) -> Result<Self> {
+        Ok(Self { format: self.format.with_fields(fields)?, ..self.clone() })
+    }
+
+    /// Puts the column `value` between the other columns of a batch.
+    pub fn insert<T>(&self, columns: &mut Vec<T>, value: T) {
+        columns.insert(self.at.unwrap_or(usize::MAX).min(columns.len()), value);
     }
 }

@@ -6,13 +6,16 @@ use super::leaf::Scalar;
 use super::values::{Budget, Checked, Fault, Kind, Maps, Structs, VALUE_BYTES, Values, check_types};
 use crate::{Error, Result};
 use arrow_array::StructArray;
-use arrow_schema::Fields;
+use arrow_schema::{DataType, Fields};
+use std::sync::Arc;
 
 /// Least bytes of an item in a body, such as `1,`.
 const ITEM_LEN: usize = 2;
 
 #[derive(Clone, Debug)]
 pub struct Json {
+    /// All fields, with the types that bodies have.
+    declared: DataType,
     fields: Fields,
     leaves: Leaves,
 }
@@ -23,15 +26,20 @@ impl Json {
     pub fn new(fields: &Fields, paths: Option<&[String]>) -> Result<Self> {
         fields::check(fields)?;
         check_types(fields)?;
-        let fields = fields::select(fields, paths)?;
-        let leaves = Leaves::of(&fields);
-        Ok(Self { fields, leaves })
+        let chosen = fields::select(fields, paths)?;
+        let leaves = Leaves::of(&chosen);
+        Ok(Self { declared: DataType::Struct(fields.clone()), fields: chosen, leaves })
     }
 }
 
 impl BodyFormat for Json {
     fn fields(&self) -> &Fields {
         &self.fields
+    }
+
+    fn with_fields(&self, fields: &Fields) -> Result<Arc<dyn BodyFormat>> {
+        check_types(fields)?;
+        Ok(Arc::new(Self { declared: self.declared.clone(), fields: fields.clone(), leaves: Leaves::of(fields) }))
     }
 
     fn row_cost(&self) -> usize {
@@ -43,7 +51,7 @@ impl BodyFormat for Json {
     }
 
     fn decoder(&self) -> Box<dyn BodyDecoder> {
-        Box::new(JsonDecoder { fields: self.fields.clone(), rows: Structs::of(&self.fields) })
+        Box::new(JsonDecoder { fields: self.fields.clone(), rows: Structs::of(&self.fields, &self.declared) })
     }
 }
 
@@ -68,6 +76,10 @@ impl BodyDecoder for JsonDecoder {
 
     fn append_null(&mut self) {
         self.rows.append_null();
+    }
+
+    fn clear(&mut self) {
+        self.rows.truncate(0);
     }
 
     fn finish(&mut self) -> Result<StructArray> {
@@ -148,7 +160,7 @@ mod tests {
     use arrow_array::Array;
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Int32Type, Int64Type};
-    use arrow_schema::{DataType, Field};
+    use arrow_schema::Field;
 
     fn decoder(schema: &str) -> Box<dyn BodyDecoder> {
         Json::new(&ddl::parse(schema).expect("parsed"), None).expect("a format").decoder()

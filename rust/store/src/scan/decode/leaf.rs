@@ -32,6 +32,7 @@ pub enum Scalar<'a> {
     Long(i64),
     Double(f64),
     Bytes(&'a [u8]),
+    Uuid([u8; 16]),
     /// One of the symbols of an enum.
     Symbol(&'a [String], usize),
 }
@@ -71,10 +72,26 @@ pub fn avro_leaf_of(data_type: &DataType) -> Option<Box<dyn Leaf>> {
     })
 }
 
-/// Returns the leaf for a type that JSON and Avro have. `None` for all other types.
-pub fn leaf_of(data_type: &DataType) -> Option<Box<dyn Leaf>> {
+/// Returns the leaf for a type that JSON and Avro have. `None` for all other types. Bodies have values of the type `declared`.
+pub fn leaf_of(data_type: &DataType, declared: &DataType) -> Option<Box<dyn Leaf>> {
     use DataType as D;
     Some(match data_type {
+        D::Int32 if let D::Time32(unit) = declared => {
+            let read = if *unit == TimeUnit::Second {
+                whole::<Time32SecondType, Int32Type>
+            } else {
+                whole::<Time32MillisecondType, Int32Type>
+            };
+            Numbers::<Int32Type>::of(data_type, read)
+        }
+        D::Int64 if let D::Time64(unit) = declared => {
+            let read = if *unit == TimeUnit::Microsecond {
+                whole::<Time64MicrosecondType, Int64Type>
+            } else {
+                whole::<Time64NanosecondType, Int64Type>
+            };
+            Numbers::<Int64Type>::of(data_type, read)
+        }
         D::Boolean => Box::new(Booleans { values: BooleanBufferBuilder::new(0), nulls: NullBufferBuilder::new(0) }),
         D::Int8 => Numbers::<Int8Type>::of(data_type, whole::<Int8Type, Int8Type>),
         D::Int16 => Numbers::<Int16Type>::of(data_type, whole::<Int16Type, Int16Type>),
@@ -105,7 +122,7 @@ pub fn leaf_of(data_type: &DataType) -> Option<Box<dyn Leaf>> {
         D::Time64(TimeUnit::Nanosecond) => {
             Numbers::<Time64NanosecondType>::of(data_type, whole::<Time64NanosecondType, Int64Type>)
         }
-        D::Timestamp(unit, zone) => times(data_type, *unit, zone.as_deref())?,
+        D::Timestamp(unit, zone) => times(data_type, (*unit, zone.as_deref()), declared)?,
         D::Utf8 => Bytes::<GenericStringType<i32>>::of(write_text, |texts| Arc::new(texts)),
         D::LargeUtf8 => Bytes::<GenericStringType<i64>>::of(write_text, |texts| Arc::new(texts)),
         D::Utf8View => Bytes::<GenericStringType<i32>>::of(write_text, |texts| Arc::new(StringViewArray::from(&texts))),
@@ -288,9 +305,12 @@ fn duration(scalar: Scalar<'_>) -> Option<IntervalMonthDayNano> {
     Some(IntervalMonthDayNano::new(part(months)?, part(days)?, nanoseconds))
 }
 
-/// Returns the leaf of timestamps. `None` for a zone that is no offset, since there is no table of zones.
-fn times(data_type: &DataType, unit: TimeUnit, zone: Option<&str>) -> Option<Box<dyn Leaf>> {
+/// Returns the leaf of timestamps. A number counts the units of the type `declared`. `None` for a zone that is no offset, since there
+/// is no table of zones.
+fn times(data_type: &DataType, (unit, zone): (TimeUnit, Option<&str>), declared: &DataType) -> Option<Box<dyn Leaf>> {
     let zone = Tz::from_str(zone.filter(|zone| *zone != UTC).unwrap_or("+00:00")).ok()?;
+    let unit_of_numbers = if let DataType::Timestamp(unit, _) = declared { *unit } else { unit };
+    let (to, from) = (per_second(unit), per_second(unit_of_numbers));
     let read = move |scalar: Scalar<'_>| match scalar {
         Scalar::Text(text) => {
             let time = string_to_datetime(&zone, text).ok()?;
@@ -301,7 +321,10 @@ fn times(data_type: &DataType, unit: TimeUnit, zone: Option<&str>) -> Option<Box
                 TimeUnit::Nanosecond => time.timestamp_nanos_opt(),
             }
         }
-        number => whole::<Int64Type, Int64Type>(number),
+        number => {
+            let number = whole::<Int64Type, Int64Type>(number)?;
+            if to >= from { number.checked_mul(to / from) } else { Some(number.div_euclid(from / to)) }
+        }
     };
     Some(match unit {
         TimeUnit::Second => Numbers::<TimestampSecondType>::of(data_type, read),
@@ -309,6 +332,15 @@ fn times(data_type: &DataType, unit: TimeUnit, zone: Option<&str>) -> Option<Box
         TimeUnit::Microsecond => Numbers::<TimestampMicrosecondType>::of(data_type, read),
         TimeUnit::Nanosecond => Numbers::<TimestampNanosecondType>::of(data_type, read),
     })
+}
+
+fn per_second(unit: TimeUnit) -> i64 {
+    match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    }
 }
 
 /// Texts, or bytes.
@@ -369,6 +401,7 @@ fn write_text(scalar: Scalar<'_>, out: &mut Vec<u8>) -> bool {
         Scalar::Text(text) | Scalar::Number(text) => text.as_bytes(),
         Scalar::Boolean(true) => b"true",
         Scalar::Boolean(false) => b"false",
+        Scalar::Symbol(symbols, at) => symbols[at].as_bytes(),
         _ => return false,
     });
     true
@@ -379,6 +412,10 @@ fn write_bytes(scalar: Scalar<'_>, out: &mut Vec<u8>) -> bool {
     let text = match scalar {
         Scalar::Bytes(bytes) => {
             out.extend_from_slice(bytes);
+            return true;
+        }
+        Scalar::Uuid(bytes) => {
+            out.extend_from_slice(&bytes);
             return true;
         }
         Scalar::Text(text) => text,
@@ -411,7 +448,7 @@ impl Leaf for FixedBytes {
         let before = self.values.len();
         match scalar {
             Scalar::Bytes(bytes) => self.values.extend_from_slice(bytes),
-            Scalar::Text(text) => self.values.extend(uuid(text).into_iter().flatten()),
+            Scalar::Uuid(bytes) => self.values.extend_from_slice(&bytes),
             _ => {}
         }
         let fits = self.values.len() - before == self.len as usize;
@@ -444,7 +481,7 @@ impl Leaf for FixedBytes {
 }
 
 /// Reads a UUID: 32 hexadecimal digits, with hyphens as in RFC 4122 or without.
-fn uuid(text: &str) -> Option<[u8; 16]> {
+pub fn uuid(text: &str) -> Option<[u8; 16]> {
     const HYPHENS: [usize; 4] = [8, 13, 18, 23];
     let has_hyphens = text.len() == 36 && HYPHENS.iter().all(|at| text.as_bytes()[*at] == b'-');
     let digits = if has_hyphens { text.replace('-', "") } else { text.to_owned() };
@@ -496,7 +533,7 @@ mod tests {
 
     #[test]
     fn decimals_of_bytes_keep_their_sign_and_precision() {
-        let mut leaf = leaf_of(&DataType::Decimal128(4, 2)).expect("a leaf");
+        let mut leaf = leaf_of(&DataType::Decimal128(4, 2), &DataType::Null).expect("a leaf");
         for (bytes, fits) in [
             (&[0x7B][..], true),
             (&[0xFF, 0x85], true),
@@ -536,8 +573,27 @@ mod tests {
     }
 
     #[test]
+    fn numbers_count_units_of_the_declared_type() {
+        let timestamp = |unit| DataType::Timestamp(unit, Some(UTC.into()));
+        let mut leaf = leaf_of(&timestamp(TimeUnit::Microsecond), &timestamp(TimeUnit::Second)).expect("a leaf");
+        for (scalar, fits) in
+            [(Scalar::Long(2), true), (Scalar::Text("1970-01-01T00:00:02Z"), true), (Scalar::Long(i64::MAX), false)]
+        {
+            assert_eq!(leaf.append(scalar), fits, "{scalar:?}");
+        }
+        let array = leaf.finish().expect("an array");
+        assert_eq!(array.as_primitive::<TimestampMicrosecondType>().values(), &[2_000_000, 2_000_000]);
+        let mut leaf = leaf_of(&timestamp(TimeUnit::Microsecond), &timestamp(TimeUnit::Nanosecond)).expect("a leaf");
+        assert!(leaf.append(Scalar::Long(-1_500)));
+        assert_eq!(leaf.finish().expect("an array").as_primitive::<TimestampMicrosecondType>().values(), &[-2]);
+        let mut leaf = leaf_of(&DataType::Int32, &DataType::Time32(TimeUnit::Second)).expect("a leaf");
+        assert!(leaf.append(Scalar::Text("00:01:00")));
+        assert_eq!(leaf.finish().expect("an array").as_primitive::<Int32Type>().values(), &[60]);
+    }
+
+    #[test]
     fn bytes_that_are_no_hex_leave_nothing() {
-        let mut leaf = leaf_of(&DataType::Binary).expect("a leaf");
+        let mut leaf = leaf_of(&DataType::Binary, &DataType::Binary).expect("a leaf");
         for (text, fits) in [("00fF", true), ("0", false), ("00zz", false), ("", true)] {
             assert_eq!(leaf.append(Scalar::Text(text)), fits, "{text}");
         }

@@ -4,6 +4,7 @@
 //! rows ──► BodyColumn ── bodies ──► Json or Avro ── values ──► Values ──► value
 //!                                       └──► bad bodies, which leave no values
 //! ```
+pub mod arguments;
 pub mod avro;
 mod avro_fingerprint;
 mod avro_logical;
@@ -20,9 +21,10 @@ pub mod json_syntax;
 mod leaf;
 mod values;
 
+pub use arguments::{BodySchema, DecodeArguments, SplitNames};
 pub use avro::Avro;
 pub use bad_bodies::{BadBodies, BadBody};
-pub use column::DecodedColumn;
+pub use column::{DecodedColumn, ValueColumn};
 pub use format::{BodyDecoder, BodyFormat, Decode, VALUE};
 pub use framing::{Framing, SchemaId};
 pub use infer::Inference;

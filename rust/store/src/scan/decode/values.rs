@@ -23,12 +23,16 @@ fn check_type(data_type: &DataType) -> crate::Result<()> {
         DataType::Struct(fields) => check_types(fields),
         DataType::List(item) | DataType::LargeList(item) => check_type(item.data_type()),
         DataType::Map(entries, false) => match entries.data_type() {
-            DataType::Struct(pair) if pair.len() == 2 && leaf_of(pair[0].data_type()).is_some() => check_types(pair),
+            DataType::Struct(pair) if pair.len() == 2 && is_leaf(pair[0].data_type()) => check_types(pair),
             _ => refuse(data_type),
         },
-        other if leaf_of(other).is_some() => Ok(()),
+        other if is_leaf(other) => Ok(()),
         other => refuse(other),
     }
+}
+
+fn is_leaf(data_type: &DataType) -> bool {
+    leaf_of(data_type, data_type).is_some()
 }
 
 fn refuse(data_type: &DataType) -> crate::Result<()> {
@@ -52,18 +56,19 @@ pub enum Kind {
 }
 
 impl Values {
-    /// Returns no values yet. The type must be one of those that [`check_types`] takes.
-    pub fn of(field: &FieldRef) -> Self {
+    /// Returns no values yet. The type must be one of those that [`check_types`] takes, and fit what bodies have: that is the
+    /// type `declared`, or one for the same values.
+    pub fn of(field: &FieldRef, declared: &DataType) -> Self {
         let kind = match field.data_type() {
-            DataType::Struct(fields) => Kind::Struct(Structs::of(fields)),
-            DataType::List(item) | DataType::LargeList(item) => Kind::List(Lists::of(item)),
+            DataType::Struct(fields) => Kind::Struct(Structs::of(fields, declared)),
+            DataType::List(item) | DataType::LargeList(item) => Kind::List(Lists::of(item, declared)),
             DataType::Union(branches, _) => Kind::Union(Unions::of(branches)),
             DataType::Map(entries, _) => {
-                Maps::of(entries).map_or_else(|| Kind::Leaf(Box::<Nulls>::default()), Kind::Map)
+                Maps::of(entries, declared).map_or_else(|| Kind::Leaf(Box::<Nulls>::default()), Kind::Map)
             }
-            other => {
-                Kind::Leaf(leaf_of(other).or_else(|| avro_leaf_of(other)).unwrap_or_else(|| Box::<Nulls>::default()))
-            }
+            other => Kind::Leaf(
+                leaf_of(other, declared).or_else(|| avro_leaf_of(other)).unwrap_or_else(|| Box::<Nulls>::default()),
+            ),
         };
         let width = match &kind {
             Kind::Struct(structs) => structs.width(),
@@ -147,8 +152,14 @@ pub struct Structs {
 }
 
 impl Structs {
-    pub fn of(fields: &Fields) -> Self {
-        Self { fields: fields.iter().map(Values::of).collect(), nulls: NullBufferBuilder::new(0) }
+    /// Returns no structs yet. See [`Values::of`].
+    pub fn of(fields: &Fields, declared: &DataType) -> Self {
+        let declared_field = |name: &str| match declared {
+            DataType::Struct(fields) => fields.find(name).map(|(_, field)| field.data_type()),
+            _ => None,
+        };
+        let values = |field| Values::of(field, declared_field(field.name()).unwrap_or(field.data_type()));
+        Self { fields: fields.iter().map(values).collect(), nulls: NullBufferBuilder::new(0) }
     }
 
     fn width(&self) -> usize {
@@ -202,8 +213,12 @@ pub struct Lists {
 }
 
 impl Lists {
-    fn of(item: &FieldRef) -> Self {
-        Self { items: Box::new(Values::of(item)), ends: Ends::default() }
+    fn of(item: &FieldRef, declared: &DataType) -> Self {
+        let declared = match declared {
+            DataType::List(item) | DataType::LargeList(item) => item.data_type(),
+            _ => item.data_type(),
+        };
+        Self { items: Box::new(Values::of(item, declared)), ends: Ends::default() }
     }
 
     /// Ends a list whose items were appended.
@@ -227,10 +242,15 @@ pub struct Maps {
 }
 
 impl Maps {
-    fn of(entries: &FieldRef) -> Option<Self> {
-        let DataType::Struct(pair) = entries.data_type() else { return None };
-        let [key, value] = &pair[..] else { return None };
-        Some(Self { keys: Values::of(key).into(), values: Values::of(value).into(), ends: Ends::default() })
+    fn of(entries: &FieldRef, declared: &DataType) -> Option<Self> {
+        let [key, value] = pair(entries)?;
+        let [declared_key, declared_value] = match declared {
+            DataType::Map(entries, _) => pair(entries)?,
+            _ => [key, value],
+        };
+        let keys = Values::of(key, declared_key.data_type());
+        let values = Values::of(value, declared_value.data_type());
+        Some(Self { keys: keys.into(), values: values.into(), ends: Ends::default() })
     }
 
     /// Ends a map whose keys and values were appended.
@@ -250,6 +270,13 @@ impl Maps {
     }
 }
 
+fn pair(entries: &FieldRef) -> Option<[&FieldRef; 2]> {
+    match entries.data_type() {
+        DataType::Struct(pair) if pair.len() == 2 => Some([&pair[0], &pair[1]]),
+        _ => None,
+    }
+}
+
 /// Values of several types, each with the number of its branch.
 pub struct Unions {
     branches: Vec<Values>,
@@ -260,7 +287,7 @@ pub struct Unions {
 
 impl Unions {
     fn of(branches: &UnionFields) -> Self {
-        let branches = branches.iter().map(|(_, field)| Values::of(field)).collect();
+        let branches = branches.iter().map(|(_, field)| Values::of(field, field.data_type())).collect();
         Self { branches, type_ids: Vec::new(), positions: Vec::new() }
     }
 

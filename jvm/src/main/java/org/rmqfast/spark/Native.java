@@ -29,10 +29,13 @@ final class Native {
     /** Panics in Rust. Tests use it to check that a platform's build turns panics into exceptions. */
     static native boolean panic(String text);
 
-    /** Returns the columns that the options select, as alternating names and types. */
+    /** Returns the options with the text of the schema file that they name. */
+    static native String[] withSchemaText(String[] options);
+
+    /** Returns the columns that the options select, as alternating names and types. The type of a struct is JSON. */
     static native String[] row(String[] options);
 
-    /** Replaces offsets in the options by current numbers. Fields are name, type, nullable. */
+    /** Replaces offsets in the options by current numbers. {@link Texts#fields} makes the fields. */
     static native String[] resolve(String[] options, String[] fields);
 
     /** Returns for each filter whether the scan applies it. A filter is kind, column, values. */
@@ -47,10 +50,10 @@ final class Native {
     static native String describe(String[] options, String[][] filters);
 
     /** Returns the serialized pieces that {@link #open} takes, planned for a number of cores. */
-    static native byte[][] plan(String[] options, String[] columns, String[][] filters, int cores);
+    static native byte[][] plan(String[] options, String[] fields, String[][] filters, int cores);
 
     /** Opens a piece. If {@code readsAhead}, the task also pulls messages for the next batch. */
-    static native long open(String[] options, String[] columns, String[][] filters, byte[] piece, long limit,
+    static native long open(String[] options, String[] fields, String[][] filters, byte[] piece, long limit,
             boolean isRepeated, boolean readsAhead);
 
     /** Fills the next batch and writes the addresses of its arrays. Returns the rows; 0 after the wait, -1 at the end. */
@@ -64,7 +67,7 @@ final class Native {
      */
     static native int rows(long handle, int from, long[] addresses);
 
-    /** Returns rows, bytes, pulls and milliseconds of waiting so far. */
+    /** Returns rows, bytes, pulls, milliseconds of waiting and bad bodies so far. */
     static native long[] counts(long handle);
 
     /** Returns the next offset of each queue after the first rows of the batch, in the form of a checkpoint. */
@@ -73,7 +76,7 @@ final class Native {
     /** Frees the task, exactly once. If it did not fail, its connection may be kept for the next task. */
     static native void close(long handle, boolean isSound);
 
-    static native long streamOpen(String[] options, String[] columns);
+    static native long streamOpen(String[] options, String[] fields);
 
     static native String streamDescribe(long handle);
 

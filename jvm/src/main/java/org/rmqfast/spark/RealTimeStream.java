@@ -11,8 +11,8 @@ import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeMode;
 final class RealTimeStream extends SourceStream implements SupportsRealTimeMode {
     private final Runnable prepared;
 
-    RealTimeStream(String[] options, String[] columns, PartitionReaderFactory factory, Runnable prepared) {
-        super(options, columns, factory);
+    RealTimeStream(String[] options, String[] fields, PartitionReaderFactory factory, Runnable prepared) {
+        super(options, fields, factory);
         this.prepared = prepared;
     }
 

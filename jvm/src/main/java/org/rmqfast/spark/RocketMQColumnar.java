@@ -41,7 +41,8 @@ public final class RocketMQColumnar implements TableProvider, DataSourceRegister
 
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
-        SourceTable table = new SourceTable(schema, Texts.pairs(options));
+        // read here, since executors may not have the file of a schema
+        SourceTable table = new SourceTable(schema, Native.withSchemaText(Texts.pairs(options)));
         // a topic with a user's schema may only be written to, so reads are not checked
         if (isInferred || !table.isTopic()) {
             table.check();
@@ -50,6 +51,10 @@ public final class RocketMQColumnar implements TableProvider, DataSourceRegister
     }
 
     private static DataType type(String name) {
+        if (name.startsWith("{")) {
+            // not DDL, which means other types by the settings of a session
+            return DataType.fromJson(name);
+        }
         switch (name) {
             case "int":
                 return DataTypes.IntegerType;

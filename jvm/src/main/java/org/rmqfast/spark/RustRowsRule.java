@@ -1,6 +1,7 @@
 package org.rmqfast.spark;
 
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.execution.CodegenSupport;
 import org.apache.spark.sql.execution.ColumnarToRowExec;
 import org.apache.spark.sql.execution.SparkPlan;
@@ -29,11 +30,15 @@ final class RustRowsRule extends Rule<SparkPlan> {
         return plan.mapChildren(child -> replaced(child, makesCode));
     }
 
-    /** Whether the plan is a scan of this source, or a union of such scans, which pass batches on unchanged. */
+    /** Whether the plan is a scan of this source without decoded bodies, of which Rust makes no rows, or a union of such scans, which pass batches on unchanged. */
     private static boolean givesBatchesOfOurs(SparkPlan plan) {
         if (plan instanceof UnionExec) {
             return ((UnionExec) plan).children().forall(RustRowsRule::givesBatchesOfOurs);
         }
-        return plan instanceof DataSourceV2ScanExecBase && ((DataSourceV2ScanExecBase) plan).scan() instanceof SourceScan;
+        if (!(plan instanceof DataSourceV2ScanExecBase)) {
+            return false;
+        }
+        Scan scan = ((DataSourceV2ScanExecBase) plan).scan();
+        return scan instanceof SourceScan && !((SourceScan) scan).isDecoded();
     }
 }

@@ -23,7 +23,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  * A number column has one array. A column of strings or bytes has an array of addresses and an array of lengths, with
  * -1 for null. A map column has an array with the start of each row's pairs, and the vectors of names and values.
  */
-final class RustVector extends ColumnVector {
+final class RustVector extends ColumnVector implements NativeVector {
     private final boolean isView;
     private final RustVector names;
     private final RustVector values;
@@ -41,26 +41,24 @@ final class RustVector extends ColumnVector {
         values = isMap ? new RustVector(DataTypes.StringType) : null;
     }
 
-    static RustVector[] of(StructType schema) {
+    /** Returns the vectors of a schema. A struct is the column of decoded bodies. */
+    static ColumnVector[] of(StructType schema) {
         StructField[] fields = schema.fields();
-        RustVector[] vectors = new RustVector[fields.length];
+        ColumnVector[] vectors = new ColumnVector[fields.length];
         for (int i = 0; i < vectors.length; i++) {
-            vectors[i] = new RustVector(fields[i].dataType());
+            DataType type = fields[i].dataType();
+            vectors[i] = type instanceof StructType ? new DecodedVector(type) : new RustVector(type);
         }
         return vectors;
     }
 
-    /** Returns the number of array addresses of these vectors. */
-    static int addresses(RustVector[] vectors) {
-        int count = 0;
-        for (RustVector vector : vectors) {
-            count += vector.names != null ? 5 : vector.isView ? 2 : 1;
-        }
-        return count;
+    @Override
+    public int addresses() {
+        return names != null ? 5 : isView ? 2 : 1;
     }
 
-    /** Sets the vector's addresses from {@code addresses}, beginning at {@code at}. Returns the index behind them. */
-    int point(long[] addresses, int at) {
+    @Override
+    public int point(long[] addresses, int at) {
         first = addresses[at++];
         if (isView) {
             lengths = addresses[at++];

@@ -10,15 +10,16 @@ final class SourceMetrics {
     private static final String BYTES = "rmqfastBytes";
     private static final String PULLS = "rmqfastPulls";
     private static final String WAITED = "rmqfastWaited";
+    private static final String BAD_BODIES = "rmqfastBadBodies";
     /** Names in the order of {@link Native#counts}. */
-    private static final String[] NAMES = {ROWS, BYTES, PULLS, WAITED};
+    private static final String[] NAMES = {ROWS, BYTES, PULLS, WAITED, BAD_BODIES};
 
     static final int COUNT = NAMES.length;
 
     private SourceMetrics() {}
 
     static CustomMetric[] supported() {
-        return new CustomMetric[] {new Rows(), new Bytes(), new Pulls(), new Waited()};
+        return new CustomMetric[] {new Rows(), new Bytes(), new Pulls(), new Waited(), new BadBodies()};
     }
 
     static CustomTaskMetric[] values(long[] counts) {
@@ -78,6 +79,19 @@ final class SourceMetrics {
         @Override
         public String description() {
             return "milliseconds waited for brokers";
+        }
+    }
+
+    /** Bodies that could not be decoded, whose value is null. */
+    public static final class BadBodies extends CustomSumMetric {
+        @Override
+        public String name() {
+            return BAD_BODIES;
+        }
+
+        @Override
+        public String description() {
+            return "bodies not decoded";
         }
     }
 

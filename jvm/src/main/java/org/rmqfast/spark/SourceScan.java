@@ -9,6 +9,8 @@ import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.sources.Filter;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /** A read, whose pieces Rust plans. */
@@ -41,7 +43,27 @@ final class SourceScan implements Scan, Batch {
     @Override
     public String description() {
         return "rocketmq-columnar " + Native.describe(options, filters) + " ["
-                + String.join(", ", schema.fieldNames()) + "] PushedFilters: " + Arrays.toString(pushed) + (limit == Long.MAX_VALUE ? "" : " PushedLimit: " + limit);
+                + String.join(", ", columns()) + "] PushedFilters: " + Arrays.toString(pushed) + (limit == Long.MAX_VALUE ? "" : " PushedLimit: " + limit);
+    }
+
+    /** Whether bodies are decoded into a struct. */
+    boolean isDecoded() {
+        for (StructField field : schema.fields()) {
+            if (field.dataType() instanceof StructType) {
+                return true;
+            }
+        }
+        return false;
+    }
+
+    /** Returns the names of columns, that of a struct with its fields. */
+    private String[] columns() {
+        String[] names = schema.fieldNames();
+        for (int i = 0; i < names.length; i++) {
+            DataType type = schema.fields()[i].dataType();
+            names[i] += type instanceof StructType ? ": " + type.catalogString() : "";
+        }
+        return names;
     }
 
     @Override
@@ -51,12 +73,12 @@ final class SourceScan implements Scan, Batch {
 
     @Override
     public MicroBatchStream toMicroBatchStream(String checkpointLocation) {
-        String[] columns = schema.fieldNames();
+        String[] fields = Texts.fields(schema);
         PartitionReaderFactory factory = new VectorReaderFactory(schema, asGiven, filters, limit);
         if (HAS_REAL_TIME_MODE) {
-            return new RealTimeStream(asGiven, columns, factory, () -> isRealTime = true);
+            return new RealTimeStream(asGiven, fields, factory, () -> isRealTime = true);
         }
-        return new SourceStream(asGiven, columns, factory);
+        return new SourceStream(asGiven, fields, factory);
     }
 
     /** Decided here, since Spark would otherwise plan each query twice to ask the partitions. Real-Time Mode needs rows. */
@@ -73,7 +95,7 @@ final class SourceScan implements Scan, Batch {
     @Override
     public InputPartition[] planInputPartitions() {
         int cores = SparkContext.getOrCreate().defaultParallelism();
-        return Piece.of(Native.plan(options, schema.fieldNames(), filters, cores));
+        return Piece.of(Native.plan(options, Texts.fields(schema), filters, cores));
     }
 
     @Override

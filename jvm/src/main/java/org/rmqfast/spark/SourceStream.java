@@ -24,9 +24,9 @@ class SourceStream implements MicroBatchStream, SupportsTriggerAvailableNow, Rep
     private final String description;
     private long handle;
 
-    SourceStream(String[] options, String[] columns, PartitionReaderFactory factory) {
+    SourceStream(String[] options, String[] fields, PartitionReaderFactory factory) {
         this.factory = factory;
-        handle = Native.streamOpen(options, columns);
+        handle = Native.streamOpen(options, fields);
         description = Native.streamDescribe(handle);
     }
 

@@ -8,7 +8,6 @@ import org.apache.spark.sql.connector.catalog.TableCapability;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.WriteBuilder;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -74,14 +73,7 @@ final class SourceTable implements SupportsRead, SupportsWrite {
         if (isTopic && checked != null) {
             return checked;
         }
-        String[] fields = new String[3 * schema.fields().length];
-        int at = 0;
-        for (StructField field : schema.fields()) {
-            fields[at++] = field.name();
-            fields[at++] = field.dataType().catalogString();
-            fields[at++] = String.valueOf(field.nullable());
-        }
-        checked = Native.resolve(options, fields);
+        checked = Native.resolve(options, Texts.fields(schema));
         return checked;
     }
 }

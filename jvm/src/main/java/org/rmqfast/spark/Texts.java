@@ -12,6 +12,9 @@ import org.apache.spark.sql.sources.IsNotNull;
 import org.apache.spark.sql.sources.IsNull;
 import org.apache.spark.sql.sources.LessThan;
 import org.apache.spark.sql.sources.LessThanOrEqual;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
+import org.apache.spark.sql.types.StructType;
 
 /** Converts options and filters to the strings that Rust parses. */
 final class Texts {
@@ -28,6 +31,19 @@ final class Texts {
             pairs[at++] = option.getValue();
         }
         return pairs;
+    }
+
+    /** Returns name, type and nullability of each field. The type of a struct is JSON, that of others its usual name. */
+    static String[] fields(StructType schema) {
+        String[] texts = new String[3 * schema.fields().length];
+        int at = 0;
+        for (StructField field : schema.fields()) {
+            DataType type = field.dataType();
+            texts[at++] = field.name();
+            texts[at++] = type instanceof StructType ? type.json() : type.catalogString();
+            texts[at++] = String.valueOf(field.nullable());
+        }
+        return texts;
     }
 
     /** Returns kind, column and values of a filter; null for filters that Spark must apply. */

@@ -4,6 +4,7 @@ import org.apache.spark.TaskContext;
 import org.apache.spark.sql.connector.metric.CustomTaskMetric;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /** Reads a piece in batches. Reuses its vectors for each batch. Owns the native handle and frees it exactly once. */
@@ -11,7 +12,7 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
     /** Longest wait of a native call, after which Spark checks whether the task was killed; it cannot interrupt Rust. */
     private static final long WAIT_MILLIS = 100;
 
-    private final RustVector[] vectors;
+    private final ColumnVector[] vectors;
     private final long[] addresses;
     private final RustBatch batch;
     private long handle;
@@ -21,7 +22,11 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
     VectorReader(StructType schema, long handle) {
         this.handle = handle;
         vectors = RustVector.of(schema);
-        addresses = new long[RustVector.addresses(vectors)];
+        int count = 0;
+        for (ColumnVector vector : vectors) {
+            count += ((NativeVector) vector).addresses();
+        }
+        addresses = new long[count];
         batch = new RustBatch(vectors, this);
     }
 
@@ -42,8 +47,8 @@ final class VectorReader implements PartitionReader<ColumnarBatch> {
         batch.setNumRows(Math.max(rows, 0));
         if (rows > 0) {
             int at = 0;
-            for (RustVector vector : vectors) {
-                at = vector.point(addresses, at);
+            for (ColumnVector vector : vectors) {
+                at = ((NativeVector) vector).point(addresses, at);
             }
         }
         return rows;

@@ -45,7 +45,7 @@ final class VectorReaderFactory implements PartitionReaderFactory {
         TaskContext task = TaskContext.get();
         // a retried task must not use pooled connections, which may have made the first attempt fail
         boolean isRepeated = task != null && task.attemptNumber() > 0;
-        long handle = Native.open(options, schema.fieldNames(), filters, piece.bytes, limit, isRepeated,
+        long handle = Native.open(options, Texts.fields(schema), filters, piece.bytes, limit, isRepeated,
                 piece.comesBack);
         return new VectorReader(schema, handle);
     }
