@@ -253,3 +253,34 @@ def test_a_mistake_is_found_before_anything_is_written(golden_store: PathOf, tmp
     assert run("ingest", tmp_path / "missing", "--out", tmp_path / "out", "--engine", engine).exit_code == 3
     assert run("ingest", store).exit_code == 2
     assert list(tmp_path.iterdir()) == []
+
+
+def test_decoded_bodies_are_a_column_and_bad_ones_are_told_at_the_end(tmp_path: Path) -> None:
+    bodies = [b'{"id": 1, "lines": [{"n": 2}]}', b"nope", b'{"id": 3, "lines": []}', b'{"id": "x"}']
+    write_store(tmp_path / "store", [Message("T", body, queue_id=n % 2) for n, body in enumerate(bodies)], Options())
+    schema = tmp_path / "schema.ddl"
+    schema.write_text("id bigint, lines array<struct<n: int>>")
+    options = ("--decode", "json", "--schema", str(schema))
+    ended = run("ingest", str(tmp_path / "store"), "--out", str(tmp_path / "out"), *options)
+    assert ended.exit_code == 1
+    assert "2 bodies could not be decoded" in ended.stderr
+    assert "topic T queue 1 offset 0: expected a JSON object at byte 0, got 'n'" in ended.stderr
+    rows = written(tmp_path / "out")
+    assert [row["value"] for row in rows] == [
+        {"id": 1, "lines": [{"n": 2}]},
+        None,
+        {"id": 3, "lines": []},
+        None,
+    ]
+    assert [row["body"] for row in rows] == bodies
+    ended = run("ingest", str(tmp_path / "store"), "--out", str(tmp_path / "none"), *options, "--on-error", "fail")
+    assert ended.exit_code == 1
+    assert "body of message 0 of queue 1 of topic T: expected a JSON object" in ended.stderr
+    assert not list(tmp_path.glob("none*"))
+
+
+def test_a_wrong_schema_is_refused_before_a_jvm_starts(golden_store: PathOf, tmp_path: Path) -> None:
+    options = ("--out", str(tmp_path / "out"), "--engine", "arrow", "--decode", "json", "--schema", "id strng")
+    ended = run("ingest", str(golden_store(STORE)), *options)
+    assert ended.exit_code == 2
+    assert "schema: expected a type" in ended.stderr

@@ -12,6 +12,7 @@ import pytest
 
 from rmqfast.errors import ArgumentError, DecodeError
 from rmqfast.spark import map_store, read_store
+from rmqfast.spark.ingest import ingest
 from rmqfast.spark.reader import store_read
 from tests.reference.avro import encode
 from tests.store.test_decode import GOOD, HOSTILE, SCHEMA, store_of
@@ -69,6 +70,17 @@ def test_a_function_gets_values(spark: SparkSession, path: Path) -> None:
 
     mapped = map_store(spark, path, "T", ids, "id bigint", columns=["value.id"], decode="json", value_schema=SCHEMA)
     assert mapped.groupBy().sum().first() == (7 * len(HOSTILE),)
+
+
+@pytest.mark.spark
+def test_an_ingest_counts_bad_bodies(spark: SparkSession, path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    report = ingest(spark, path, ["T"], out, decode="json", schema=SCHEMA, engine="columnar")
+    assert (report.rows, report.bad_bodies) == (len(BODIES), len(HOSTILE))
+    rows = spark.read.parquet(str(out)).selectExpr("physical_offset", "value")
+    assert values(rows) == scanned(path, decode="json", schema=SCHEMA)
+    with pytest.raises(DecodeError, match="body of message 0 of queue 1 of topic T"):
+        ingest(spark, path, ["T"], tmp_path / "none", decode="json", schema=SCHEMA, on_error="fail")
 
 
 @pytest.mark.spark

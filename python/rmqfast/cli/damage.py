@@ -11,8 +11,9 @@ import typer
 
 from rmqfast.cli.output import Form, print_json, say, write, write_facts
 from rmqfast.errors import DamageWarning
-from rmqfast.message import Damage
+from rmqfast.message import BadBody, Damage
 from rmqfast.store import Scan, VerifyReport
+from rmqfast.store.report import Ingested
 
 # A damaged disk may give thousands of places.
 MOST_SHOWN = 5
@@ -36,14 +37,27 @@ def end_with_damage(damage: Sequence[Damage]) -> None:
 def end_with_bad_bodies(scan: Scan) -> None:
     """Reports bodies that a scan could not decode, and ends the command with exit code 1 unless damage will do so."""
     bad = scan.decode_errors
-    if not bad:
-        return
     most = "at least " if len(bad) == MOST_SAMPLED else ""
-    say(f"{most}{len(bad):,} bodies could not be decoded")
+    if say_bad_bodies(f"{most}{len(bad):,}", bad) and not (scan.damage or scan.losses):
+        raise typer.Exit(1)
+
+
+def end_with_bad_bodies_of_ingest(report: Ingested) -> None:
+    """Reports bodies that an ingest could not decode, and ends the command with code 1 unless damage will do so."""
+    if report.bad_bodies == 0:
+        return
+    say_bad_bodies(f"{report.bad_bodies:,}", report.decode_errors)
+    if not report.damage:
+        raise typer.Exit(1)
+
+
+def say_bad_bodies(count: str, bad: Sequence[BadBody]) -> bool:
+    """Reports bodies that could not be decoded. Returns whether there is any in the sample."""
+    if bad or count != "0":
+        say(f"{count} bodies could not be decoded")
     for body in bad[:MOST_SHOWN]:
         say(f"  topic {body.topic} queue {body.queue_id} offset {body.queue_offset}: {body.reason}")
-    if not (scan.damage or scan.losses):
-        raise typer.Exit(1)
+    return bool(bad)
 
 
 def end_with_losses(losses: Sequence[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from rmqfast.cli.damage import end_with_damage
+from rmqfast.cli.bodies import (
+    BodyFraming,
+    DecodeOption,
+    FramingOption,
+    OnError,
+    OnErrorOption,
+    SchemaIdOption,
+    SchemaOption,
+    decode_arguments,
+)
+from rmqfast.cli.damage import end_with_bad_bodies_of_ingest, end_with_damage
 from rmqfast.cli.output import Form, bar, write_facts
 from rmqfast.cli.shared_options import (
     Directory,
@@ -24,7 +34,7 @@ from rmqfast.cli.shared_options import (
 )
 from rmqfast.errors import ArgumentError
 from rmqfast.paths import exists
-from rmqfast.store import open_store
+from rmqfast.store import DecodeArguments, open_store
 from rmqfast.store.parquet import write_parquet
 from rmqfast.store.report import Ingested
 
@@ -68,11 +78,18 @@ def ingest(
     engine: Annotated[Engine, typer.Option(help=ENGINES)] = Engine.AUTO,
     mode: Annotated[Mode, typer.Option(help="Action if the output exists.")] = Mode.ERROR,
     on_damage: OnDamageOption = OnDamage.FAIL,
+    decode: DecodeOption = None,
+    schema: SchemaOption = None,
+    framing: FramingOption = BodyFraming.NONE,
+    schema_id: SchemaIdOption = None,
+    on_error: OnErrorOption = OnError.NULL,
     output: Output = Form.TABLE,
 ) -> None:
     """Writes messages to Parquet, by day (of store_timestamp, UTC) and topic.
 
     This process writes them. Spark does if you name --master, an engine of Spark's, or a URL as --out.
+
+    Exit code 1: bytes were damaged, or bodies could not be decoded; standard error says where.
     """
     selected = choose_engine(engine, master, out)
     write = (
@@ -89,8 +106,10 @@ def ingest(
         start_time=start_time,
         end_time=end_time,
         on_damage=on_damage.value,
+        **decode_arguments(decode, schema, framing, schema_id, on_error),
     )
     write_facts(output, {"out": out, **facts(report)})
+    end_with_bad_bodies_of_ingest(report)
     end_with_damage(report.damage)
 
 
@@ -121,7 +140,7 @@ def run_with_spark(
     from rmqfast.spark.session import check_pyspark, session
 
     check_pyspark()
-    check_store(directory, topics, options["tags"])
+    check_store(directory, topics, options)
     check_free(out, mode)
     from rmqfast.spark.ingest import ingest as ingest_store
 
@@ -139,12 +158,13 @@ def run_with_spark(
         )
 
 
-def check_store(directory: Path, topics: Sequence[str] | None, tags: str) -> None:
-    """Raises errors about the store, topic or tags before a JVM is started."""
+def check_store(directory: Path, topics: Sequence[str] | None, options: Mapping[str, Any]) -> None:
+    """Raises errors about the store, topic, tags or the schema of bodies before a JVM is started."""
+    of_scan = {name: options[name] for name in ("tags", *DecodeArguments.__annotations__)}
     with open_store(directory) as store:
         for topic in topics or (None,):
-            # Reads nothing: creating a scan already checks topic and tags.
-            store.scan(topic, tags=tags, columns=["topic"])
+            # Reads nothing: creating a scan already checks topic, tags and schema.
+            store.scan(topic, **of_scan)
 
 
 def check_free(out: str, mode: ModeName) -> None:

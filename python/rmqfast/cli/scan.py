@@ -6,12 +6,20 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields
-from enum import StrEnum
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from rmqfast.cli.bodies import (
+    BodyFraming,
+    DecodeOption,
+    FramingOption,
+    OnError,
+    OnErrorOption,
+    SchemaIdOption,
+    SchemaOption,
+    decode_arguments,
+)
 from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.completion import complete_topic
 from rmqfast.cli.damage import end_with_bad_bodies, end_with_losses
@@ -30,25 +38,9 @@ from rmqfast.cli.shared_options import (
     Tags,
 )
 from rmqfast.cluster import open_cluster
-from rmqfast.errors import ArgumentError, StoreIOError
-from rmqfast.paths import is_file
+from rmqfast.errors import ArgumentError
 from rmqfast.store import Scan
 from rmqfast.store.json_lines import plain_rows
-
-
-class BodyFormat(StrEnum):
-    """The values of `--decode`."""
-
-    JSON = "json"
-    AVRO = "avro"
-
-
-class BodyFraming(StrEnum):
-    """The values of `--framing`."""
-
-    NONE = "none"
-    CONFLUENT = "confluent"
-    SINGLE_OBJECT = "single-object"
 
 
 class ViaOption(StrEnum):
@@ -58,13 +50,6 @@ class ViaOption(StrEnum):
     LOG = "log"
     AUTO = "auto"
     MIRROR = "mirror"
-
-
-class OnError(StrEnum):
-    """The values of `--on-error`."""
-
-    NULL = "null"
-    FAIL = "fail"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,15 +66,11 @@ class ScanOptions:
     end_time: EndTime = None
     as_of: AsOf = None
     columns: Columns = None
-    decode: Annotated[BodyFormat | None, typer.Option(help="Decode bodies into the column value; with --schema.")] = (
-        None
-    )
-    schema: Annotated[str | None, typer.Option(help="DDL as 'id bigint, name string', or a file with it or .avsc.")] = (
-        None
-    )
-    framing: Annotated[BodyFraming, typer.Option(help="Prefix of the bodies.")] = BodyFraming.NONE
-    schema_id: Annotated[int | None, typer.Option(help="The schema's id, with --framing confluent.")] = None
-    on_error: Annotated[OnError, typer.Option(help="Action on bodies that cannot be decoded.")] = OnError.NULL
+    decode: DecodeOption = None
+    schema: SchemaOption = None
+    framing: FramingOption = BodyFraming.NONE
+    schema_id: SchemaIdOption = None
+    on_error: OnErrorOption = OnError.NULL
     limit: Annotated[int | None, typer.Option(min=0, help="Limit of rows.")] = None
     threads: Annotated[int, typer.Option(min=1, help="Threads; with more than one, rows are unordered.")] = 1
     verify_crc: Annotated[bool, typer.Option(help="Verify the CRC of each body.")] = False
@@ -116,11 +97,7 @@ class ScanOptions:
             columns=names,
             threads=self.threads,
             verify_crc=self.verify_crc,
-            decode=None if self.decode is None else self.decode.value,
-            schema=_schema(self.schema),
-            framing=self.framing.value,
-            schema_id=self.schema_id,
-            on_error=self.on_error.value,
+            **decode_arguments(self.decode, self.schema, self.framing, self.schema_id, self.on_error),
         )
         scan = scan if self.limit is None else scan.limit(self.limit)
         if self.explain:
@@ -130,15 +107,6 @@ class ScanOptions:
         shown = names if self.decode is None else shown_names(names)
         write(self.output, shown, plain_rows(scan), whole=self.columns is not None)
         return scan
-
-
-def _schema(given: str | None) -> str | Path | None:
-    """Returns the path if a file has the name, or the text."""
-    try:
-        return Path(given) if given is not None and is_file(given) else given
-    except StoreIOError:
-        # too long for the name of a file
-        return given
 
 
 def takes_scan_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -176,7 +144,9 @@ def scan(
     via: Annotated[
         ViaOption, typer.Option(help="Pull, or read the brokers' logs, or the copies of --mirror-path.")
     ] = ViaOption.PULL,
-    mirror_path: Annotated[Path | None, typer.Option(help="The directory of rmqfast mirror, with --via mirror.")] = None,
+    mirror_path: Annotated[
+        Path | None, typer.Option(help="The directory of rmqfast mirror, with --via mirror.")
+    ] = None,
     options: ScanOptions,
     access: Access,
 ) -> None:

@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from pyspark.accumulators import Accumulator, AccumulatorParam
 
 from rmqfast.arguments import suggests_names
-from rmqfast.errors import ArgumentError, CorruptError, StoreError
+from rmqfast.errors import ArgumentError, CorruptError, DecodeError, StoreError
 from rmqfast.message import Damage
 from rmqfast.spark.columnar import plain_error
 from rmqfast.spark.reader import EngineArguments, read_store
 from rmqfast.store import open_store
+from rmqfast.store.decode import VALUE
 from rmqfast.store.report import Ingested
 
 if TYPE_CHECKING:
@@ -88,12 +89,14 @@ def ingest(
     """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`. The day is the UTC day of `store_timestamp`.
 
     `out` is a path or URL that Spark can write to, `mode` Spark's save mode if it exists. `topics` None means all.
-    `progress` is called from another thread. The result is counted while writing, without a second job.
+    `progress` is called from another thread. The result is counted while writing, without a second job. With `decode`
+    the files have the column `value`, too, and `Ingested.bad_bodies` counts the bodies that could not be decoded.
 
     Raises:
         UnknownTopicError: The store has no such topic.
         ArgumentError: Spark cannot write to `out`, since it exists.
         CorruptError: There is damage, unless `on_damage` is "warn". Spark removes the files written so far.
+        DecodeError: A body cannot be decoded, and `on_error` is "fail".
     """
     from pyspark.sql import functions as f
 
@@ -156,8 +159,13 @@ def _run_counted(
 
     seen = Observation("rmqfast")
     size = f.sum(f.col("store_size").cast("long"))
+    counts = [f.count(f.lit(1)).alias("rows"), f.coalesce(size, f.lit(0)).alias("bytes")]
+    if {VALUE, "body"} <= set(frame.columns):
+        # A body that is null itself is damage.
+        is_bad = f.col(VALUE).isNull() & f.col("body").isNotNull()
+        counts.append(f.coalesce(f.sum(is_bad.cast("long")), f.lit(0)).alias("bad_bodies"))
     # Counted on the way to the sink, since a second action would read the store again.
-    counted = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.coalesce(size, f.lit(0)).alias("bytes"))
+    counted = frame.observe(seen, *counts)
     started = time.monotonic()
     with _watch_progress(spark, progress), _plain_errors():
         act(counted)
@@ -184,7 +192,7 @@ def _plain_errors() -> Iterator[None]:
         last_line = re.search(r"^rmqfast\.errors\.(\w+): (.*)", str(error), re.MULTILINE)
         if last_line is None:
             raise
-        kind = CorruptError if last_line[1] == "CorruptError" else StoreError
+        kind = {"CorruptError": CorruptError, "DecodeError": DecodeError}.get(last_line[1], StoreError)
         raise kind(last_line[2]) from error
 
 

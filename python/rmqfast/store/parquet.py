@@ -15,17 +15,18 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from itertools import count, pairwise
 from pathlib import Path
 from queue import LifoQueue
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Literal, NamedTuple, Self, Unpack, cast
 
 from rmqfast.arguments import Time, suggests_names
-from rmqfast.errors import ArgumentError, CorruptError, DamageWarning
+from rmqfast.errors import ArgumentError, CorruptError, DamageWarning, DecodeWarning
 from rmqfast.extras import import_extra
-from rmqfast.message import Damage
+from rmqfast.message import BadBody, Damage
 from rmqfast.paths import local_path
+from rmqfast.store.decode import VALUE
 from rmqfast.store.new_directory import Mode, new_directory
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import Ingested
-from rmqfast.store.request import ScanArguments, ScanRequest
+from rmqfast.store.request import DecodeArguments, ScanArguments, ScanRequest, check_names
 from rmqfast.store.scan import Scan
 from rmqfast.system import sync_file, usable_cores
 
@@ -135,6 +136,8 @@ MOST_THREADS = 8
 #: Maximum number of open files of all threads.
 MOST_OPEN = 512
 MOST_LISTED = 20
+#: Maximum number of bad bodies that a report lists, as of a piece of a scan.
+MOST_SAMPLED = 100
 #: The empty file that Spark writes last; later jobs may wait for it.
 SUCCESS = "_SUCCESS"
 Piece = tuple[str, int, int, bool]
@@ -144,6 +147,8 @@ class PieceResult(NamedTuple):
     rows: int
     bytes: int
     damage: list[Damage]
+    bad_bodies: int
+    decode_errors: list[BadBody]
 
 
 @suggests_names
@@ -158,12 +163,17 @@ def write_parquet(
     mode: Mode = "error",
     on_damage: Literal["fail", "warn"] = "fail",
     progress: Callable[[int, int], object] | None = None,
+    **body: Unpack[DecodeArguments],
 ) -> Ingested:
     """Writes messages to Parquet as `out/day=2026-11-21/topic=orders/`. The day is the UTC day of `store_timestamp`.
 
     Columns, types and directory names are those of `rmqfast.spark.ingest`. Each thread writes its own files. All files
     are written below `out` + ".partial" and moved to `out` at the end.
+
+    `body` holds the arguments of `rmqfast.store.DecodeArguments`: with `decode`, the files have the column `value`,
+    too, in types that Spark has. `Ingested.bad_bodies` counts the bodies that could not be decoded.
     """
+    check_names(body, DecodeArguments)
     import_extra("pyarrow", "arrow")
     target = _local(out)
     _check_apart(store.path, target, mode)
@@ -175,16 +185,19 @@ def write_parquet(
         "batch_rows": PIECE_ROWS,
         "batch_bytes": PIECE_BYTES,
     }
+    wanted = cast("ScanArguments", {**wanted, **body})
     one_or_more = topics[0] if topics and len(topics) == 1 else topics
     request = ScanRequest.of(one_or_more, wanted, broker_name=None, microseconds=True)
     pieces, _, _ = store.plan(request, cut_bytes=PIECE_BYTES, readers=_threads())
     position, total = 0, sum(end - start for _, start, end, _ in pieces)
     rows, size, damage = 0, 0, set[Damage]()
+    bad_bodies, decode_errors = 0, list[BadBody]()
     report = progress or (lambda *_: None)
     report(position, total)
     with new_directory(target, mode) as directory, warnings.catch_warnings():
-        # all damage is reported at the end
+        # all damage is reported at the end, and all bad bodies
         warnings.simplefilter("ignore", DamageWarning)
+        warnings.simplefilter("ignore", DecodeWarning)
         with _piece_results(store, request, pieces, directory) as results:
             for (_, start, end, _), result in zip(pieces, results, strict=True):
                 # the exception also removes the new directory
@@ -192,11 +205,20 @@ def write_parquet(
                     raise CorruptError(_describe(store, result.damage))
                 position, rows, size = position + end - start, rows + result.rows, size + result.bytes
                 damage.update(result.damage)
+                bad_bodies += result.bad_bodies
+                decode_errors += result.decode_errors[: MOST_SAMPLED - len(decode_errors)]
                 report(position, total)
         # last: the marker of a complete directory
         (directory / SUCCESS).touch()
     places = tuple(sorted(damage, key=lambda place: (place.file, place.offset)))
-    return Ingested(rows=rows, bytes=size, seconds=time.monotonic() - started, damage=places)
+    return Ingested(
+        rows=rows,
+        bytes=size,
+        seconds=time.monotonic() - started,
+        damage=places,
+        bad_bodies=bad_bodies,
+        decode_errors=tuple(decode_errors),
+    )
 
 
 @contextmanager
@@ -231,12 +253,15 @@ def _piece_results(
 def _write(scan: Scan, files: PartitionFiles) -> PieceResult:
     import pyarrow.compute as pc
 
-    rows, size = 0, 0
+    rows, size, bad_bodies = 0, 0, 0
     for batch in scan.batches():
         # min_count: the sum of no rows is 0, not null
         rows, size = rows + batch.num_rows, size + pc.sum(batch.column("store_size"), min_count=0).as_py()
+        if scan.request.decode is not None:
+            # a body that is null itself is damage
+            bad_bodies += batch.column(VALUE).null_count - batch.column("body").null_count
         files.write(batch)
-    return PieceResult(rows, size, scan.damage)
+    return PieceResult(rows, size, scan.damage, bad_bodies, scan.decode_errors)
 
 
 def _threads() -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from rmqfast.html import facts, table
-from rmqfast.message import Damage
+from rmqfast.message import BadBody, Damage
 
 
 class IndexFile(NamedTuple):
@@ -162,9 +162,13 @@ class Ingested:
         bytes: Bytes of their records in the commit log.
         seconds: Duration of the job.
         damage: Damaged places that an ingest skipped.
+        bad_bodies: Number of bodies that could not be decoded, whose `value` is null.
+        decode_errors: The first of them, at most 100. Empty for Spark, whose tasks log them.
     """
 
     rows: int
     bytes: int
     seconds: float
     damage: tuple[Damage, ...] = ()
+    bad_bodies: int = 0
+    decode_errors: tuple[BadBody, ...] = ()
