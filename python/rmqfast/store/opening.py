@@ -30,7 +30,7 @@ def open_store(
     *,
     commit_log_dirs: Sequence[StorePath] = (),
     broker_name: str | None = None,
-    io: StoreIo = "auto",
+    io: StoreIo = "pread",
 ) -> MessageStore: ...
 
 
@@ -40,7 +40,7 @@ def open_store(
     mode: Literal["a"],
     *,
     broker_name: str | None = None,
-    io: StoreIo = "auto",
+    io: StoreIo = "pread",
     flush: Literal["async", "sync"] = "async",
     options: AppendOptions | None = None,
     retention: RetentionOptions | None = None,
@@ -56,7 +56,7 @@ def open_store(
     *,
     commit_log_dirs: Sequence[StorePath] = (),
     broker_name: str | None = None,
-    io: StoreIo = "auto",
+    io: StoreIo = "pread",
     flush: Literal["async", "sync"] | None = None,
     options: AppendOptions | None = None,
     retention: RetentionOptions | None = None,
@@ -73,11 +73,11 @@ def open_store(
         commit_log_dirs: Directories of the commit log (`storePathCommitLog`) if it is not `commitlog` below `path`;
             for mode "r" only.
         broker_name: Value of the column `broker_name`, which a store does not contain.
-        io: "auto" scans files that nobody has open for writing through maps, each block under a lease: a process that
-            opens such a file for writing waits until the block is read. All else, and where there are no leases, is
-            read as by "pread", which uses system calls and never a map. "mmap" maps every file of the log and is
-            faster for scattered reads, for a store that nobody changes meanwhile; what is truncated in spite of that
-            is an error. Mode "a": "auto" is "pread".
+        io: "pread" is safe beside any other process, and never maps a file. "auto" scans files that nobody has open for
+            writing through maps, each block under a lease: a process that opens such a file for writing waits until
+            the block is read. All else it reads as "pread" does. "mmap" maps every file of the log and is faster for
+            scattered reads, for a store that nobody changes meanwhile; what is truncated in spite of that is an
+            error. Mode "a": "auto" is "pread".
         flush: Mode "a": "async" writes before an append returns, so that messages survive the end of the process, and
             flushes every half second. "sync" flushes the commit log before an append returns; threads that append at
             the same time share one flush. Queues and index are flushed later: recovery rebuilds them from the log.

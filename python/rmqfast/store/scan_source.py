@@ -61,7 +61,7 @@ class StoreFiles:
 
     path: str
     commit_log_dirs: tuple[str, ...] = ()
-    io: StoreIo = "auto"
+    io: StoreIo = "pread"
 
     def open(self) -> _native.Store:
         """Opens a snapshot of the store."""

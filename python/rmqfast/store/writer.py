@@ -160,7 +160,7 @@ class WritableStore(MessageStore):
         *,
         retention: RetentionOptions | None = None,
         broker_name: str | None = None,
-        io: StoreIo = "auto",
+        io: StoreIo = "pread",
         clock: Callable[[], int] | None = None,
         progress: Callable[[int, int], object] | None = None,
         replica_from: int | None = None,
