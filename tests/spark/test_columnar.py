@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rmqfast import Message, errors
 from rmqfast.errors import CorruptError
-from rmqfast.spark import StoreReadArguments, map_store, read_store
+from rmqfast.spark import MapArguments, map_store, read_store
 from rmqfast.spark.columnar import plain_error
 from rmqfast.spark.ingest import read_all
 from rmqfast.store import COLUMNS, open_store
@@ -396,7 +396,7 @@ def test_a_function_runs_where_batches_are_made(spark: SparkSession, golden_stor
         counts = [batch.num_rows for batch in batches]
         yield pa.RecordBatch.from_pydict({"rows": pa.array([sum(counts)], pa.int64())})
 
-    options: StoreReadArguments = {"columns": ["queue_offset"], "tags": "TagA || BBBB", "min_partitions": 5}
+    options: MapArguments = {"columns": ["queue_offset"], "tags": "TagA || BBBB", "min_partitions": 5}
     frame = map_store(spark, golden_store("basic-4.9.4"), "fx_q1", counted, "rows bigint", **options)
     found = [row.rows for row in frame.collect()]
     wanted = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", tags="TagA || BBBB", engine="arrow").count()

@@ -21,6 +21,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 // the scan's name in errors
 const NAME: &str = "this scan";
 
+/// The first texts of a kind, and the number of further ones.
+type FirstTexts = (Vec<String>, u64);
+
 /// A running scan. Only one reader can take its batches.
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct Scan {
@@ -160,7 +163,7 @@ impl Scan {
 
     /// Returns the losses of a scan of topics so far, and its troubles: the first of each, and the number of further ones.
     #[getter]
-    fn warnings(&self, py: Python<'_>) -> PyResult<((Vec<String>, u64), (Vec<String>, u64))> {
+    fn warnings(&self, py: Python<'_>) -> PyResult<(FirstTexts, FirstTexts)> {
         let warnings = py.detach(|| match &self.state.lock(NAME)?.source {
             Source::Store(..) => Ok(Warnings::default()),
             Source::Topics(scan) => Ok(scan.warnings()),

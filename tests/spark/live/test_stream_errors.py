@@ -9,7 +9,7 @@ import pytest
 
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.live.stream_reader import store_stream_reader, topic_stream_reader
-from rmqfast.store import COLUMNS
+from rmqfast.spark.schema import row_schema
 from tests.spark.engines import JVM, said
 from tests.spark.live.streams import failure, stream, write
 from tests.spark.live.topics import LiveCluster
@@ -31,7 +31,7 @@ OF_TOPIC = [
 @pytest.mark.parametrize(("options", "text"), OF_TOPIC)
 def test_what_the_stream_of_a_topic_cannot_do_is_refused(options: dict[str, str], text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
-        topic_stream_reader(LIVE | options, COLUMNS)
+        topic_stream_reader(LIVE | options, row_schema())
 
 
 @pytest.mark.spark
@@ -42,7 +42,7 @@ def test_the_jvm_refuses_the_same_in_the_same_words(
     query = write(stream(spark, JVM, live_cluster.name_server, **options), tmp_path)
     assert text in failure(query)
     with pytest.raises(ArgumentError) as caught:
-        topic_stream_reader(LIVE | options, COLUMNS)
+        topic_stream_reader(LIVE | options, row_schema())
     assert said(caught.value) in failure(query)
 
 
@@ -55,11 +55,11 @@ def test_the_jvm_refuses_the_same_in_the_same_words(
 )
 def test_what_the_stream_of_a_store_cannot_do_is_refused(options: dict[str, str], text: str) -> None:
     with pytest.raises(ArgumentError, match=text):
-        store_stream_reader(STORE | options, COLUMNS)
+        store_stream_reader(STORE | options, row_schema())
 
 
 def test_the_checkpoint_of_another_kind_of_stream_is_refused() -> None:
     """What a stream of a topic makes of others is in `test_stream_offsets.py`."""
-    stream = store_stream_reader(STORE, COLUMNS)
+    stream = store_stream_reader(STORE, row_schema())
     with pytest.raises(ArgumentError, match=r"checkpoint: expected .*'orders'.*checkpointLocation of its own"):
         stream.partitions({"orders": {"broker-a": {"0": 7}}}, {"log": 7})

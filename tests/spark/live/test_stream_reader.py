@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from rmqfast.spark.live.stream_reader import StreamReader, store_stream_reader, topic_stream_reader
+from rmqfast.spark.schema import row_schema
 from tests.client.ranges.clusters import RestartableCluster
 from tests.golden_stores import PathOf
 from tests.spark.in_process import column, rows_in
@@ -28,7 +29,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableClu
 
 def reader(cluster: RestartableCluster, **options: str) -> StreamReader:
     given = {"nameServer": cluster.name_server, "topic": "orders", "startingOffsets": "earliest"}
-    return topic_stream_reader(given | options, ["queue_offset"])
+    return topic_stream_reader(given | options, row_schema(["queue_offset"]))
 
 
 def without_times(offset: dict[str, Any]) -> dict[str, Any]:
@@ -77,9 +78,8 @@ def test_the_stream_of_a_store_reads_each_record_once(
     golden_store: PathOf, io: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = {"storePath": str(golden_store("basic-4.9.4")), "startingOffsets": "earliest", "io": io}
-    of = store_stream_reader(
-        options | {"partitionBytes": "100000", "maxBytesPerTrigger": "500000"}, ["physical_offset"]
-    )
+    cut = {"partitionBytes": "100000", "maxBytesPerTrigger": "500000"}
+    of = store_stream_reader(options | cut, row_schema(["physical_offset"]))
     start = of.initialOffset()
     assert start == {"log": 0}
     some = of.latestOffset(start, None)

@@ -374,7 +374,7 @@ mod tests {
             ),
             (json!({"type": "array", "items": "int"}), &[200, 1, 2], "expected at most 1 items at byte 2, got 100"),
             (json!({"type": "map", "values": "int"}), &[2, 2, b'k', 8, 0], "fine"),
-            (json!({"type": "string", "logicalType": "uuid"}), &[2, b'x'], "f: expected a UUID at byte 2, got \"x\""),
+            (json!({"type": "string", "logicalType": "uuid"}), &[2, b'x'], "expected a UUID at byte 2, got \"x\""),
         ] {
             assert_eq!(reason(&field_type, body), expected, "{field_type} {body:?}");
         }
