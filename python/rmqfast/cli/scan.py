@@ -27,6 +27,7 @@ from rmqfast.cli.completion import complete_topic
 from rmqfast.cli.damage import end_with_bad_bodies, end_with_losses
 from rmqfast.cli.output import Form, chosen_columns, print_json, shown_names, with_value, write
 from rmqfast.cli.shared_options import (
+    PATH,
     AsOf,
     Columns,
     EndOffset,
@@ -147,7 +148,7 @@ def scan(
         ViaOption, typer.Option(help="Pull, or read the brokers' logs, or the copies of --mirror-path.")
     ] = ViaOption.PULL,
     mirror_path: Annotated[
-        Path | None, typer.Option(help="The directory of rmqfast mirror, with --via mirror.")
+        Path | None, typer.Option(help="The directory of rmqfast mirror, with --via mirror.", parser=PATH)
     ] = None,
     options: ScanOptions,
     access: Access,

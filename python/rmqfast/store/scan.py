@@ -227,8 +227,8 @@ class Scan:
             >>> explanation = store.scan("fx_q1", columns=["tags"]).explain()
             >>> explanation.messages, explanation.messages_are
             (1259, 'exact')
-            >>> {piece.way for piece in explanation.pieces}
-            {'queue'}
+            >>> [used.name for used in explanation.filters]
+            ['topic']
         """
         return self._source.explain(self._request, self._limit)
 
