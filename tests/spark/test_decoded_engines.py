@@ -15,7 +15,7 @@ from rmqfast.spark import map_store, read_store
 from rmqfast.spark.ingest import ingest
 from rmqfast.spark.reader import store_read
 from tests.reference.avro import encode
-from tests.store.test_decode import GOOD, HOSTILE, SCHEMA, store_of
+from tests.store.bodies import GOOD, HOSTILE, SCHEMA, store_of
 
 from .engines import python_source, said
 from .in_process import partition_rows

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from rmqfast import errors
 from tests.reference.avro import NotAvro, decode, encode, zigzag
-from tests.store.test_decode import store_of, values_of
+from tests.store.bodies import store_of
+from tests.store.test_decode import values_of
 
 pytestmark = pytest.mark.slow
 ORDER: dict[str, Any] = {
