@@ -14,8 +14,8 @@ import pytest
 from rmqfast import errors
 from rmqfast.store import open_store
 from tests.reference.avro import encode
+from tests.store.avro_bodies import ORDER, VALUE
 from tests.store.bodies import GOOD, HOSTILE, SCHEMA, store_of
-from tests.store.test_decode_avro import ORDER, VALUE
 
 from .conftest import plan
 from .engines import said
