@@ -1,4 +1,4 @@
-"""What a scan of a cluster reads, told before it reads. No broker is asked."""
+"""Explanations of scans of a cluster, told before they read. No broker is asked."""
 
 from __future__ import annotations
 

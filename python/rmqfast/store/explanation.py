@@ -1,4 +1,4 @@
-"""What a scan reads, told before it reads."""
+"""Explanations of scans: the reading, told beforehand."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FilterUse:
 
 @dataclass(frozen=True, kw_only=True)
 class PieceExplanation:
-    """What a scan reads of one piece. Numbers are bounds ("at most"); None where no bound is known.
+    """The reading of one piece of a scan. Numbers are bounds ("at most"); None where no bound is known.
 
     Attributes:
         way: Of a store: "straight" through the log, or by "queue". Of a cluster: by "pull", by the "log" of the broker,
@@ -90,7 +90,7 @@ class PieceExplanation:
 
 @dataclass(frozen=True, kw_only=True)
 class ScanExplanation:
-    """What a scan reads. `str()` gives it as text.
+    """The reading of a scan, told beforehand. `str()` gives it as text.
 
     Figures are for a sound store or log: behind damage a scan also searches for the next record. The planning itself,
     which bisects and samples the queues, is not counted. A limit may end the scan earlier.

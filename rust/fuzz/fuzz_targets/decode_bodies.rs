@@ -29,11 +29,11 @@ fuzz_target!(|bytes: &[u8]| {
     for body in rest.split(|byte| *byte == 0xFE) {
         let appended = framing.split(body).and_then(|(_, payload)| decoder.append(payload));
         if appended.is_err() {
-            decoder.append_null();
+            decoder.rows().append_null();
         }
         is_good.push(appended.is_ok());
     }
-    let values = decoder.finish().expect("values of the schema");
+    let values = decoder.rows().finish().expect("values of the schema");
     assert!(is_good.iter().enumerate().all(|(row, is_good)| values.is_null(row) != *is_good));
     values.to_data().validate_full().expect("a valid array");
 });

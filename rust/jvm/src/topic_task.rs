@@ -118,7 +118,7 @@ impl Task for TopicTask {
     }
 
     fn rows(&mut self, from: usize) -> Rows {
-        self.batch.rows(from, &memory_of(&self.answers))
+        self.batch.rows(from, &Memory::new(self.answers.iter().map(|answer| &answer.body[..])))
     }
 
     fn position(&self, rows: usize) -> Result<String> {
@@ -157,9 +157,4 @@ impl Task for TopicTask {
     fn counts(&self) -> Counts {
         self.reader.counts()
     }
-}
-
-/// Returns the blocks in which the values of a batch are.
-fn memory_of(answers: &[PulledAnswer]) -> Memory<'_> {
-    Memory::new(answers.iter().map(|answer| &answer.body[..]))
 }

@@ -324,27 +324,29 @@ impl Bodies {
     }
 
     /// Appends bodies until the decompressed bodies reach the limit of a batch. Returns the number of appended rows.
-    /// `is_full` gets each message and its body, and returns whether the batch ends behind it.
+    /// `is_full` gets each message and its body, for each row, and returns whether the batch ends behind it.
     pub(super) fn extend(
         &mut self,
         chunk: Chunk<'_>,
         damage: &mut Vec<Damage>,
-        mut is_full: impl FnMut(&Message<'_>, Option<&[u8]>) -> bool,
+        mut is_full: impl FnMut(Option<&Message<'_>>, Option<&[u8]>) -> bool,
     ) -> usize {
         for (taken, row) in chunk.rows.iter().enumerate() {
-            let mut ends = false;
-            match row.message(chunk.bytes) {
+            let ends = match row.message(chunk.bytes) {
                 Some(message) if row.layout.sys_flag & COMPRESSED != 0 => {
                     let start = self.views.side.len();
                     let is_sound = self.push_compressed(&message, damage);
-                    ends = is_full(&message, is_sound.then(|| &self.views.side[start..]));
+                    is_full(Some(&message), is_sound.then(|| &self.views.side[start..]))
                 }
                 Some(message) => {
                     self.views.push_stored(message.body());
-                    ends = is_full(&message, Some(message.body()));
+                    is_full(Some(&message), Some(message.body()))
                 }
-                None => self.views.push_null(),
-            }
+                None => {
+                    self.views.push_null();
+                    is_full(None, None)
+                }
+            };
             // checked after the row, so that a batch has at least one
             if ends || self.views.side.len() >= SIDE {
                 return taken + 1;

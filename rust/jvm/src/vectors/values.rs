@@ -40,7 +40,7 @@ impl Values {
     }
 
     /// Appends a message and its body. Returns whether the batch ends behind it.
-    pub(super) fn push(&mut self, message: &Message<'_>, body: Option<&[u8]>) -> bool {
+    pub(super) fn push(&mut self, message: Option<&Message<'_>>, body: Option<&[u8]>) -> bool {
         self.column.push(message, body);
         self.column.cost() >= MOST
     }

@@ -1,4 +1,4 @@
-//! What a scan of a store will read, told before it reads: most reads and bytes, and which filters spare some.
+//! The explanation of a scan of a store, told before it reads: most reads and bytes, and which filters spare some.
 use super::piece::{Piece, Way};
 use super::plan::{Plan, time_range};
 use super::request::ScanRequest;

@@ -1,13 +1,12 @@
 //! Bodies of Avro. A body is one record without a header, which the schema of its writer decodes.
 use super::avro_fingerprint;
 use super::avro_type::{AvroType, RecordField, record_fields};
-use super::fields::{self, Leaves};
-use super::format::{BodyDecoder, BodyFormat, MAX_BODY_COST};
+use super::fields::{self, Leaves, VALUE_BYTES};
+use super::format::{BodyDecoder, BodyFormat};
 use super::framing::SchemaId;
 use super::leaf::{Scalar, uuid};
-use super::values::{Budget, Checked, Fault, Kind, Lists, Maps, Structs, VALUE_BYTES, Values};
-use crate::{Error, Result};
-use arrow_array::StructArray;
+use super::values::{Budget, Checked, Fault, Kind, Lists, Maps, Rows, Structs, Values};
+use crate::Result;
 use arrow_schema::{DataType, Fields};
 use serde_json::Value;
 use std::fmt::Arguments;
@@ -62,46 +61,35 @@ impl BodyFormat for Avro {
     }
 
     fn cost_per_byte(&self) -> usize {
-        (self.leaves.of_item + 1) * VALUE_BYTES + 1
+        // A symbol of an enum can be longer than the byte that stands for it.
+        (self.leaves.of_item + 1) * VALUE_BYTES + 1 + self.avro_type.longest_symbol()
     }
 
     fn decoder(&self) -> Box<dyn BodyDecoder> {
-        Box::new(AvroDecoder { format: self.clone(), rows: Structs::of(&self.fields, &self.whole) })
+        Box::new(AvroDecoder { avro_type: self.avro_type.clone(), rows: Rows::of(&self.fields, &self.whole) })
     }
 }
 
 struct AvroDecoder {
-    format: Avro,
-    rows: Structs,
+    avro_type: AvroType,
+    rows: Rows,
 }
 
 impl BodyDecoder for AvroDecoder {
     fn append(&mut self, payload: &[u8]) -> std::result::Result<usize, String> {
-        let (row, mut budget) = (self.rows.len(), Budget::new(MAX_BODY_COST));
-        let mut cursor = Cursor { len: payload.len(), rest: payload };
-        let read = match &self.format.avro_type {
-            AvroType::Record(fields) => cursor.append_record(fields, &mut self.rows, &mut budget),
-            other => Err(Fault::elsewhere(format!("expected a record, got {}", other.data_type()))),
-        };
-        match read.and_then(|()| cursor.end()) {
-            Ok(()) => Ok(budget.taken()),
-            Err(fault) => {
-                self.rows.truncate(row);
-                Err(fault.to_string())
+        let avro_type = &self.avro_type;
+        self.rows.append(|rows, budget| {
+            let mut cursor = Cursor { len: payload.len(), rest: payload };
+            match avro_type {
+                AvroType::Record(fields) => cursor.append_record(fields, rows, budget)?,
+                other => return Err(Fault::elsewhere(format!("expected a record, got {}", other.data_type()))),
             }
-        }
+            cursor.end()
+        })
     }
 
-    fn append_null(&mut self) {
-        self.rows.append_null();
-    }
-
-    fn clear(&mut self) {
-        self.rows.truncate(0);
-    }
-
-    fn finish(&mut self) -> Result<StructArray> {
-        self.rows.finish(&self.format.fields).map_err(|error| Error::invalid("bodies", "values of the schema", error))
+    fn rows(&mut self) -> &mut Rows {
+        &mut self.rows
     }
 }
 
@@ -319,6 +307,7 @@ mod tests {
     use arrow_array::cast::AsArray;
     use arrow_array::types::{Int32Type, Int64Type};
     use arrow_array::{Array, ArrayRef};
+    use arrow_schema::Field;
     use serde_json::json;
 
     fn avro(fields: &Value, paths: Option<&[&str]>) -> Avro {
@@ -336,7 +325,7 @@ mod tests {
         for body in bodies {
             decoder.append(body).expect("a record");
         }
-        decoder.finish().expect("arrays").column(0).clone()
+        decoder.rows().finish().expect("arrays").column(0).clone()
     }
 
     fn reason(field_type: &Value, body: &[u8]) -> String {
@@ -393,11 +382,11 @@ mod tests {
         for _ in 0..2 {
             decoder.append(&[2, 4, 2, 2, b'a', 0]).expect("a list");
             decoder.append(&[4, 4, 4, 2, b'b', 2, 0xFF]).expect_err("no UTF-8");
-            decoder.append_null();
+            decoder.rows().append_null();
             decoder.append(&[6, 2, 8]).expect("an int");
             decoder.append(&[6, 2, 8, 9]).expect_err("more");
             decoder.append(&[8, 0]).expect("null");
-            let rows = decoder.finish().expect("arrays");
+            let rows = decoder.rows().finish().expect("arrays");
             assert_eq!((0..4).map(|row| rows.is_null(row)).collect::<Vec<_>>(), [false, true, false, false]);
             assert_eq!(rows.column(0).as_primitive::<Int64Type>().values(), &[1, 0, 3, 4]);
             let unions = rows.column(1).as_union();
@@ -444,11 +433,29 @@ mod tests {
         let named = avro(&fields, Some(&["c.y", "b.x"]));
         let mut decoder = named.decoder();
         decoder.append(&body).expect("a record");
-        let rows = decoder.finish().expect("arrays");
+        let rows = decoder.rows().finish().expect("arrays");
         assert_eq!(rows.column(0).as_struct().column(0).as_primitive::<Int32Type>().values(), &[2]);
         let lists = rows.column(1).as_list::<i32>().value(0);
         assert_eq!(lists.as_struct().column(0).as_primitive::<Int32Type>().values(), &[5, 7]);
         assert_eq!((rows.num_columns(), lists.as_struct().num_columns()), (2, 1));
+    }
+
+    #[test]
+    fn a_small_body_cannot_ask_for_much_memory() {
+        let fixed = json!(["null", {"type": "fixed", "name": "F", "size": 65_536}]);
+        let symbol = json!({"type": "enum", "name": "E", "symbols": ["s".repeat(60_000)]});
+        for (items, target) in [(fixed, None), (symbol, Some(DataType::Utf8))] {
+            let format = of_field(&json!({"type": "array", "items": items}));
+            let own = format.fields()[0].data_type().clone();
+            let item = |target| DataType::List(Arc::new(Field::new("item", target, true)));
+            let fields = Fields::from(vec![Field::new("f", target.map_or(own, item), true)]);
+            let mut decoder = format.with_fields(&fields).expect("a format").decoder();
+            // 5,000 items of a byte each, and the end
+            let body = [&[0x90, 0x4E][..], &[0; 5_001]].concat();
+            let reason = decoder.append(&body).expect_err("too much");
+            assert!(reason.contains("expected values of at most"), "{reason}");
+            assert!(decoder.append(&[2, 0, 0]).is_ok());
+        }
     }
 
     #[test]

@@ -118,6 +118,17 @@ impl AvroType {
         }
     }
 
+    /// Returns the length of the longest symbol of an enum.
+    pub fn longest_symbol(&self) -> usize {
+        match self {
+            Self::Enum(symbols) => symbols.iter().map(String::len).max().unwrap_or(0),
+            Self::Array(inner) | Self::Map(inner) => inner.longest_symbol(),
+            Self::Record(fields) => fields.iter().map(|field| field.avro_type.longest_symbol()).max().unwrap_or(0),
+            Self::Union(branches) => branches.iter().map(|(_, branch)| branch.longest_symbol()).max().unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     /// Marks the fields that are decoded: those of `fields`, which were chosen from [`data_type`](Self::data_type).
     pub fn project(&mut self, data_type: &DataType) {
         match (self, data_type) {

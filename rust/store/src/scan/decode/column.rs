@@ -2,7 +2,8 @@
 use super::super::column::{Chunk, ColumnBuilder};
 use super::super::columns::BodyColumn;
 use super::bad_bodies::{BadBodies, BadBody};
-use super::format::{BodyDecoder, Decode, MAX_BODY_COST};
+use super::fields::MAX_BODY_COST;
+use super::format::{BodyDecoder, Decode};
 use crate::Result;
 use crate::format::message::Message;
 use crate::store::Damage;
@@ -23,7 +24,7 @@ impl DecodedColumn {
     pub fn extend(&mut self, chunk: Chunk<'_>, damage: &mut Vec<Damage>) {
         self.bodies.extend(chunk, damage);
         for message in chunk.messages() {
-            self.values.push(&message, self.bodies.get(self.values.len()));
+            self.values.push(Some(&message), self.bodies.get(self.values.len()));
         }
     }
 
@@ -67,18 +68,19 @@ impl ValueColumn {
         Self { decode, decoder, rows: 0, cost: 0, bad: BadBodies::default() }
     }
 
-    /// Appends the values of the next row's body.
-    pub fn push(&mut self, message: &Message<'_>, body: Option<&[u8]>) {
+    /// Appends the values of the next row's body; a null without one.
+    pub fn push(&mut self, message: Option<&Message<'_>>, body: Option<&[u8]>) {
         self.rows += 1;
-        match body.map(|body| append(&self.decode, &mut *self.decoder, body)) {
-            Some(Ok(cost)) => {
-                self.cost += cost;
-                return;
+        if let Some((message, body)) = message.zip(body) {
+            match append(&self.decode, &mut *self.decoder, body) {
+                Ok(cost) => {
+                    self.cost += cost;
+                    return;
+                }
+                Err(reason) => self.bad.push(|| bad_body(message, reason)),
             }
-            Some(Err(reason)) => self.bad.push(|| bad_body(message, reason)),
-            None => {}
         }
-        self.decoder.append_null();
+        self.decoder.rows().append_null();
         self.cost += self.decode.format.row_cost();
     }
 
@@ -103,13 +105,13 @@ impl ValueColumn {
     /// Returns the values, and begins a new batch. Fails only because of a bug in this crate.
     pub fn finish(&mut self) -> Result<StructArray> {
         (self.rows, self.cost) = (0, 0);
-        self.decoder.finish()
+        self.decoder.rows().finish()
     }
 
     /// Drops the values.
     pub fn clear(&mut self) {
         (self.rows, self.cost) = (0, 0);
-        self.decoder.clear();
+        self.decoder.rows().clear();
     }
 
     pub fn take_bad(&mut self) -> BadBodies {

@@ -4,6 +4,10 @@ use arrow_schema::{DataType, Field, FieldRef, Fields};
 use std::collections::HashSet;
 use std::sync::Arc;
 
+/// Approximate bytes of memory of a value, beside the bytes of its text.
+pub const VALUE_BYTES: usize = 32;
+/// Maximum bytes of memory for the values of one body. A body with more is bad.
+pub const MAX_BODY_COST: usize = 256 << 20;
 /// Maximum depth of nested types.
 pub const MAX_DEPTH: usize = 32;
 /// Maximum number of fields, nested ones included.
@@ -75,8 +79,16 @@ impl Leaves {
                 self.has_maps |= matches!(data_type, DataType::Map(..));
                 1
             }
-            _ => 1,
+            other => width(other),
         }
+    }
+}
+
+/// Returns the number of [`VALUE_BYTES`] that a value without parts takes, even if it is null.
+pub fn width(data_type: &DataType) -> usize {
+    match data_type {
+        DataType::FixedSizeBinary(len) => 1 + *len as usize / VALUE_BYTES,
+        _ => 1,
     }
 }
 

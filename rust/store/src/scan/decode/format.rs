@@ -1,16 +1,13 @@
 //! Formats of bodies: their fields, limits and decoders.
 use super::framing::{Framing, SchemaId};
+use super::values::Rows;
 use crate::Result;
-use arrow_array::StructArray;
 use arrow_schema::{DataType, Field, Fields};
 use std::fmt::Debug;
 use std::sync::Arc;
 
 /// The name of the decoded column.
 pub const VALUE: &str = "value";
-
-/// Maximum bytes of memory for the values of one body. A body with more is bad.
-pub const MAX_BODY_COST: usize = 256 << 20;
 
 /// A format of bodies with its schema.
 pub trait BodyFormat: Debug + Send + Sync {
@@ -35,13 +32,8 @@ pub trait BodyDecoder: Send {
     /// user; then nothing was appended.
     fn append(&mut self, payload: &[u8]) -> std::result::Result<usize, String>;
 
-    fn append_null(&mut self);
-
-    /// Drops the values.
-    fn clear(&mut self);
-
-    /// Returns the values of all bodies, and begins anew. Fails only because of a bug in this crate.
-    fn finish(&mut self) -> Result<StructArray>;
+    /// Returns the rows that were appended.
+    fn rows(&mut self) -> &mut Rows;
 }
 
 /// The decoding of bodies that a request asks for.

@@ -43,6 +43,7 @@ impl Scalar<'_> {
         match self {
             Self::Number(text) | Self::Text(text) => text.len(),
             Self::Bytes(bytes) => bytes.len(),
+            Self::Symbol(symbols, at) => symbols[*at].len(),
             _ => 0,
         }
     }

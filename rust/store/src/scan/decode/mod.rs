@@ -29,3 +29,4 @@ pub use format::{BodyDecoder, BodyFormat, Decode, VALUE};
 pub use framing::{Framing, SchemaId};
 pub use infer::Inference;
 pub use json::Json;
+pub use values::Rows;

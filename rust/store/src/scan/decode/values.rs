@@ -1,4 +1,5 @@
 //! Growing arrays of a schema's types, to which decoders append the values of bodies.
+use super::fields::{self, MAX_BODY_COST, VALUE_BYTES};
 use super::leaf::{Leaf, Nulls, avro_leaf_of, leaf_of};
 use crate::Error;
 use arrow_array::{ArrayRef, GenericListArray, MapArray, OffsetSizeTrait, StructArray, UnionArray};
@@ -7,8 +8,6 @@ use arrow_schema::{ArrowError, DataType, FieldRef, Fields, UnionFields};
 use std::fmt;
 use std::sync::Arc;
 
-/// Approximate bytes of memory of a value, beside the bytes of its text.
-pub const VALUE_BYTES: usize = 32;
 /// Length of a value that an error quotes, in bytes.
 const MAX_QUOTE: usize = 100;
 
@@ -73,7 +72,7 @@ impl Values {
         let width = match &kind {
             Kind::Struct(structs) => structs.width(),
             Kind::Union(unions) => 1 + unions.branches.first().map_or(0, |branch| branch.width),
-            _ => 1,
+            _ => fields::width(field.data_type()),
         };
         Self { field: field.clone(), kind, width }
     }
@@ -142,6 +141,44 @@ impl Values {
             (Kind::Union(unions), DataType::Union(branches, _)) => unions.finish(branches),
             (_, other) => Err(ArrowError::NotYetImplemented(other.to_string())),
         }
+    }
+}
+
+/// The decoded bodies of a batch, a struct each. A bad body leaves nothing behind.
+pub struct Rows {
+    fields: Fields,
+    structs: Structs,
+}
+
+impl Rows {
+    /// Returns no rows yet. See [`Values::of`].
+    pub fn of(fields: &Fields, declared: &DataType) -> Self {
+        Self { fields: fields.clone(), structs: Structs::of(fields, declared) }
+    }
+
+    /// Appends the row that `read` appends. Returns the bytes of memory that its values take. The error is a reason for the user.
+    pub(super) fn append(&mut self, read: impl FnOnce(&mut Structs, &mut Budget) -> Checked) -> Result<usize, String> {
+        let (row, mut budget) = (self.structs.len(), Budget::new(MAX_BODY_COST));
+        match read(&mut self.structs, &mut budget) {
+            Ok(()) => Ok(budget.taken()),
+            Err(fault) => {
+                self.structs.truncate(row);
+                Err(fault.to_string())
+            }
+        }
+    }
+
+    pub fn append_null(&mut self) {
+        self.structs.append_null();
+    }
+
+    pub fn clear(&mut self) {
+        self.structs.truncate(0);
+    }
+
+    /// Returns the rows, and begins anew. Fails only because of a bug in this crate.
+    pub fn finish(&mut self) -> crate::Result<StructArray> {
+        self.structs.finish(&self.fields).map_err(|error| Error::invalid("bodies", "values of the schema", error))
     }
 }
 
