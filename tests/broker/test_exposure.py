@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -20,15 +21,18 @@ ALL = "0.0.0.0"  # noqa: S104 - what this is about
 
 
 def test_a_broker_and_a_name_server_do_not_stand_open_by_themselves(tmp_path: Path) -> None:
-    for start in (
-        lambda: Broker(BrokerConfig({"bindAddress": ALL, "storePathRootDir": str(tmp_path)})).start(),
-        lambda: NameServer(NamesrvConfig(bind_address=ALL, kv_config_path=str(tmp_path / "kv"))),
-        lambda: EmbeddedCluster(config={"bindAddress": "::"}).start(),
-    ):
-        with pytest.raises(
-            ArgumentError, match=r"bindAddress=.*expected loopback, or aclEnable=true .* --insecure-bind"
+    with socket.create_server((ALL, 0)) as taken:  # a port in use is not told first
+        port = taken.getsockname()[1]
+        own = {"bindAddress": ALL, "listenPort": str(port), "storePathRootDir": str(tmp_path)}
+        for start in (
+            lambda: Broker(BrokerConfig(own)).start(),
+            lambda: NameServer(NamesrvConfig(bind_address=ALL, listen_port=port, kv_config_path=str(tmp_path / "kv"))),
+            lambda: EmbeddedCluster(config={"bindAddress": "::"}).start(),
         ):
-            start()
+            with pytest.raises(
+                ArgumentError, match=r"bindAddress=.*expected loopback, or aclEnable=true .* --insecure-bind"
+            ):
+                start()
     assert not (tmp_path / "commitlog").exists()
 
 

@@ -122,12 +122,13 @@ class Broker:
             raise ArgumentError("a broker is started once")
         if self.config.broker_id and self._store is None:
             raise ArgumentError("brokerRole=SLAVE: expected rmqfast.Slave, which follows a master, got a broker alone")
-        # Before the port is reserved, so that unreadable accounts leave nothing to clean up.
+        # Before the port is reserved, so that an error leaves nothing to clean up, and a port in use does not hide it.
         self._access = access_of(self.config, self._now)
+        check = self._request_check()
         signer = self._signer or credentials_of(self.config)
         reserved = self._take_port()
         try:
-            self._open()
+            self._open(check)
             self._listen()
             self._serve_log()
             self._register(NameServers(self._name_servers(), self.config, signer))
@@ -218,14 +219,20 @@ class Broker:
         check_port_is_free(host, self.config.number("listenPort"))
         return None
 
-    def _open(self) -> None:
-        check = all_of(None if self._access is None else self._access.check, self._check)
-        exposure = exposure_of(self.config, is_checked=check is not None)
+    @property
+    def _checks_rights(self) -> bool:
+        return self._access is not None or self._check is not None
+
+    def _request_check(self) -> Check | None:
+        rights = None if self._access is None else self._access.check
+        return all_of(all_of(rights, self._check), exposure_of(self.config, is_checked=self._checks_rights))
+
+    def _open(self, check: Check | None) -> None:
         # Filled later: the processors need the state, the state needs the server's mailbox, the server needs this dict.
         processors: dict[int, Processor] = {}
         self._server = RemotingServer(
             processors,
-            check=all_of(check, exposure),
+            check=check,
             closed=self._on_closed,
             again=self._again,
             max_ages=request_ages(self.config),
@@ -236,7 +243,7 @@ class Broker:
             self.config,
             self._server.mailbox,
             vip_port=self._vip_port,
-            checks_rights=check is not None,
+            checks_rights=self._checks_rights,
             now=self._now,
             steady=self._steady,
             on_topic_change=self._topic_changed,
@@ -268,10 +275,9 @@ class Broker:
             if config.is_sync_master:
                 raise ArgumentError("haListenPort: expected a port for brokerRole=SYNC_MASTER, got 0")
             return
-        is_checked = self._access is not None or self._check is not None
         address = f"{with_brackets(config.text('bindAddress'))}:{port}"
         try:
-            self.state.data_plane.serve_log(address, **ha_options(config, is_checked=is_checked))
+            self.state.data_plane.serve_log(address, **ha_options(config, is_checked=self._checks_rights))
         except RemotingError as error:
             # A SYNC_MASTER without a HA port would never find a slave for its sends.
             if config.is_sync_master:
