@@ -11,13 +11,13 @@ use arrow_array::types::{
     UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    ArrayRef, BinaryViewArray, BooleanArray, DictionaryArray, FixedSizeBinaryArray, GenericByteArray, Int32Array,
-    NullArray, PrimitiveArray, StringArray, StringViewArray,
+    ArrayRef, ArrowNativeTypeOp, BinaryViewArray, BooleanArray, DictionaryArray, FixedSizeBinaryArray,
+    GenericByteArray, Int32Array, NullArray, PrimitiveArray, StringArray, StringViewArray,
 };
 use arrow_buffer::{
     ArrowNativeType, BooleanBufferBuilder, IntervalMonthDayNano, NullBufferBuilder, ScalarBuffer, i256,
 };
-use arrow_cast::parse::{Parser, parse_decimal, string_to_datetime};
+use arrow_cast::parse::{Parser, string_to_datetime};
 use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 use std::str::FromStr;
 use std::sync::Arc;
@@ -279,10 +279,46 @@ fn decimals<T: DecimalType>(
     of_bytes: fn(&[u8]) -> Option<T::Native>,
 ) -> Box<dyn Leaf> {
     Numbers::<T>::of(data_type, move |scalar| match scalar {
-        Scalar::Text(text) | Scalar::Number(text) => parse_decimal::<T>(text, precision, scale).ok(),
+        Scalar::Text(text) | Scalar::Number(text) => decimal::<T>(text, precision, scale),
         Scalar::Bytes(bytes) => of_bytes(bytes).filter(|value| T::is_valid_decimal_precision(*value, precision)),
         _ => None,
     })
+}
+
+/// Reads a decimal number, such as `1.230` or `12.3e-1`, exactly. `None` if the type keeps fewer digits.
+///
+/// arrow-cast's parser cuts what is behind the scale, and overflows by 256 digits or an exponent of five.
+fn decimal<T: DecimalType>(text: &str, precision: u8, scale: i8) -> Option<T::Native> {
+    let (number, exponent) = match text.split_once(['e', 'E']) {
+        Some((number, exponent)) => (number, exponent.parse::<i64>().ok()?),
+        None => (text, 0),
+    };
+    let unsigned = number.strip_prefix(['-', '+']).unwrap_or(number);
+    let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));
+    let count = i64::try_from(whole.len() + fraction.len()).ok().filter(|count| *count > 0)?;
+    // the value is its digits, moved by so many places
+    let shift = exponent.checked_sub(fraction.len() as i64)?.checked_add(scale.into())?;
+    let kept = count.saturating_add(shift.min(0));
+    let base = T::Native::usize_as(10);
+    let mut value = T::Native::ZERO;
+    for (at, digit) in (0..).zip(whole.bytes().chain(fraction.bytes())) {
+        match digit {
+            b'0'..=b'9' if at < kept => {
+                value = value
+                    .mul_checked(base)
+                    .and_then(|value| value.add_checked(T::Native::usize_as((digit - b'0').into())))
+                    .ok()?;
+            }
+            b'0' => {}
+            _ => return None,
+        }
+    }
+    // zero stays zero, and all else is too large after few places
+    for _ in 0..if value.is_zero() { 0 } else { shift } {
+        value = value.mul_checked(base).ok()?;
+    }
+    let signed = if number.starts_with('-') { value.neg_wrapping() } else { value };
+    T::is_valid_decimal_precision(signed, precision).then_some(signed)
 }
 
 /// Returns a big-endian number with a sign in `N` bytes. `None` if it needs more.
@@ -530,7 +566,9 @@ impl Leaf for Symbols {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::Array;
     use arrow_array::cast::AsArray;
+    use proptest::prelude::*;
 
     #[test]
     fn decimals_of_bytes_keep_their_sign_and_precision() {
@@ -550,6 +588,42 @@ mod tests {
         assert_eq!(array.as_primitive::<Decimal128Type>().values(), expected);
         assert_eq!(sign_extended::<2>(&[0xFF, 0x7F, 0]), None);
         assert_eq!(sign_extended::<2>(&[0, 0x80, 0]), None);
+    }
+
+    #[test]
+    fn decimals_lose_no_digit() {
+        let mut leaf = leaf_of(&DataType::Decimal128(4, 2), &DataType::Null).expect("a leaf");
+        for (text, fits) in [
+            ("1.23", true),
+            ("-1.2300", true),
+            ("1.239", false),
+            ("0.001", false),
+            ("0.000", true),
+            ("12.3e-1", true),
+            ("12.3e-2", false),
+            ("1200e-3", true),
+            ("1e1", true),
+            ("0e-9", true),
+            ("1e-99999999999999999999", false),
+            ("1e32768", false),
+            ("0e32768", true),
+            ("1e-9223372036854775808", false),
+            ("100", false),
+            ("1_0", false),
+            ("", false),
+            ("-", false),
+            (".", false),
+            ("1e", false),
+        ] {
+            assert_eq!(leaf.append(Scalar::Number(text)), fits, "{text}");
+        }
+        for digits in [39, 255, 256, 100_000] {
+            assert!(!leaf.append(Scalar::Number(&"9".repeat(digits))), "{digits}");
+            assert!(!leaf.append(Scalar::Number(&format!("0.{}", "9".repeat(digits)))), "{digits}");
+        }
+        let array = leaf.finish().expect("an array");
+        let expected: &[i128] = &[123, -123, 0, 123, 120, 1000, 0, 0];
+        assert_eq!(array.as_primitive::<Decimal128Type>().values(), expected);
     }
 
     #[test]
@@ -600,5 +674,33 @@ mod tests {
         }
         let array = leaf.finish().expect("an array");
         assert_eq!(array.as_binary::<i32>().iter().collect::<Vec<_>>(), [Some(&[0, 0xFF][..]), Some(&[])]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_and_number_is_read_or_refused(
+            text in prop_oneof![
+                "[+-]?[0-9]{0,60}\\.?[0-9]{0,60}([eE][+-]?[0-9]{0,25})?",
+                "[0-9]{200,400}(\\.[0-9]{0,300})?",
+                "[+-]?[0-9]{1,7}-[0-9]{1,2}-[0-9]{1,2}[T ]?[0-9:.]{0,20}(Z|[+-][0-9:]{0,6})?",
+                "([0-9]{1,2}:){1,3}[0-9.]{0,20} ?(AM|pm)?",
+            ],
+            at in any::<prop::sample::Index>(),
+        ) {
+            let stamp = |unit| DataType::Timestamp(unit, Some(UTC.into()));
+            let types = [
+                DataType::Int8, DataType::Int64, DataType::UInt64, DataType::Float32, DataType::Float64, DataType::Date32,
+                DataType::Decimal128(38, 0), DataType::Decimal128(38, 38), DataType::Decimal256(76, 0), DataType::Decimal256(76, 38),
+                DataType::Time32(TimeUnit::Second), DataType::Time32(TimeUnit::Millisecond), DataType::Time64(TimeUnit::Microsecond),
+                DataType::Time64(TimeUnit::Nanosecond), stamp(TimeUnit::Second), stamp(TimeUnit::Millisecond),
+                stamp(TimeUnit::Microsecond), stamp(TimeUnit::Nanosecond),
+            ];
+            let data_type = at.get(&types);
+            let mut leaf = leaf_of(data_type, data_type).expect("a leaf");
+            let read = [Scalar::Number(&text), Scalar::Text(&text)].map(|scalar| leaf.append(scalar));
+            let array = leaf.finish().expect("an array");
+            prop_assert_eq!(array.len(), read.into_iter().filter(|read| *read).count());
+            array.to_data().validate_full().expect("a valid array");
+        }
     }
 }
