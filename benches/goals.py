@@ -197,8 +197,10 @@ def scans() -> list[Goal]:
         *pair("scan", "scan to Arrow : getMessage and decode", whole, peer, (2.0, 2.0)),
         *pair("scan", "scan, CRC checked : not checked", "scan rmqfast CRC", whole, (1.25, 1.25), kind="time"),
         *pair("scan", "scan without body and properties : with", "scan rmqfast narrow", "scan rmqfast all", (1.4, 1.4)),
+        *pair("scan", "scan with the properties : without", "scan rmqfast all", whole, (0.7, 0.7)),
         *pair("scan", "scan of eight columns : bare Rust loop", f"{whole} eight", "scan bare Rust loop", (None, None)),
         *pair("scan", "scan to Arrow, mapped : bare Rust loop", f"{whole} mapped", "scan bare Rust loop", (None, None)),
+        *pair("scan", "eight columns, leased : bare Rust loop", f"{whole} leased", "scan bare Rust loop", (0.85, 0.7)),
         *pair("tag", "tag scan, 1 % hits : getMessage with the tag", "tag rmqfast", "tag RocketMQ", (2.0, 2.0)),
         *pair("tag", "tag scan, mapped : getMessage with the tag", "tag rmqfast mapped", "tag RocketMQ", (2.0, 2.0)),
     ]
@@ -211,6 +213,21 @@ def queries() -> list[Goal]:
         *pair("query", "DuckDB, tag of 1 % : scan by hand, CPU", "query DuckDB", hand, (1.25, 1.25), kind="cpu"),
         *pair("query", "Polars, tag of 1 % : scan by hand, CPU", "query Polars", hand, (1.25, 1.25), kind="cpu"),
         *pair("query", "DuckDB, group by tags : Parquet, time", groups, parquet, (1.2, None), kind="time"),
+    ]
+
+
+def decodes() -> list[Goal]:
+    """Bodies of JSON of 1 KiB as columns in Spark: at most a third of the CPU of `from_json`."""
+    return [
+        Goal(
+            "decode",
+            f"JSON, {words} : from_json, CPU",
+            f"decode scan {query}",
+            f"decode from_json {query}",
+            1 / 3,
+            "cpu",
+        )
+        for query, words in (("one", "one field"), ("three", "three fields"), ("all", "all fields"))
     ]
 
 
@@ -441,6 +458,7 @@ def all_goals() -> list[Goal]:
     return [
         *scans(),
         *queries(),
+        *decodes(),
         *appends(),
         *engine(),
         *brokers(),

@@ -64,6 +64,7 @@ def scan_of(dataset: Dataset, effort: Effort) -> list[Series]:
             f"scan rmqfast all {at}": rmqfast("all"),
             f"scan rmqfast narrow {at}": rmqfast("narrow"),
             f"scan rmqfast eight {at}": rmqfast("eight"),
+            f"scan rmqfast leased {at}": rmqfast("eight", "", "auto"),
             f"scan rmqfast mapped {at}": rmqfast("no_properties", "", "mmap"),
         }
         return interleave(variants, effort, [path])

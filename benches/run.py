@@ -38,6 +38,7 @@ GROUPS = {
     "spark": spark_groups.spark,
     "kafka": spark_groups.kafka,
     "columnar": spark_groups.columnar,
+    "decode": spark_groups.decode,
     "recovery": engine_groups.recovery,
     "sync": engine_groups.sync,
     "broker": broker.broker,

@@ -8,11 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 from data import TAG, Dataset, scratch_dir, store
+from documents import QUERIES, document_store
 from groups import Plan, log
 from kafka import Kafka, connector_jars
 from measurement import Series, Variants, checked, interleave, unmeasured
 from peer import Answer, Failed, Missing, Peer
 from rocketmq import JAVA
+from rows import rmqfast
+
+#: Bodies of JSON; a quick run has fewer.
+DOCUMENTS = 1 << 18
 
 
 def spark(plan: Plan) -> list[Series]:
@@ -73,6 +78,20 @@ def columnar_of(dataset: Dataset, plan: Plan) -> list[Series]:
         variants = {
             f"columnar {query} {route} {at}": job(query, route) for query, among in routes.items() for route in among
         }
+        return interleave(variants, plan.effort, [path])
+
+
+def decode(plan: Plan) -> list[Series]:
+    """Bodies of JSON as columns: fields that the columnar source decodes, and the same by Spark's `from_json`."""
+    require_spark(plan.spark_python)
+    count = int(DOCUMENTS * plan.scale)
+    path = document_store(rmqfast(), count)
+    with Peer(command(plan.spark_python), log("decode")) as peer:
+
+        def job(query: str, way: str) -> Callable[[], Answer]:
+            return lambda: checked(peer.ask("decoded", path, query, way), rows=count, ids=count * (count - 1) // 2)
+
+        variants = {f"decode {way} {query}": job(query, way) for query in QUERIES for way in ("scan", "from_json")}
         return interleave(variants, plan.effort, [path])
 
 

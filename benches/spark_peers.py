@@ -20,6 +20,7 @@ import arrow_rows
 import data
 import plain_reader
 from data import CHUNK, TAG, TOPIC, Dataset
+from documents import DDL, QUERIES
 from peer import Answer, Missing, serve
 
 HERE = Path(__file__).resolve().parent
@@ -153,6 +154,20 @@ class Jobs:
         name: Engine = "columnar" if route == "columnar" else "arrow"
         return asked(query, lambda: read_store(self.spark, path, TOPIC, tags=in_rust, columns=columns, engine=name))
 
+    def decoded(self, path: str, query: str, way: str) -> Answer:
+        """Fields of bodies of JSON: decoded by the columnar source (`scan`), or by Spark's `from_json` on its rows."""
+        from rmqfast.spark import read_store
+
+        begin = time.perf_counter()
+        if way == "scan":
+            frame = read_store(self.spark, path, TOPIC, engine="columnar", decode="json", schema=DDL)
+        else:
+            bodies = read_store(self.spark, path, TOPIC, engine="columnar", columns=["body"])
+            frame = bodies.selectExpr(f"from_json(cast(body AS string), '{DDL}') AS value")
+        row = frame.selectExpr(*QUERIES[query], "count(1) AS rows").first()
+        assert row is not None
+        return {"seconds": time.perf_counter() - begin, "rows": row["rows"], "ids": row[0]}
+
     def plain(self, path: str, body: str, rows: str) -> Answer:
         """A reader in plain Python under mapInPandas."""
         pieces = plain_reader.pieces(Dataset("plain", int(body), int(rows)), Path(path))
@@ -214,7 +229,7 @@ def main() -> None:
     """Starts the session and answers requests on standard input."""
     set_workers()
     jobs = Jobs(session(sys.argv[1] if len(sys.argv) > 1 else ""))
-    names = ("kafka", "ready", "ready_narrow", "engine", "source", "route", "plain", "parquet")
+    names = ("kafka", "ready", "ready_narrow", "engine", "source", "route", "decoded", "plain", "parquet")
     serve({name: getattr(jobs, name) for name in names})
 
 

@@ -294,6 +294,7 @@ def test_bytes_are_those_of_a_scan(spark: SparkSession, tmp_path: Path) -> None:
         ({"decode": "xml", "valueSchema": "a int"}, "option decode: expected json or avro, got 'xml'"),
         ({"decode": "json", "valueSchema": "a strng"}, "option valueSchema: expected a type (boolean"),
         ({"decode": "avro", "valueSchema": "/nowhere.avsc"}, "no such file or directory: '/nowhere.avsc'"),
+        ({"decode": "avro", "valueSchema": "s3://x/a.avsc"}, "expected a schema of Avro, or a path of this machine"),
         ({"decode": "json", "valueSchema": "a int", "columns": "value.b"}, "unknown column 'b'"),
         ({"decode": "json", "valueSchema": "a int", "schemaId": "1"}, "option schemaId: expected framing='confluent'"),
         ({"columns": "value"}, "unknown column 'value'"),

@@ -61,8 +61,15 @@ pub fn with_schema_text(pairs: &[(String, String)]) -> Result<Pairs> {
     if is_avro && given.trim_start().starts_with(['{', '[']) {
         return Ok(pairs.to_vec());
     }
-    let path = local_path(OsStr::new(given)).ok().filter(|path| is_avro || path.is_file());
-    let Some(path) = path else { return Ok(pairs.to_vec()) };
+    let path = match local_path(OsStr::new(given)) {
+        Ok(path) if is_avro || path.is_file() => path,
+        Err(expected) if is_avro => {
+            return Err(Error::argument(format!(
+                "option valueSchema: expected a schema of Avro, or {expected}, got {given:?}"
+            )));
+        }
+        _ => return Ok(pairs.to_vec()),
+    };
     Ok(replace_options(pairs, &[("valueSchema", read_schema(&path)?)]))
 }
 
