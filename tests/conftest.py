@@ -43,6 +43,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Exempts the collected tests from garbage collection, which takes a quarter of a second with them."""
+    exempt_from_collection()
+
+
+@pytest.fixture(scope="module")
+def quick_collections() -> None:
+    """Lets a module collect garbage often: what the tests before it left is exempt."""
+    exempt_from_collection()
+
+
+def exempt_from_collection() -> None:
     gc.collect()
     gc.freeze()
 

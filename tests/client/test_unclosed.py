@@ -21,6 +21,8 @@ from rmqfast.client.lite_pull import LitePullOptions
 from rmqfast.client.pull import PullOptions
 from rmqfast.errors import RmqError
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
+
 
 class Bank:
     def execute_local_transaction(self, _message: Any, _argument: Any) -> rmqfast.LocalTransactionState:

@@ -32,7 +32,7 @@ from tests.store.ctrl_c import check_ends_by_ctrl_c
 from tests.store.test_damage_heard import DOORS
 from tests.waiting import PATIENCE, until
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_collections")]
 
 COUNT = 3000
 Door = Callable[[rmqfast.Scan], int]

@@ -25,7 +25,7 @@ from rmqfast.store import scan_source
 from tests.reference.writer import Message
 from tests.store.small_store import COUNT, SmallStore, small_store
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_collections")]
 LOST = 25
 
 
