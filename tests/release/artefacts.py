@@ -24,8 +24,8 @@ JAR = "rmqfast/spark/jars/rmqfast-columnar.jar"
 LIBRARIES = {f"org/rmqfast/spark/linux-{name}/librmqfast_jvm.so.xz": name for name in ("x86_64", "aarch64")}
 NOTICES = ("LICENSE", "THIRD-PARTY-NOTICES.txt")
 _BILLS = ("rmqfast-python.cdx.json", "rmqfast-columnar.cdx.json")
-#: The goal of docs/decisions/0016-size-of-a-wheel.md.
-_MAX_WHEEL = 8_000_000
+#: The limit of docs/decisions/0016-size-of-a-wheel.md.
+_MAX_WHEEL = 11_000_000
 _PROCESSORS = {"x64": "x86_64", "AArch64": "aarch64"}
 #: A platform may have an older name, too; maturin's releases differ in which one comes first.
 _WHEEL = re.compile(
