@@ -25,6 +25,7 @@ TABLES: dict[str, Table | Grid] = {
     "spark-store": stores.COLUMNAR,
     "spark-kafka": stores.KAFKA,
     "scans": stores.SCANS,
+    "queries": stores.QUERIES,
     "appends": stores.APPENDS,
     "broker": clusters.BROKER,
     "clients": clusters.CLIENTS,

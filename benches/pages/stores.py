@@ -9,6 +9,7 @@ _ARROW, _PARQUET = "`mapInArrow`", "uncompressed Parquet"
 _TUNED, _DEFAULTS = "Kafka tuned", "Kafka's defaults"
 _MEMORY = "batches that are ready in memory"
 _LOOP, _GET = "a bare Rust loop over warm maps", "RocketMQ's `getMessage` and decode"
+_HAND, _FROM_JSON = "`scan(columns=…, tags=…)`", "`from_json` on the same source"
 _PUT = "RocketMQ's `putMessage`"
 
 COLUMNAR = Table(
@@ -77,6 +78,23 @@ SCANS = Table(
         Row("scan of 10 GiB, all columns", "memory rmqfast"),
         Row("its anonymous memory", "memory rmqfast", kind="value", unit="MiB"),
         Row("time of `import rmqfast`", "import rmqfast", kind="value", unit="ms"),
+    )
+)
+
+QUERIES = Table(
+    (
+        Row("SQL by DuckDB, two columns of one tag of a hundred", "query DuckDB {}", _HAND, "query by hand {}", "cpu"),
+        Row("a lazy frame of Polars, the same", "query Polars {}", _HAND, "query by hand {}", "cpu"),
+        Row(
+            "SQL by DuckDB, `GROUP BY tags`, two threads",
+            "query groups {}",
+            _PARQUET,
+            "query groups Parquet {}",
+            "time",
+        ),
+        Row("JSON in Spark, one field of ten", "decode scan one", _FROM_JSON, "decode from_json one", "cpu"),
+        Row("three fields", "decode scan three", _FROM_JSON, "decode from_json three", "cpu"),
+        Row("all fields", "decode scan all", _FROM_JSON, "decode from_json all", "cpu"),
     )
 )
 
