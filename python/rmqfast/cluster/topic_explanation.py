@@ -1,4 +1,4 @@
-"""Explanations of scans of a cluster, told before they read. No broker is asked."""
+"""Explanations of cluster scans. They ask no broker."""
 
 from __future__ import annotations
 

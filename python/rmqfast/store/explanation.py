@@ -1,4 +1,4 @@
-"""Explanations of scans: the reading, told beforehand."""
+"""Explanations of scans: the planned reads, and the use of each filter."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FilterUse:
 
 @dataclass(frozen=True, kw_only=True)
 class PieceExplanation:
-    """The reading of one piece of a scan. Numbers are bounds ("at most"); None where no bound is known.
+    """The planned reads of one piece of a scan. Numbers are bounds ("at most"); None where no bound is known.
 
     Attributes:
         way: Of a store: "straight" through the log, or by "queue". Of a cluster: by "pull", by the "log" of the broker,
@@ -90,7 +90,7 @@ class PieceExplanation:
 
 @dataclass(frozen=True, kw_only=True)
 class ScanExplanation:
-    """The reading of a scan, told beforehand. `str()` gives it as text.
+    """The planned reads of a scan, and the use of each filter. `str()` gives them as text.
 
     Figures are for a sound store or log: behind damage a scan also searches for the next record. The planning itself,
     which bisects and samples the queues, is not counted. A limit may end the scan earlier.
