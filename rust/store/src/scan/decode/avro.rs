@@ -4,7 +4,7 @@ use super::avro_type::{AvroType, RecordField, record_fields};
 use super::fields::{self, Leaves, VALUE_BYTES};
 use super::format::{BodyDecoder, BodyFormat};
 use super::framing::SchemaId;
-use super::leaf::{Scalar, uuid};
+use super::scalar::{Scalar, uuid};
 use super::values::{Budget, Checked, Fault, Kind, Lists, Maps, Rows, Structs, Values};
 use crate::Result;
 use arrow_schema::{DataType, Fields};

@@ -2,7 +2,7 @@
 use super::fields::{self, Leaves, VALUE_BYTES};
 use super::format::{BodyDecoder, BodyFormat};
 use super::json_syntax::Cursor;
-use super::leaf::Scalar;
+use super::scalar::Scalar;
 use super::values::{Budget, Checked, Fault, Kind, Maps, Rows, Structs, Values, check_types};
 use crate::Result;
 use arrow_schema::{DataType, Fields};

@@ -19,6 +19,7 @@ pub mod infer;
 pub mod json;
 pub mod json_syntax;
 mod leaf;
+mod scalar;
 mod values;
 
 pub use arguments::{BodySchema, DecodeArguments, SplitNames};
