@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from rmqfast.store.config import TopicConfig, TopicConfigTable
 from tests.cli.command_line import run
 from tests.embedded.client import broker_config
 from tests.interop.rocketmq import create_topic
+from tests.store.small_store import copy_open_store
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def killed(tmp_path: Path) -> Path:
     with Broker(broker_config(tmp_path / "alive")) as broker:
         create_topic(broker.address, "orders", 3)
         broker.state.persist()
-        shutil.copytree(tmp_path / "alive", tmp_path / "killed")
+        copy_open_store(tmp_path / "alive", tmp_path / "killed")
     return tmp_path / "killed"
 
 

@@ -179,6 +179,8 @@ proptest! {
         if is_closed {
             appender.close().expect("closed");
         }
+        // A live writer replaces files while they are copied.
+        drop(appender);
         let path = dir.path().join("elsewhere");
         let files = Arc::new(MemoryFiles::read(dir.path(), &path, gap).expect("read"));
         let _mount = Mount::new(&path, files.clone());
