@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
+import ibis
 import narwhals as nw
 import polars as pl
 import pyarrow as pa
@@ -85,6 +86,7 @@ DOORS: dict[str, Callable[[rmqfast.Scan], int]] = {
     "scan_pyarrow_dataset": lambda scan: len(pl.scan_pyarrow_dataset(scan.dataset()).collect()),
     "lazy": lambda scan: len(scan.lazy().collect()),
     "lazy, a filter": lambda scan: len(scan.lazy().filter(pl.col("queue_offset") >= 0).collect()),
+    "ibis": lambda scan: ibis.duckdb.connect().to_pyarrow(ibis.memtable(scan.dataset())).num_rows,
     "narwhals": lambda scan: len(nw.from_native(scan.lazy()).collect()),
 }
 

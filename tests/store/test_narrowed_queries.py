@@ -5,6 +5,7 @@ An engine that handed over no columns or no filter would still answer right, but
 
 from __future__ import annotations
 
+import ibis
 import narwhals as nw
 import polars as pl
 import pytest
@@ -93,3 +94,9 @@ def test_a_fragment_is_narrowed_by_the_filter_of_its_dataset(scan: Scan) -> None
 def test_narwhals_hands_over_what_its_engine_does(scan: Scan) -> None:
     frame = nw.from_native(scan.lazy()).filter(nw.col("tags") == "a").select("body").collect()
     assert len(frame) == len(scan.lazy().filter(pl.col("tags") == "a").select("tags").collect()) > 0
+
+
+def test_ibis_hands_over_columns_and_filters(scan: Scan) -> None:
+    table = ibis.memtable(scan.dataset())
+    query = table.filter(table.tags == "a").select("body")
+    assert ibis.duckdb.connect().to_pyarrow(query).num_rows == 2 * COUNT // 3 - 1
