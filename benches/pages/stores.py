@@ -67,7 +67,13 @@ SCANS = Table(
         Row("scan to Arrow, all columns but the properties", "scan rmqfast {}", _GET, "scan RocketMQ decoded {}"),
         Row("", "scan rmqfast {}", _LOOP, "scan bare Rust loop {}"),
         Row("eight columns", "scan rmqfast eight {}", _LOOP, "scan bare Rust loop {}"),
-        Row('from maps (`io="mmap"`)', "scan rmqfast mapped {}", _LOOP, "scan bare Rust loop {}"),
+        Row('the same by maps under leases (`io="auto"`)', "scan rmqfast leased {}", _LOOP, "scan bare Rust loop {}"),
+        Row(
+            'all columns but the properties from maps (`io="mmap"`)',
+            "scan rmqfast mapped {}",
+            _LOOP,
+            "scan bare Rust loop {}",
+        ),
         Row(
             "time with every body's CRC checked", "scan rmqfast CRC {}", "without the check", "scan rmqfast {}", "time"
         ),
@@ -77,6 +83,7 @@ SCANS = Table(
         Row("scan of a store of 8 GiB", "growth large", "of 1 GiB", "growth small"),
         Row("scan of 10 GiB, all columns", "memory rmqfast"),
         Row("its anonymous memory", "memory rmqfast", kind="value", unit="MiB"),
+        Row("a copy in memory, by `memcpy`", "memcpy", unit="B/s"),
         Row("time of `import rmqfast`", "import rmqfast", kind="value", unit="ms"),
     )
 )

@@ -6,6 +6,7 @@ from goals import MARKS
 from pages.row import Row
 from pages.table import Grid, Table
 
+_PULLER = "a puller alone, one connection"
 _PYTHON, _KAFKA, _READY = "the Python data source", "Kafka tuned", "ready vectors"
 _SUM = "columnar source, eight columns, `sum(length(body))`"
 
@@ -25,7 +26,7 @@ def batch(what: str, cell: str, *more: tuple[str, str]) -> tuple[Row, ...]:
 
 BATCHES = Table(
     (
-        *batch(f"Spark 4.3, {_SUM}", "sum", ("a puller alone, one connection", "pull")),
+        *batch(f"Spark 4.3, {_SUM}", "sum", (_PULLER, "pull")),
         *batch(f"Spark 4.0, {_SUM}", "sum-4.0"),
         *batch("Spark 4.0, all columns, noop write", "noop-4.0", (_READY, "ready")),
         Row(
@@ -34,6 +35,8 @@ BATCHES = Table(
             "a puller alone",
             "live sum-4.9.4 pull {}",
         ),
+        Row("no Spark: `Cluster.scan` to Arrow, eight columns", "live arrow scan {}", _PULLER, "live arrow pull {}"),
+        Row("all columns", "live arrow all {}", _PULLER, "live arrow pull {}"),
     ),
     goals=True,
 )
