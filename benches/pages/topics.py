@@ -35,7 +35,12 @@ BATCHES = Table(
             "a puller alone",
             "live sum-4.9.4 pull {}",
         ),
-        Row("no Spark: `Cluster.scan` to Arrow, eight columns", "live arrow scan {}", _PULLER, "live arrow pull {}"),
+        Row(
+            "no Spark: `MessageCluster.scan` to Arrow, eight columns",
+            "live arrow scan {}",
+            _PULLER,
+            "live arrow pull {}",
+        ),
         Row("all columns", "live arrow all {}", _PULLER, "live arrow pull {}"),
     ),
     goals=True,
