@@ -75,22 +75,24 @@ impl MemoryFiles {
     /// are worth one read.
     pub fn read(directory: &Path, path: &Path, gap: u64) -> Result<Self> {
         let mut memory = Self { files: BTreeMap::new(), directories: BTreeMap::new(), gap, counts: Arc::default() };
-        memory.add(directory, path).map_err(|e| Error::io(directory, e))?;
+        memory.add(directory, path)?;
         Ok(memory)
     }
 
-    fn add(&mut self, directory: &Path, path: &Path) -> io::Result<()> {
+    fn add(&mut self, directory: &Path, path: &Path) -> Result<()> {
+        let listed = |e| Error::io(directory, e);
         let mut entries = Vec::new();
-        for entry in fs::read_dir(directory)? {
-            let (source, name) = entry.map(|entry| (entry.path(), path.join(entry.file_name())))?;
+        for entry in fs::read_dir(directory).map_err(listed)? {
+            let (source, name) = entry.map(|entry| (entry.path(), path.join(entry.file_name()))).map_err(listed)?;
             let stat = if source.is_dir() {
                 self.add(&source, &name)?;
                 Stat::new(Kind::Directory, 0, None)
             } else {
-                let mut bytes = fs::read(&source)?;
+                let failed = |e| Error::io(&source, e);
+                let mut bytes = fs::read(&source).map_err(failed)?;
                 let len = bytes.len() as u64;
                 bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
-                let stat = Stat::new(Kind::File, len, source.metadata()?.modified().ok());
+                let stat = Stat::new(Kind::File, len, source.metadata().map_err(failed)?.modified().ok());
                 self.files.insert(name.clone(), Content { bytes: bytes.into(), stat });
                 stat
             };
