@@ -31,6 +31,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.timeout(300 * TIMES)  # a time for hangs, as everywhere, and not one for the number of runs
 @pytest.mark.parametrize("threads", [1, 4])
 def test_a_process_ends_behind_the_first_rows(store: Path, threads: int) -> None:
     program = [sys.executable, "-m", "tests.store.first_rows", str(store), str(threads), str(TIMES)]
