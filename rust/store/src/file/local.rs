@@ -4,7 +4,7 @@ use super::mmap::ReadMap;
 use super::storage::{Entry, Kind, Part, Place, RangeFile, Stat, Storage};
 use crate::{Error, Result};
 use rmqfast_os::file::{FileExt, open_unseen};
-use rmqfast_os::identity::{facts_at, facts_of};
+use rmqfast_os::identity::{FileId, facts_at, facts_of};
 use rmqfast_os::lease::{self, Lease};
 use rmqfast_os::{blocks, pages};
 use std::fs::{self, File, FileType, Metadata};
@@ -135,12 +135,8 @@ impl RangeFile for LocalFile {
         }
     }
 
-    fn map_range(&self, at: u64, len: u64) -> Result<Option<ReadMap>> {
-        ReadMap::of_range(&self.file, at, len).map(Some).map_err(|e| Error::io(&self.path, e))
-    }
-
-    fn has_leases(&self) -> bool {
-        lease::is_local(&self.file)
+    fn leasable(&self) -> Option<FileId> {
+        facts_of(&self.file).ok().filter(|_| lease::is_local(&self.file)).map(|facts| facts.id)
     }
 
     fn lease(&self) -> Option<Lease> {

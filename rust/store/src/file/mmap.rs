@@ -61,16 +61,7 @@ pub struct ReadMap {
 impl ReadMap {
     /// Maps all of `file`. The file may be closed afterwards.
     pub fn new(file: &File) -> io::Result<Self> {
-        Self::guarded(MmapOptions::new().map_raw_read_only(file)?)
-    }
-
-    /// Maps `len` bytes at `at`, the start of a page. They must be within the file.
-    pub fn of_range(file: &File, at: u64, len: u64) -> io::Result<Self> {
-        let len = usize::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
-        Self::guarded(MmapOptions::new().offset(at).len(len).map_raw_read_only(file)?)
-    }
-
-    fn guarded(map: MmapRaw) -> io::Result<Self> {
+        let map = MmapOptions::new().map_raw_read_only(file)?;
         Ok(Self { guard: Guard::new(map.as_ptr(), map.len(), false)?, map })
     }
 

@@ -15,6 +15,7 @@ pub mod segments;
 pub mod storage;
 
 pub use allocated::{AllocatedFile, AppendFile, free_bytes};
+pub use leased::KeptMap;
 pub use lock::StoreLock;
 pub use memory::MemoryFiles;
 pub use mounts::Mount;

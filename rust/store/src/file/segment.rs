@@ -2,7 +2,7 @@
 //!
 //! If a file is truncated, `pread` returns fewer bytes. A map raises SIGBUS, which the map's guard handles; then the segment
 //! goes on by `pread`.
-use super::leased::LeasedFile;
+use super::leased::{KeptMap, LeasedFile};
 use super::mmap::ReadMap;
 use super::mounts;
 use super::reads::Reads;
@@ -61,10 +61,10 @@ impl Segment {
         Ok(Self { path: path.to_path_buf(), file, map, leased: None, buffer: Vec::new(), window: WindowIn::Buffer })
     }
 
-    /// Lets [`next_window`](Self::next_window) read through maps.
+    /// Lets [`next_window`](Self::next_window) and [`read_ranges`](Self::read_ranges) read through a map, which stays in `kept`.
     #[must_use]
-    pub fn with_leases(mut self) -> Self {
-        self.leased = self.file.has_leases().then(|| LeasedFile::new(self.file.clone()));
+    pub fn with_leases(mut self, kept: Arc<KeptMap>) -> Self {
+        self.leased = self.file.leasable().map(|_| LeasedFile::new(self.file.clone(), kept));
         self
     }
 
@@ -107,7 +107,8 @@ impl Segment {
     /// [`release`](Self::release) or [`keep`](Self::keep). Bytes of the [last](Self::last_window) window, of which `last` is the position
     /// and the length, are not read again.
     pub fn next_window(&mut self, last: Option<(u64, usize)>, at: u64, len: usize) -> Result<&[u8]> {
-        if self.leased.as_mut().is_some_and(|leased| leased.take(at..at.saturating_add(len as u64))) {
+        let range = at..at.saturating_add(len as u64);
+        if self.leased.as_mut().is_some_and(|leased| leased.take(range.clone()) && leased.map_in(&range)) {
             self.window = WindowIn::LeasedMap;
             return Ok(self.last_window(at, len));
         }
@@ -144,9 +145,8 @@ impl Segment {
         }
     }
 
-    /// Does the same, and gives the map up, so that the system can drop the pages that were looked at.
-    pub fn keep_apart(&mut self, at: u64, len: usize) {
-        self.keep(at, len);
+    /// Gives up the map under leases, so that the system can drop the pages that were looked at.
+    pub fn leave_map(&mut self) {
         if self.window == WindowIn::Buffer {
             self.leased.iter_mut().for_each(LeasedFile::forget);
         }
@@ -220,8 +220,11 @@ impl Segment {
         Ok(out.len() - start)
     }
 
-    /// Reads all `parts` of the file in one request, or copies them out of the map.
-    pub fn read_ranges(&self, parts: &mut [Part<'_>]) -> Result<()> {
+    /// Reads all `parts` of the file in one request, or copies them out of a map.
+    pub fn read_ranges(&mut self, parts: &mut [Part<'_>]) -> Result<()> {
+        if self.leased.as_mut().is_some_and(|leased| leased.copy(parts)) {
+            return Ok(());
+        }
         if let Some(map) = self.sound_map() {
             for part in &mut *parts {
                 let bytes = slice_of(map.bytes(), part.at, part.buffer.len());

@@ -2,6 +2,7 @@
 //! or [another storage](super::mounts). Writers, locks and maps need local files.
 use super::mmap::ReadMap;
 use crate::Result;
+use rmqfast_os::identity::FileId;
 use rmqfast_os::lease::Lease;
 use std::fmt::Debug;
 use std::io;
@@ -38,13 +39,9 @@ pub trait RangeFile: Debug + Send + Sync {
     fn map(&self) -> Result<Option<ReadMap>> {
         Ok(None)
     }
-    /// Maps `len` bytes at `at`, the start of a page. They must be within the file. `None` if they cannot be mapped.
-    fn map_range(&self, _at: u64, _len: u64) -> Result<Option<ReadMap>> {
-        Ok(None)
-    }
-    /// Returns whether the file can have a [lease](Self::lease) at all.
-    fn has_leases(&self) -> bool {
-        false
+    /// Returns the identity of a file that can have a [lease](Self::lease).
+    fn leasable(&self) -> Option<FileId> {
+        None
     }
     /// Takes a [lease](rmqfast_os::lease) of the file, if nobody writes to it.
     fn lease(&self) -> Option<Lease> {

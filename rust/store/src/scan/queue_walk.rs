@@ -5,7 +5,7 @@
 //!
 //! Source: `DefaultMessageStore.getMessage`, `DefaultMessageFilter.isMatchedByConsumeQueue`.
 use super::request::ScanRequest;
-use crate::file::mmap::{self, ReadMap};
+use crate::file::mmap;
 use crate::file::{Part, Reads, Segment};
 use crate::format::consume_queue::{PRE_BLANK_SIZE, UNIT_SIZE, Unit, is_ext_address, is_no_message};
 use crate::format::cursor::{i32_at, i64_at};
@@ -465,13 +465,8 @@ impl QueueWalk {
         let file_end = self.log.segments().files()[*index].end();
         let mut runs = std::mem::take(&mut self.runs);
         self.find_runs(segment, file_end, &mut runs);
-        let map = segment.sound_map().map(ReadMap::bytes);
-        self.is_in_map = map.is_some();
-        match map {
-            // A mapped record is used in place.
-            Some(_) => runs.iter_mut().for_each(|run| run.start = (run.from - base) as usize),
-            None => read_runs(segment, base, &mut runs, &mut self.bytes)?,
-        }
+        self.read_runs(base, &mut runs)?;
+        let map = self.segment.as_ref().filter(|_| self.is_in_map).and_then(|(_, segment)| segment.map());
         let bytes = map.unwrap_or(&self.bytes);
         let mut faults = Vec::new();
         for run in &runs {
@@ -494,6 +489,33 @@ impl QueueWalk {
         damage.extend(faults);
         self.next_hit = runs.last().map_or(self.next_hit, |run| run.hits.end);
         self.runs = runs;
+        Ok(())
+    }
+
+    /// Reads the runs in one request, one behind the other. A mapped record is used in place. Sets where the bytes of each
+    /// run are.
+    fn read_runs(&mut self, base: u64, runs: &mut [Run]) -> Result<()> {
+        let Some((_, segment)) = &mut self.segment else { return Ok(()) };
+        self.is_in_map = segment.sound_map().is_some();
+        if self.is_in_map {
+            runs.iter_mut().for_each(|run| run.start = (run.from - base) as usize);
+            return Ok(());
+        }
+        self.bytes.resize(runs.iter().map(|run| run.len).sum(), 0);
+        let mut rest = self.bytes.as_mut_slice();
+        let mut parts = Vec::with_capacity(runs.len());
+        for run in &*runs {
+            let (buffer, behind) = rest.split_at_mut(run.len);
+            parts.push(Part::new(run.from - base, buffer));
+            rest = behind;
+        }
+        segment.read_ranges(&mut parts)?;
+        let mut start = 0;
+        for (run, part) in runs.iter_mut().zip(parts) {
+            let len = std::mem::replace(&mut run.len, part.count);
+            run.start = start;
+            start += len;
+        }
         Ok(())
     }
 
@@ -525,7 +547,7 @@ impl QueueWalk {
         let base = self.log.segments().files()[index].base;
         // Keep the file open, since the next hits are usually in the same file.
         if self.segment.as_ref().is_none_or(|(open, _)| *open != index) {
-            self.segment = match self.log.open(index) {
+            self.segment = match self.log.open_for_scan(index) {
                 Ok(segment) => Some((index, segment)),
                 Err(error) if error.is_not_found() || matches!(error, Error::Corrupt { .. }) => return Ok(None),
                 Err(error) => return Err(error),
@@ -577,26 +599,6 @@ fn run_length(hits: &[Hit], file_end: u64, (gap, block_len): (u64, u64)) -> usiz
         is_first || (close && fits)
     };
     hits.iter().take_while(near).count().max(1)
-}
-
-/// Reads the runs in one request, one behind the other. Sets where the bytes of each run are.
-fn read_runs(segment: &Segment, base: u64, runs: &mut [Run], bytes: &mut Vec<u8>) -> Result<()> {
-    bytes.resize(runs.iter().map(|run| run.len).sum(), 0);
-    let mut rest = bytes.as_mut_slice();
-    let mut parts = Vec::with_capacity(runs.len());
-    for run in &*runs {
-        let (buffer, behind) = rest.split_at_mut(run.len);
-        parts.push(Part::new(run.from - base, buffer));
-        rest = behind;
-    }
-    segment.read_ranges(&mut parts)?;
-    let mut start = 0;
-    for (run, part) in runs.iter_mut().zip(parts) {
-        let len = std::mem::replace(&mut run.len, part.count);
-        run.start = start;
-        start += len;
-    }
-    Ok(())
 }
 
 /// Checks a record that is larger than a block, according to its consume-queue entry. Returns the reason not to read

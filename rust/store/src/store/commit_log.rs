@@ -1,13 +1,13 @@
 //! The commit log: the records of all topics in the order of their arrival, in files of equal size.
 //!
 //! Source: `CommitLog`, `MappedFileQueue.findMappedFileByOffset`.
-use crate::file::{Io, Place, Segment, Segments, StoreLock, place};
+use crate::file::{Io, KeptMap, Place, Segment, Segments, StoreLock, place};
 use crate::format::message::{Item, Layout, Message};
 use crate::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// Bytes of the first read of a record. Most records fit into one page.
 pub(crate) const FIRST_READ: usize = 4096;
@@ -25,6 +25,7 @@ pub struct CommitLog {
     io: Io,
     /// Maps of files by number. They are kept, because faulting pages in again costs more than reading them.
     mapped: Mutex<BTreeMap<usize, Segment>>,
+    leased: Mutex<BTreeMap<usize, Arc<KeptMap>>>,
     lost_end: OnceLock<Option<LostEnd>>,
 }
 
@@ -39,8 +40,9 @@ pub struct LostEnd {
 impl CommitLog {
     /// Lists the files in all directories of the log. `root` is the directory of the store.
     pub fn list(root: &Path, directories: &[PathBuf], io: Io) -> Result<Self> {
-        let (segments, mapped) = (Segments::list(directories)?, Mutex::default());
-        Ok(Self { root: root.to_path_buf(), segments, io, mapped, lost_end: OnceLock::new() })
+        let (segments, root) = (Segments::list(directories)?, root.to_path_buf());
+        let (mapped, leased) = (Mutex::default(), Mutex::default());
+        Ok(Self { root, segments, io, mapped, leased, lost_end: OnceLock::new() })
     }
 
     /// Returns the result of the check for a lost end: `None` before the check, `Some(None)` if nothing is lost.
@@ -88,6 +90,16 @@ impl CommitLog {
         let segment = self.segments.open(index, self.io)?;
         mapped.insert(index, segment.share());
         Ok(segment)
+    }
+
+    /// Opens a file for a scan. Its blocks are in a map under leases, if the store was opened so.
+    pub fn open_for_scan(&self, index: usize) -> Result<Segment> {
+        let segment = self.open(index)?;
+        if self.io != Io::Auto {
+            return Ok(segment);
+        }
+        let mut leased = self.leased.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(segment.with_leases(leased.entry(index).or_default().clone()))
     }
 
     /// Returns the position of the first nonzero byte from `from` to the end of file `index`, or `None`. `segment` is

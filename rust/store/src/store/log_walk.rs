@@ -6,7 +6,7 @@
 //!
 //! Source: `CommitLog.recoverNormally`, `ReputMessageService.doReput`.
 use super::commit_log::{CommitLog, DamageLog, FIRST_READ, NO_FILE, find_fault};
-use crate::file::{Io, Reads, Segment, mmap};
+use crate::file::{Reads, Segment, mmap};
 use crate::format::message::{BLANK_MAGIC, Item, Layout, MAGIC_V1, MIN_BLANK_LEN};
 use crate::{Error, Result};
 use memchr::memchr2_iter;
@@ -105,7 +105,7 @@ impl LogWalk {
     /// [`keep`](Self::keep) as soon as it can, and [`check_block`](Self::check_block) after it has used a block.
     #[must_use]
     pub fn with_leases(mut self) -> Self {
-        self.with_leases = self.log.io() == Io::Auto;
+        self.with_leases = true;
         self
     }
 
@@ -235,9 +235,9 @@ impl LogWalk {
             if self.segment.as_ref().is_some_and(|(open, _)| *open == index) {
                 return Ok(Some(index));
             }
-            match self.log.open(index) {
+            let opened = if self.with_leases { self.log.open_for_scan(index) } else { self.log.open(index) };
+            match opened {
                 Ok(segment) => {
-                    let segment = if self.with_leases { segment.with_leases() } else { segment };
                     self.segment = Some((index, segment));
                     return Ok(Some(index));
                 }
@@ -379,12 +379,13 @@ impl LogWalk {
     fn continues(&mut self, index: usize) -> Result<bool> {
         let base = self.log.segments().files()[index].base;
         let Some((_, segment)) = &mut self.segment else { return Ok(false) };
-        // A mapped page would stay in the page cache, as one with data.
-        segment.keep_apart(self.window.0, self.window.1);
+        segment.keep(self.window.0, self.window.1);
         let is_zero = || segment.last_window(self.window.0, self.window.1).iter().all(|byte| *byte == 0);
         if self.closed_end == Some(self.position) && is_zero() {
             return Ok(false);
         }
+        // A mapped page would stay in the page cache, as one with data.
+        segment.leave_map();
         // Without retries the caller has said that nobody writes, as in a recovery.
         let is_still = self.max_retries == 0 || !self.log.has_writer();
         let rest = self.log.first_written(index, segment, self.position - base, is_still)?;
