@@ -119,8 +119,9 @@ class MessageStore:
         """Streams messages as Arrow record batches.
 
         Args:
-            topic: One topic or several; of a topic that was deleted and created again, only messages since. Default:
-                every record of the commit log.
+            topic: One topic or several; of a topic that was deleted and created again, only messages since. Of a light
+                queue (`%LMQ%...`) what it lists, as a consumer gets it: rows have the topics, queue ids and offsets of
+                the messages' own queues. Default: every record of the commit log.
             threads: Number of reading threads. With more than one, batches arrive in no order.
             way: "log" reads the log sequentially, "queue" by the consume queues. Default: the faster one.
             on_damage: "warn" skips damaged bytes and warns at the end with a `DamageWarning`. "fail" raises

@@ -106,12 +106,11 @@ impl Estimate {
     }
 
     /// Explains the choice of `way` for `log_bytes` of the log in a sentence for the user. `is_asked` if the user chose it.
-    pub fn explain(&self, way: Way, log_bytes: u64, is_asked: bool) -> String {
+    pub fn explain(&self, way: Way, log_bytes: u64, choice: &str) -> String {
         let name = match way {
             Way::Queue => "by consume queue",
             Way::Log => "straight through the log",
         };
-        let choice = if is_asked { "as asked for" } else { "the cheaper way" };
         let milliseconds = |nanoseconds: f64| nanoseconds / 1e6;
         format!(
             "{name}, {choice}: {:.0} messages are listed, about {:.0} pass the hash of the tag; estimated {:.3} ms by queue, \

@@ -115,6 +115,16 @@ impl ScanRequest {
         self.queue_ids.as_ref().is_none_or(|ids| ids.contains(&queue_id))
     }
 
+    /// Returns whether the filters by topic, queue and queue offset select the place of a message.
+    #[inline]
+    pub fn has_place(&self, (topic, queue_id, offset): (&[u8], i32, i64)) -> bool {
+        let is_one = |topics: &[String]| topics.iter().any(|name| name.as_bytes() == topic);
+        self.topics().is_none_or(is_one)
+            && self.has_queue(queue_id)
+            && self.start_offset.as_ref().and_then(|bound| bound.of(queue_id)).is_none_or(|from| offset >= from)
+            && self.end_offset.as_ref().and_then(|bound| bound.of(queue_id)).is_none_or(|end| offset < end)
+    }
+
     /// Returns the part of a range of queue offsets that is within the request's bounds. All ends are exclusive.
     pub fn within_bounds(&self, queue_id: i32, (first, end): (i64, i64)) -> (i64, i64) {
         let bound = |bound: &Option<OffsetBound>| bound.as_ref().and_then(|b| b.of(queue_id));

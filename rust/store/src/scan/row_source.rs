@@ -122,7 +122,7 @@ impl RowSource {
                 self.walk = None;
                 continue;
             }
-            self.selector.select(walk.block(), &mut self.rows);
+            self.selector.select(walk.block(), matches!(walk, Walk::Queue(_)), &mut self.rows);
             if !self.rows.is_empty() {
                 return Ok(true);
             }

@@ -4,6 +4,7 @@ use super::row::Row;
 use crate::format::message::Message;
 use crate::format::properties;
 use crate::store::Generations;
+use crate::store::consume_queue::{LMQ, extra_queues};
 use crate::store::log_walk::Block;
 use std::sync::Arc;
 
@@ -12,6 +13,8 @@ pub struct Selector {
     request: Arc<ScanRequest>,
     generations: Arc<Generations>,
     by_position: bool,
+    /// Whether light queues (LMQ) are asked for, which list records of other topics.
+    by_light_queue: bool,
     find_properties: bool,
     by_content: bool,
 }
@@ -27,6 +30,7 @@ impl Selector {
             || request.end_time.is_some();
         Self {
             by_position,
+            by_light_queue: request.topics().is_some_and(|topics| topics.iter().any(|topic| topic.starts_with(LMQ))),
             find_properties: request.needs_properties(),
             by_content: request.filters_properties() || request.sql.is_some(),
             request,
@@ -34,13 +38,14 @@ impl Selector {
         }
     }
 
-    /// Replaces `rows` with the rows of the matching records, in the order of the block.
-    pub fn select(&self, block: Block<'_>, rows: &mut Vec<Row>) {
+    /// Replaces `rows` with the rows of the matching records, in the order of the block. `is_listed` tells that the
+    /// queues of the request list all the records within its offsets.
+    pub fn select(&self, block: Block<'_>, is_listed: bool, rows: &mut Vec<Row>) {
         rows.clear();
         rows.reserve(block.records.len());
         for record in block.records {
             let mut row = Row::new(record.at, record.layout);
-            if self.by_position && !row.message(block.bytes).is_some_and(|m| self.position_matches(&m)) {
+            if self.by_position && !row.message(block.bytes).is_some_and(|m| self.position_matches(&m, is_listed)) {
                 continue;
             }
             if self.find_properties {
@@ -55,27 +60,22 @@ impl Selector {
 
     /// Returns whether a message passes the filters by topic, queue, offset and time, which are fields of the record.
     #[inline]
-    fn position_matches(&self, message: &Message<'_>) -> bool {
+    fn position_matches(&self, message: &Message<'_>, is_listed: bool) -> bool {
         let request = &*self.request;
         // A prepared or rolled-back record is in no queue, so it is no message of its topic.
-        let topics = request.topics();
-        if topics.is_some_and(|topics| !message.layout().is_dispatched() || !is_one_of(topics, message.topic())) {
+        if request.topics().is_some() && !message.layout().is_dispatched() {
             return false;
         }
-        if request.queue_ids.as_ref().is_some_and(|ids| !ids.contains(&message.queue_id())) {
-            return false;
-        }
-        if let Some(bound) = &request.start_offset
-            && bound.of(message.queue_id()).is_some_and(|from| message.queue_offset() < from)
-        {
-            return false;
-        }
-        if let Some(bound) = &request.end_offset
-            && bound.of(message.queue_id()).is_some_and(|end| message.queue_offset() >= end)
-        {
-            return false;
-        }
-        request.times_match(message.store_timestamp()) && !self.generations.is_earlier(message)
+        let own = (message.topic(), message.queue_id(), message.queue_offset());
+        let is_selected =
+            is_listed || request.has_place(own) || (self.by_light_queue && self.is_in_light_queue(message));
+        is_selected && request.times_match(message.store_timestamp()) && !self.generations.is_earlier(message)
+    }
+
+    #[cold]
+    fn is_in_light_queue(&self, message: &Message<'_>) -> bool {
+        let light = extra_queues(message).into_iter().filter(|(name, ..)| name.starts_with(LMQ));
+        light.map(|(name, id, offset)| (name.as_bytes(), id, offset)).any(|place| self.request.has_place(place))
     }
 
     /// Returns whether a message passes the filters by tags, keys and SQL92, which need the properties.
@@ -90,9 +90,4 @@ impl Selector {
                 sql.matches(|name| std::str::from_utf8(properties::get(properties, name)?).ok())
             })
     }
-}
-
-#[inline]
-fn is_one_of(topics: &[String], topic: &[u8]) -> bool {
-    topics.iter().any(|t| t.as_bytes() == topic)
 }

@@ -97,7 +97,7 @@ impl Tail {
                     break;
                 }
                 // Filters are applied once per block; a full batch leaves the other rows for the next call.
-                self.selector.select(self.follow.block(), &mut self.rows);
+                self.selector.select(self.follow.block(), false, &mut self.rows);
                 // No record matched, so a tail that resumes need not read them again.
                 if self.rows.is_empty() && self.builder.is_empty() {
                     self.position = self.follow.position();
