@@ -55,9 +55,14 @@ impl LeasedFile {
         self.map.is_some()
     }
 
-    /// Prepares the pages of a block for reads, all at once. Returns false if they cannot be read.
-    pub fn map_in(&self, range: &Range<u64>) -> bool {
-        self.map.as_ref().is_some_and(|map| map.map_in(range.start, (range.end - range.start) as usize))
+    /// Does the same for a block that is read from its first to its last byte: prepares its pages, all at once.
+    pub fn take_block(&mut self, range: Range<u64>) -> bool {
+        let (at, len) = (range.start, range.end.saturating_sub(range.start) as usize);
+        let is_there = self.take(range) && self.map.as_ref().is_some_and(|map| map.map_in(at, len));
+        if !is_there {
+            self.release();
+        }
+        is_there
     }
 
     /// Returns `len` bytes at `at`, of the range of the last [`take`](Self::take).

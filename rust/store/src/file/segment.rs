@@ -107,8 +107,7 @@ impl Segment {
     /// [`release`](Self::release) or [`keep`](Self::keep). Bytes of the [last](Self::last_window) window, of which `last` is the position
     /// and the length, are not read again.
     pub fn next_window(&mut self, last: Option<(u64, usize)>, at: u64, len: usize) -> Result<&[u8]> {
-        let range = at..at.saturating_add(len as u64);
-        if self.leased.as_mut().is_some_and(|leased| leased.take(range.clone()) && leased.map_in(&range)) {
+        if self.leased.as_mut().is_some_and(|leased| leased.take_block(at..at.saturating_add(len as u64))) {
             self.window = WindowIn::LeasedMap;
             return Ok(self.last_window(at, len));
         }

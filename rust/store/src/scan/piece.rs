@@ -105,7 +105,7 @@ impl Estimate {
         (self.hits.round() as u64, (self.hits * self.bytes / self.units.max(1.0)).round() as u64)
     }
 
-    /// Explains the choice of `way` for `log_bytes` of the log in a sentence for the user. `is_asked` if the user chose it.
+    /// Explains the choice of `way` for `log_bytes` of the log in a sentence for the user. `choice` says why it is that way.
     pub fn explain(&self, way: Way, log_bytes: u64, choice: &str) -> String {
         let name = match way {
             Way::Queue => "by consume queue",
