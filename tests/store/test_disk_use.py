@@ -56,6 +56,7 @@ def few_files() -> Iterator[None]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)  # removing a hundred thousand directories takes minutes on a busy disk
 @pytest.mark.usefixtures("few_files")
 @pytest.mark.parametrize("count", [10_000, 100_000])
 def test_queues_with_one_message_each(count: int, tmp_path: Path) -> None:
