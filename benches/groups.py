@@ -83,6 +83,7 @@ def tag_of(dataset: Dataset, effort: Effort) -> list[Series]:
         variants: Variants = {
             f"tag RocketMQ {at}": lambda: checked(theirs("tagged", TOPIC, QUEUES, TAG), returned=hits),
             f"tag rmqfast {at}": lambda: checked(ours("tagged", path, TAG, dataset.rows), returned=hits),
+            f"tag rmqfast leased {at}": lambda: checked(ours("tagged", path, TAG, dataset.rows, "auto"), returned=hits),
             f"tag rmqfast mapped {at}": lambda: checked(ours("tagged", path, TAG, dataset.rows, "mmap"), returned=hits),
         }
         return interleave(variants, effort, [path])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -44,20 +45,24 @@ def scan(path: str, columns: str = "no_properties", verify_crc: str = "", io: st
     """A whole topic as Arrow batches: one of COLUMN_SETS, with or without the check of the bodies' CRC."""
     wanted = COLUMN_SETS[columns]
     with rmqfast().open_store(path, io=io) as store:
-        return timed(lambda: {"rows": drain(store.scan(TOPIC, columns=wanted, verify_crc=bool(verify_crc)))})
+        return timed_scan(io, "rows", lambda: store.scan(TOPIC, columns=wanted, verify_crc=bool(verify_crc)))
 
 
 def tagged(path: str, tag: str, rows: str, io: str = "pread") -> Answer:
-    """The messages of one tag; `rows` is the number of entries that must be examined for that.
+    """The messages of one tag; `rows` is the number of entries that must be examined for that."""
+    wanted = COLUMN_SETS["no_properties"]
+    with rmqfast().open_store(path, io=io) as store:
+        return {**timed_scan(io, "returned", lambda: store.scan(TOPIC, tags=tag, columns=wanted)), "rows": int(rows)}
+
+
+def timed_scan(io: str, name: str, scan: Callable[[], Any]) -> Answer:
+    """The time of a scan.
 
     Mapped, the store is read once before: the first reader of a map pays for its pages, as RocketMQ did when it opened.
     """
-    wanted = COLUMN_SETS["no_properties"]
-    with rmqfast().open_store(path, io=io) as store:
-        if io == "mmap":
-            drain(store.scan(TOPIC, tags=tag, columns=wanted))
-        answer = timed(lambda: {"returned": drain(store.scan(TOPIC, tags=tag, columns=wanted))})
-    return {**answer, "rows": int(rows)}
+    if io != "pread":
+        drain(scan())
+    return timed(lambda: {name: drain(scan())})
 
 
 def recover(path: str) -> Answer:

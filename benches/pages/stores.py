@@ -79,6 +79,7 @@ SCANS = Table(
         ),
         Row("without body and properties", "scan rmqfast narrow {}", "with both", "scan rmqfast all {}"),
         Row("one tag of a hundred, entries examined", "tag rmqfast {}", "`getMessage` with the tag", "tag RocketMQ {}"),
+        Row("the same from maps under leases", "tag rmqfast leased {}", "`getMessage` with the tag", "tag RocketMQ {}"),
         Row("the same from maps", "tag rmqfast mapped {}", "`getMessage` with the tag", "tag RocketMQ {}"),
         Row("scan of a store of 8 GiB", "growth large", "of 1 GiB", "growth small"),
         Row("scan of 10 GiB, all columns", "memory rmqfast"),
