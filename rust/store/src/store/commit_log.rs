@@ -14,6 +14,9 @@ pub(crate) const FIRST_READ: usize = 4096;
 /// Bytes behind the noted end of a log that tell whether it goes on there.
 const LOOK: u64 = 64 << 10;
 
+/// Maximum number of maps that a log keeps. A process may have 65,530 (`vm.max_map_count`), and needs some for its memory.
+const MAX_MAPS: usize = 4096;
+
 /// Reason in the damage report for a missing file in the middle of the log.
 pub(crate) const NO_FILE: &str = "expected a file of the commit log, got none";
 
@@ -25,6 +28,7 @@ pub struct CommitLog {
     io: Io,
     /// Maps of files by number. They are kept, because faulting pages in again costs more than reading them.
     mapped: Mutex<BTreeMap<usize, Segment>>,
+    /// The same for reads under leases.
     leased: Mutex<BTreeMap<usize, Arc<KeptMap>>>,
     lost_end: OnceLock<Option<LostEnd>>,
 }
@@ -88,7 +92,9 @@ impl CommitLog {
             return Ok(segment.share());
         }
         let segment = self.segments.open(index, self.io)?;
-        mapped.insert(index, segment.share());
+        if mapped.len() < MAX_MAPS {
+            mapped.insert(index, segment.share());
+        }
         Ok(segment)
     }
 
@@ -99,7 +105,13 @@ impl CommitLog {
             return Ok(segment);
         }
         let mut leased = self.leased.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(segment.with_leases(leased.entry(index).or_default().clone()))
+        let kept = match leased.get(&index) {
+            Some(kept) => kept.clone(),
+            // Dropped with the segment.
+            None if leased.len() >= MAX_MAPS => Arc::default(),
+            None => leased.entry(index).or_default().clone(),
+        };
+        Ok(segment.with_leases(kept))
     }
 
     /// Returns the position of the first nonzero byte from `from` to the end of file `index`, or `None`. `segment` is
