@@ -75,11 +75,10 @@ def open_store(
         broker_name: Value of the column `broker_name`, which a store does not contain.
         io: "pread" is safe beside any other process, and never maps a file. "auto" scans files that nobody has open for
             writing through maps, each block under a lease: a process that opens such a file for writing waits until
-            the block is read. The store keeps the maps, so that a second scan is faster; the pages that were read
+            the block is read. The store keeps the maps, which makes later scans by tag faster; the pages that were read
             count as memory of this process, though the system takes them back when it needs them. All else it reads
-            as "pread" does. "mmap" maps every file of the log and is faster for
-            scattered reads, for a store that nobody changes meanwhile; what is truncated in spite of that is an
-            error. Mode "a": "auto" is "pread".
+            as "pread" does. "mmap" maps every file of the log and is faster for scattered reads, for a store that
+            nobody changes meanwhile; what is truncated in spite of that is an error. Mode "a": "auto" is "pread".
         flush: Mode "a": "async" writes before an append returns, so that messages survive the end of the process, and
             flushes every half second. "sync" flushes the commit log before an append returns; threads that append at
             the same time share one flush. Queues and index are flushed later: recovery rebuilds them from the log.
