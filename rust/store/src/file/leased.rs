@@ -81,7 +81,7 @@ impl LeasedFile {
             // Parts are far apart, so the processor cannot prefetch them by itself.
             if let Some(later) = parts.get(number + AHEAD) {
                 let bytes = self.bytes(later.at, later.buffer.len());
-                (0..bytes.len()).step_by(64).for_each(|line| mmap::prefetch(bytes, line));
+                mmap::prefetch_range(bytes, 0..bytes.len());
             }
             let part = &mut parts[number];
             part.buffer.copy_from_slice(self.bytes(part.at, part.buffer.len()));
@@ -117,7 +117,7 @@ impl KeptMap {
     /// Returns a map of `file` that reaches up to `end`. Makes one if the kept map is too short, has lost bytes or is of
     /// another file. `None` if the file cannot be mapped.
     fn of_file(&self, file: &dyn RangeFile, end: u64) -> Option<Arc<ReadMap>> {
-        let id = file.leasable()?;
+        let id = file.id_for_lease()?;
         let mut kept = self.lock();
         let is_usable = |(of, map): &(FileId, Arc<ReadMap>)| *of == id && end <= map.len_bytes() && !map.is_lost();
         if let Some((_, map)) = kept.as_ref().filter(|kept| is_usable(kept)) {

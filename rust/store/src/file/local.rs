@@ -135,7 +135,7 @@ impl RangeFile for LocalFile {
         }
     }
 
-    fn leasable(&self) -> Option<FileId> {
+    fn id_for_lease(&self) -> Option<FileId> {
         facts_of(&self.file).ok().filter(|_| lease::is_local(&self.file)).map(|facts| facts.id)
     }
 

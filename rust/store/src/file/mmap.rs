@@ -13,6 +13,8 @@ use std::ops::{Deref, DerefMut, Range};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
+const CACHE_LINE: usize = 64;
+
 /// A map to read and write a file of a store that this process has locked. Other processes see writes at once.
 #[derive(Debug)]
 pub struct OwnedMap {
@@ -202,6 +204,12 @@ fn has(map: &MmapRaw, guard: &Guard, end: u64) -> Option<bool> {
     // SAFETY: the byte is inside the map, and any byte is a valid `u8`. Its value is not used.
     unsafe { std::ptr::read_volatile(map.as_ptr().add(next)) };
     Some(guard.lost_from() > next)
+}
+
+/// Asks the processor to load the cache lines of a range.
+#[inline]
+pub fn prefetch_range(bytes: &[u8], range: Range<usize>) {
+    (range.start..range.end.min(bytes.len())).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, at));
 }
 
 /// Asks the processor to load the cache line at `at`. Does nothing behind the end of `bytes`.

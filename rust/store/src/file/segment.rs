@@ -64,7 +64,7 @@ impl Segment {
     /// Lets [`next_window`](Self::next_window) and [`read_ranges`](Self::read_ranges) read through a map, which stays in `kept`.
     #[must_use]
     pub fn with_leases(mut self, kept: Arc<KeptMap>) -> Self {
-        self.leased = self.file.leasable().map(|_| LeasedFile::new(self.file.clone(), kept));
+        self.leased = self.file.id_for_lease().map(|_| LeasedFile::new(self.file.clone(), kept));
         self
     }
 
@@ -219,20 +219,10 @@ impl Segment {
         Ok(out.len() - start)
     }
 
-    /// Reads all `parts` of the file in one request, or copies them out of a map.
+    /// Reads all `parts` of the file in one request, or copies them out of the map under a lease.
     pub fn read_ranges(&mut self, parts: &mut [Part<'_>]) -> Result<()> {
         if self.leased.as_mut().is_some_and(|leased| leased.copy(parts)) {
             return Ok(());
-        }
-        if let Some(map) = self.sound_map() {
-            for part in &mut *parts {
-                let bytes = slice_of(map.bytes(), part.at, part.buffer.len());
-                part.buffer[..bytes.len()].copy_from_slice(bytes);
-                part.count = bytes.len();
-            }
-            if !map.is_lost() {
-                return Ok(());
-            }
         }
         self.file.read_ranges(parts).map_err(|e| Error::io(&self.path, e))
     }

@@ -39,8 +39,8 @@ pub trait RangeFile: Debug + Send + Sync {
     fn map(&self) -> Result<Option<ReadMap>> {
         Ok(None)
     }
-    /// Returns the identity of a file that can have a [lease](Self::lease).
-    fn leasable(&self) -> Option<FileId> {
+    /// Returns the identity of the file, if it can have a [lease](Self::lease).
+    fn id_for_lease(&self) -> Option<FileId> {
         None
     }
     /// Takes a [lease](rmqfast_os::lease) of the file, if nobody writes to it.

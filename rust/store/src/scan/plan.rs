@@ -11,7 +11,7 @@ use super::trust::find_fault;
 use crate::file::Io;
 use crate::format::consume_queue::{UNIT_SIZE, Unit, is_no_message};
 use crate::format::cursor::{i32_at, i64_at};
-use crate::store::consume_queue::{LMQ, UnitReader};
+use crate::store::consume_queue::UnitReader;
 use crate::store::generation::RemovedTopics;
 use crate::store::last_close::LastClose;
 use crate::store::log_walk::record_behind;
@@ -94,7 +94,7 @@ impl Plan {
         let (way, choice) = match way {
             Some(way) => (way, "as asked for"),
             // The log does not tell all of what it lists: a 4.9.4 broker gives its offsets again after a restart.
-            None if topic.starts_with(LMQ) => (Way::Queue, "as it is a light queue"),
+            None if request.has_light_queues() => (Way::Queue, "as it is a light queue"),
             None => (estimate.cheaper(listed_to - from), "the cheaper way"),
         };
         let gap = match way {
@@ -488,7 +488,7 @@ fn can_count_by_queues(request: &ScanRequest) -> bool {
         || request.end_time.is_some()
         || request.verify_crc;
     // A light queue lists records whose queue offsets are those of other queues.
-    !by_record && request.topic.as_ref().is_some_and(|topic| !topic.starts_with(LMQ))
+    !by_record && request.topic.is_some() && !request.has_light_queues()
 }
 
 /// Returns the range of queue offsets in `queue` that `request` selects, for records before offset `end` of the log.

@@ -3,7 +3,6 @@
 use super::column::Column;
 use super::request::{OffsetBound, ScanRequest};
 use crate::filter::TagExpression;
-use crate::store::consume_queue::LMQ;
 
 /// A condition on one column. A comparison has one value, `in` has several values, `null` and `not null` have no value.
 #[derive(Clone, Debug)]
@@ -89,7 +88,7 @@ impl Selection {
         };
         Self {
             topic: request.topic.clone(),
-            may_be_light: request.topics().is_some_and(|topics| topics.iter().any(|topic| topic.starts_with(LMQ))),
+            may_be_light: request.has_light_queues(),
             has_tags: !request.tags.is_all(),
             broker_names: request.broker_name.clone().map(|name| vec![name]),
             queue_ids: request.queue_ids.clone(),

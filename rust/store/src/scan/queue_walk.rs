@@ -622,7 +622,7 @@ fn too_long(segment: &Segment, hit: Hit, base: u64) -> Result<Option<String>> {
 fn prefetch(bytes: &[u8], base: u64, hit: Option<&Hit>) {
     if let Some(hit) = hit {
         let at = hit.physical_offset.saturating_sub(base) as usize;
-        (at..at + hit.size as usize).step_by(64).for_each(|line| mmap::prefetch(bytes, line));
+        mmap::prefetch_range(bytes, at..at + hit.size as usize);
     }
 }
 

@@ -2,6 +2,7 @@
 use super::column::{Column, TimeUnit, schema};
 use super::decode::format::Decode;
 use crate::filter::{Sql92, TagExpression};
+use crate::store::consume_queue::LMQ;
 use crate::{Error, Result};
 use arrow_schema::{Schema, SchemaRef};
 use std::collections::BTreeMap;
@@ -109,6 +110,12 @@ impl ScanRequest {
 
     pub fn topics(&self) -> Option<&[String]> {
         self.topic.as_ref().map(std::slice::from_ref).or(self.among.as_deref())
+    }
+
+    /// Returns whether the request asks for light queues (LMQ), whose records carry the topic, queue and offset of another
+    /// queue.
+    pub fn has_light_queues(&self) -> bool {
+        self.topics().is_some_and(|topics| topics.iter().any(|topic| topic.starts_with(LMQ)))
     }
 
     pub fn has_queue(&self, queue_id: i32) -> bool {

@@ -13,7 +13,6 @@ pub struct Selector {
     request: Arc<ScanRequest>,
     generations: Arc<Generations>,
     by_position: bool,
-    /// Whether light queues (LMQ) are asked for, which list records of other topics.
     by_light_queue: bool,
     find_properties: bool,
     by_content: bool,
@@ -30,7 +29,7 @@ impl Selector {
             || request.end_time.is_some();
         Self {
             by_position,
-            by_light_queue: request.topics().is_some_and(|topics| topics.iter().any(|topic| topic.starts_with(LMQ))),
+            by_light_queue: request.has_light_queues(),
             find_properties: request.needs_properties(),
             by_content: request.filters_properties() || request.sql.is_some(),
             request,

@@ -422,7 +422,7 @@ pub(super) fn parse(
                 }
                 let next = at + layout.total as usize;
                 if prefetch {
-                    (at + PREFETCH..next + PREFETCH).step_by(64).for_each(|line| mmap::prefetch(bytes, line));
+                    mmap::prefetch_range(bytes, at + PREFETCH..next + PREFETCH);
                 }
                 records.push(RecordAt { at: at as u32, layout });
                 at = next;
