@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -62,6 +63,17 @@ def test_a_store_shows_the_moment_of_its_opening_until_it_is_refreshed(writer: W
         assert set(all_of_orders.values()) == {21 + more}
         assert store.message_by_id(before.offset_msg_id).body == b"behind"
         assert len(scan.to_arrow()) == len(scan.to_arrow()) == 20
+
+
+def test_a_topic_that_was_seen_before_its_first_message_stays(writer: WritableStore) -> None:
+    file = writer.path / "consumequeue" / "fresh" / "0" / f"{0:020}"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(bytes(OPTIONS.queue_file_size))  # a broker has prepared the file, and not written it yet
+    with rmqfast.open_store(writer.path) as store:
+        assert store.topics()["fresh"] == {0: (0, 0)}
+        file.write_bytes(struct.pack(">qiq", store.info().max_offset, 100, 0) + bytes(OPTIONS.queue_file_size - 20))
+        assert store.topics()["fresh"] == {0: (0, 0)}
+        assert len(store.scan("fresh").to_arrow()) == store.get("fresh", 0, 0).max_offset == 0
 
 
 def test_a_store_whose_writer_begins_later_shows_the_moment_of_its_opening(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ use crate::format::checkpoint::{Checkpoint, FILE_SIZE, FlushedEnd};
 use crate::format::consume_queue::Unit;
 use crate::format::message::{MIN_FILE_SIZE, Message};
 use crate::{Error, Result};
+use std::collections::HashSet;
 use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -62,6 +63,8 @@ pub struct MessageStore {
     missing: Mutex<Option<(u64, Arc<UnlistedRecords>)>>,
     topics_config: OnceLock<ConfigFile>,
     index_files: OnceLock<Arc<Vec<IndexFile>>>,
+    /// Queues of a [`snapshot`](Self::snapshot) that had no message when they were first looked at.
+    empty_queues: Mutex<HashSet<(String, i32)>>,
 }
 
 impl MessageStore {
@@ -91,6 +94,7 @@ impl MessageStore {
             missing: Mutex::default(),
             topics_config: OnceLock::new(),
             index_files: OnceLock::new(),
+            empty_queues: Mutex::default(),
         })
     }
 
@@ -230,10 +234,21 @@ impl MessageStore {
         Ok(!directory_names(&self.consume_queue_dir().join(topic))?.is_empty())
     }
 
-    /// Returns whether the first message of a queue was appended after the snapshot.
+    /// Returns whether the first message of a queue was appended after the snapshot. A queue that was seen before its
+    /// first message stays, so that a topic does not disappear from a snapshot.
     fn is_later(&self, queue: &ConsumeQueue) -> Result<bool> {
         let first = UnitReader::new(queue).unit(queue.first_offset())?.filter(Unit::is_message);
-        Ok(first.is_some_and(|unit| unit.physical_offset as u64 >= self.end))
+        let starts_later = first.is_some_and(|unit| unit.physical_offset as u64 >= self.end);
+        if first.is_some() && !starts_later {
+            return Ok(false);
+        }
+        let mut seen = self.empty_queues.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (queue.topic().to_owned(), queue.queue_id());
+        if starts_later {
+            return Ok(!seen.contains(&name));
+        }
+        seen.insert(name);
+        Ok(false)
     }
 
     /// Returns an error if a dangling link or a directory is where a file of the store should be: a write would put a
