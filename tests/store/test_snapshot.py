@@ -65,14 +65,19 @@ def test_a_store_shows_the_moment_of_its_opening_until_it_is_refreshed(writer: W
         assert len(scan.to_arrow()) == len(scan.to_arrow()) == 20
 
 
-def test_a_topic_that_was_seen_before_its_first_message_stays(writer: WritableStore) -> None:
+@pytest.mark.parametrize("has_queue", [True, False])
+def test_a_topic_that_was_seen_before_its_first_message_stays(writer: WritableStore, has_queue: bool) -> None:
+    """A broker makes the directory of a topic, then a queue with a file of zeroes, and then writes to the file."""
     file = writer.path / "consumequeue" / "fresh" / "0" / f"{0:020}"
-    file.parent.mkdir(parents=True)
-    file.write_bytes(bytes(OPTIONS.queue_file_size))  # a broker has prepared the file, and not written it yet
+    (file.parent if has_queue else file.parent.parent).mkdir(parents=True)
+    if has_queue:
+        file.write_bytes(bytes(OPTIONS.queue_file_size))
     with rmqfast.open_store(writer.path) as store:
-        assert store.topics()["fresh"] == {0: (0, 0)}
-        file.write_bytes(struct.pack(">qiq", store.info().max_offset, 100, 0) + bytes(OPTIONS.queue_file_size - 20))
-        assert store.topics()["fresh"] == {0: (0, 0)}
+        topics, end = store.topics(), store.info().max_offset
+        assert ("fresh" in topics, len(store.scan("fresh").to_arrow())) == (has_queue, 0)
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(struct.pack(">qiq", end, 100, 0) + bytes(OPTIONS.queue_file_size - 20))
+        assert store.topics() == topics
         assert len(store.scan("fresh").to_arrow()) == store.get("fresh", 0, 0).max_offset == 0
 
 

@@ -63,8 +63,9 @@ pub struct MessageStore {
     missing: Mutex<Option<(u64, Arc<UnlistedRecords>)>>,
     topics_config: OnceLock<ConfigFile>,
     index_files: OnceLock<Arc<Vec<IndexFile>>>,
-    /// Queues of a [`snapshot`](Self::snapshot) that had no message when they were first looked at.
-    empty_queues: Mutex<HashSet<(String, i32)>>,
+    /// Queues of a [`snapshot`](Self::snapshot) that had no message when they were looked at, and topics, without a
+    /// queue id, that had no queue.
+    seen_empty: Mutex<HashSet<(String, Option<i32>)>>,
 }
 
 impl MessageStore {
@@ -94,7 +95,7 @@ impl MessageStore {
             missing: Mutex::default(),
             topics_config: OnceLock::new(),
             index_files: OnceLock::new(),
-            empty_queues: Mutex::default(),
+            seen_empty: Mutex::default(),
         })
     }
 
@@ -193,8 +194,11 @@ impl MessageStore {
             // Leaves out topics created after the snapshot. A topic without any queue has lost its queues, so it stays.
             let mut visible = Vec::new();
             for name in names {
-                let all = list_queues(&self.consume_queue_dir(), &name)?;
-                if all.is_empty() || !self.queues(&name)?.is_empty() {
+                let key = (name.clone(), None);
+                if list_queues(&self.consume_queue_dir(), &name)?.is_empty() {
+                    self.seen_empty().insert(key);
+                    visible.push(name);
+                } else if self.seen_empty().contains(&key) || !self.queues(&name)?.is_empty() {
                     visible.push(name);
                 }
             }
@@ -235,20 +239,19 @@ impl MessageStore {
     }
 
     /// Returns whether the first message of a queue was appended after the snapshot. A queue that was seen before its
-    /// first message stays, so that a topic does not disappear from a snapshot.
+    /// first message stays, so that it does not disappear from a snapshot.
     fn is_later(&self, queue: &ConsumeQueue) -> Result<bool> {
         let first = UnitReader::new(queue).unit(queue.first_offset())?.filter(Unit::is_message);
-        let starts_later = first.is_some_and(|unit| unit.physical_offset as u64 >= self.end);
-        if first.is_some() && !starts_later {
+        let name = || (queue.topic().to_owned(), Some(queue.queue_id()));
+        let Some(first) = first else {
+            self.seen_empty().insert(name());
             return Ok(false);
-        }
-        let mut seen = self.empty_queues.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = (queue.topic().to_owned(), queue.queue_id());
-        if starts_later {
-            return Ok(!seen.contains(&name));
-        }
-        seen.insert(name);
-        Ok(false)
+        };
+        Ok(first.physical_offset as u64 >= self.end && !self.seen_empty().contains(&name()))
+    }
+
+    fn seen_empty(&self) -> MutexGuard<'_, HashSet<(String, Option<i32>)>> {
+        self.seen_empty.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns an error if a dangling link or a directory is where a file of the store should be: a write would put a
