@@ -71,6 +71,7 @@ class Control:
                 store=store,
                 find_topic=self.topics.get,
                 broker_name=BROKER,
+                note_reset=self.data_plane.note_reset,
             ),
         )
         self.processors: dict[int, Processor] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store import LiveStore
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig
 
+_NUMBERS = itertools.count(1)
+
 
 class Line(Channel):
     """A connection that keeps what is sent to its client.
@@ -31,9 +34,14 @@ class Line(Channel):
         self.remote_address = address
         self.local_address = "192.0.2.1:10911"
         self._is_open = True
+        self.number = next(_NUMBERS)
         self.sent: list[tuple[int, dict[str, str], bytes]] = []
         self.asked: list[tuple[int, dict[str, str], bytes, float]] = []
         self.answer = answer
+
+    @property
+    def id(self) -> int:
+        return self.number
 
     @property
     def is_open(self) -> bool:
@@ -79,8 +87,19 @@ class Tables:
     online: dict[str, str | None] = field(default_factory=dict)
     committed: dict[str, dict[int, int]] = field(default_factory=dict)
     changed: dict[str, None] = field(default_factory=dict)
+    clients: dict[int, str] = field(default_factory=dict)
+    resets: list[tuple[object, ...]] = field(default_factory=list)
     permission: int | None = None
     counted: Sequence[Counter] = ()
+
+    def put_client(self, connection: int, client_id: str) -> None:
+        self.clients[connection] = client_id
+
+    def remove_client(self, connection: int) -> None:
+        self.clients.pop(connection, None)
+
+    def note_reset(self, *row: object) -> None:
+        self.resets.append(row)
 
     def put_topic(self, config: TopicConfig) -> None:
         self.topics[config.topic_name] = config

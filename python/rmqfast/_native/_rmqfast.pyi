@@ -746,6 +746,8 @@ class Channel:
     """A connection over which both sides can send requests. Two objects for the same connection are equal."""
 
     @property
+    def id(self) -> int: ...
+    @property
     def address(self) -> str: ...
     @property
     def remote_address(self) -> str: ...
@@ -904,6 +906,23 @@ class DataPlane:
     def take_changed_offsets(self, limit: int) -> list[tuple[str, str | None]]:
         """Takes up to `limit` changed offsets: `topic@group` with its queues as JSON, or None if it was removed."""
     def remove_offsets(self, group: str, topic: str | None = None) -> None: ...
+    def continue_ledger(self, last_id: int) -> None:
+        """Begins to keep the rows of the ledger of pulls, with numbers behind `last_id`."""
+    def put_client(self, connection: int, client_id: str) -> None:
+        """Remembers the client id that a heartbeat told on a connection."""
+    def remove_client(self, connection: int) -> None: ...
+    def end_ledger_pulls(self, group: str) -> None:
+        """Ends the open rows of a group's pulls, as a member wants something else."""
+    def note_reset(self, group: str, topic: str, queue_id: int, client: str, start: int, stop: int) -> None:
+        """Notes that an administrator asked the members of a group to move its offset."""
+    def take_ledger(
+        self, idle_ms: int
+    ) -> tuple[list[tuple[int, int, str, str, int, str, str | None, str | None, int, int, int, int]], int | None]:
+        """Returns the rows that are new or have grown, and the time of the first row that was dropped.
+
+        A row has: number, kind (0 a pull, 1 a commit, 2 a reset, 3 the first offset), group, topic, queue, client, type
+        of the filter, filter, start, stop, first and last time. Rows that did not grow since `idle_ms` end.
+        """
     def set_permission(self, perm: int) -> None: ...
     def set_disk_usage(self, text: str) -> None: ...
     def count_sent_back(self, key: str) -> None: ...

@@ -183,6 +183,7 @@ RIGHTS: dict[int, Right] = {
     RequestCode.GET_TOPIC_STATS_INFO: _same(ACCOUNT, _TELLS),
     RequestCode.GET_CONSUME_STATS: _same(ACCOUNT, _TELLS),
     RequestCode.GET_BROKER_CONSUME_STATS: _same(ACCOUNT, _TELLS),
+    RequestCode.GET_PULL_LEDGER: _same(ACCOUNT, _TELLS),
     RequestCode.VIEW_BROKER_STATS_DATA: _same(ACCOUNT, _TELLS),
     RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: _same(ACCOUNT, _TELLS),
     RequestCode.QUERY_CONSUME_TIME_SPAN: _same(ACCOUNT, _TELLS),

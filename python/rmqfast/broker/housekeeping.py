@@ -50,6 +50,7 @@ def _saves(state: BrokerState) -> list[Job]:
     return [
         # First after ten seconds, as in `BrokerController`.
         Job(state.offsets.persist, 10, lambda: config().number("flushConsumerOffsetInterval") / 1000),
+        *([] if state.ledger is None else [Job(state.ledger.save, 5, lambda: 5)]),
         Job(state.schedule.persist, 10, lambda: config().number("flushDelayOffsetInterval") / 1000),
         Job(lambda: state.filters.persist(now=state.now()), 10, lambda: 10),
         Job(state.metadata.flush, 1, lambda: 1),  # new groups, and changes that the disk refused before

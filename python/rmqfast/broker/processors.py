@@ -15,6 +15,7 @@ from rmqfast.broker.clients.client_processor import ClientProcessor, ConnectionP
 from rmqfast.broker.clients.queue_locks import QueueLockProcessor
 from rmqfast.broker.config_processor import ConfigProcessor
 from rmqfast.broker.delay.schedule import DelayOffsetProcessor
+from rmqfast.broker.ledger.ledger_processor import LedgerProcessor
 from rmqfast.broker.messages.reply_messages import ReplyMessageProcessor, ReplyOptions
 from rmqfast.broker.messages.send_back import SendBackProcessor
 from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor, ResetOffsetProcessor
@@ -134,6 +135,7 @@ def _groups_online(state: BrokerState) -> dict[int, Processor]:
         store=state.live,
         find_topic=state.topics.get,
         broker_name=name,
+        note_reset=state.data_plane.note_reset,
     )
     return (
         ConnectionProcessor(state.consumers, state.producers).processors()
@@ -141,6 +143,7 @@ def _groups_online(state: BrokerState) -> dict[int, Processor]:
         | ConsumerOffsetProcessor(state.offsets, state.consumers, state.topics.get).processors()
         | ClientCallProcessor(state.consumers, state.live, name).processors()
         | reset.processors()
+        | ({} if state.ledger is None else LedgerProcessor(state.ledger).processors())
     )
 
 

@@ -19,6 +19,7 @@ from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_locks import QueueLockManager
 from rmqfast.broker.configuration.config import BrokerConfig, Configuration
 from rmqfast.broker.delay.schedule import DelayLevels, ScheduleMessageService, TimeOfDay
+from rmqfast.broker.ledger.ledger import PullLedger
 from rmqfast.broker.messages.appending import InternalAppends
 from rmqfast.broker.messages.preparation import Preparation
 from rmqfast.broker.metadata import Metadata
@@ -36,7 +37,7 @@ from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupMa
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.broker.transactions.transaction_service import TransactionService
-from rmqfast.errors import ArgumentError
+from rmqfast.errors import ArgumentError, StoreIOError
 from rmqfast.logs import logger_of
 from rmqfast.remoting.rate_limit import limited
 from rmqfast.store import LiveStore, open_store
@@ -136,6 +137,8 @@ class BrokerState:
     def persist(self) -> None:
         """Saves offsets, delays and filters, and writes RocketMQ's files."""
         self.offsets.persist()
+        if self.ledger is not None:
+            self.ledger.save()
         self.schedule.persist()
         self.filters.persist(now=self.now())
         # After a clean stop, a Java broker may take over the store.
@@ -156,6 +159,8 @@ class BrokerState:
     def _give_up(self) -> None:
         try:
             # The constructor may have failed before these attributes were set.
+            if (ledger := getattr(self, "ledger", None)) is not None:
+                ledger.close()
             if hasattr(self, "data_plane"):
                 # Report damage found since the last periodic report.
                 self.integrity.run_once()
@@ -190,8 +195,12 @@ class BrokerState:
         self.filters: ConsumerFilterManager = ConsumerFilterManager(self.metadata)
         # Before any consumer connects, since heartbeats revive loaded expressions.
         self.filters.load(now=self.now())
+        self.ledger: PullLedger | None = self._open_ledger(config)
         self.consumers: ConsumerManager = ConsumerManager(
-            self.data_plane, self.filters, is_notifying=lambda: self.config().flag("notifyConsumerIdsChangedEnable")
+            self.data_plane,
+            self.filters,
+            ledger=self.ledger,
+            is_notifying=lambda: self.config().flag("notifyConsumerIdsChangedEnable"),
         )
         self.notifier: ChangeNotifier = ChangeNotifier()
         self.names: NameQuota = NameQuota(config.number("newNamesBurst"), config.number("newNamesPerSecond"))
@@ -202,6 +211,19 @@ class BrokerState:
         counters = partial(counters_of, self.data_plane)
         self.stats: BrokerStats = BrokerStats(counters)
         self.store_stats: StoreStats = StoreStats(counters, now=self.now())
+
+    def _open_ledger(self, config: BrokerConfig) -> PullLedger | None:
+        if not config.flag("pullLedgerEnable"):
+            return None
+        limits = config.number("pullLedgerRows"), config.number("pullLedgerHours")
+        ledger = PullLedger(self.root, self.data_plane, most_rows=limits[0], hours=limits[1], now=self.now)
+        try:
+            ledger.open()
+        except StoreIOError:
+            # It explains messages; a broker delivers them without it.
+            _log.exception("there is no ledger of pulls, as its database cannot be opened")
+            return None
+        return ledger
 
     def _open_services(self, config: BrokerConfig) -> None:
         self.schedule: ScheduleMessageService = ScheduleMessageService(

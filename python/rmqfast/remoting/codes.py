@@ -97,6 +97,8 @@ class RequestCode(IntEnum):
     GET_ALL_PRODUCER_INFO = 328
     DELETE_EXPIRED_COMMITLOG = 329
     LITE_PULL_MESSAGE = 361
+    #: Of rmqfast's brokers; RocketMQ's answer that they do not support it.
+    GET_PULL_LEDGER = 40_900
 
 
 class ResponseCode(IntEnum):

@@ -71,6 +71,11 @@ class Channel:
         self.local_address: str = native.local_address
 
     @property
+    def id(self) -> int:
+        """The number of the connection, unique in this process."""
+        return self._native.id  # the same for all objects of the connection
+
+    @property
     def address(self) -> str:
         """The name and port with which the connection was opened, as `host:port`."""
         return self._native.address

@@ -6,6 +6,7 @@
 use crate::counters::{Counter, Counters, PutTimes, Quota, SkippedMessages};
 use crate::group_commit::{GroupCommit, NotFlushed, SlaveWait};
 use crate::headers::PullHeader;
+use crate::ledger::{Ledger, Place};
 use crate::offsets::Offsets;
 use crate::options::{BrokerOptions, Settings};
 use crate::parked_pulls::{HeavyPulls, ParkedPulls};
@@ -29,6 +30,8 @@ pub struct BrokerState {
     /// Topics, groups and subscriptions.
     pub tables: Tables,
     pub offsets: Offsets,
+    /// Who was handed which stretch of a queue.
+    pub ledger: Ledger,
     /// Limits the pairs of group and topic for which a connection may commit offsets for the first time.
     pub new_offsets: Quota,
     /// Pulls that wait for a message or for a heartbeat.
@@ -60,6 +63,9 @@ pub struct BrokerState {
     disk_usage: RwLock<String>,
 }
 
+/// Bytes of a client id in a pull; a longer one counts as none.
+const MAX_CLIENT_ID: usize = 1024;
+
 impl BrokerState {
     pub fn new(appender: Arc<Appender>, flush: Flush, options: BrokerOptions, control: Arc<Mailbox>) -> Self {
         let counters = Counters::default();
@@ -75,6 +81,7 @@ impl BrokerState {
             times: PutTimes::default(),
             tables: Tables::default(),
             offsets: Offsets::default(),
+            ledger: Ledger::default(),
             new_offsets: Quota::new(options.new_names.0, options.new_names.1),
             parked_pulls: ParkedPulls::default(),
             heavy_pulls: HeavyPulls::default(),
@@ -123,6 +130,19 @@ impl BrokerState {
             Err(_) if self.appender.harm().is_some() => Err(NotFlushed::Harmed(self.not_available())),
             Err(_) => Err(NotFlushed::InTime),
         }
+    }
+
+    /// Stores the offset of a group, and notes which client moved it.
+    pub fn commit(&self, place: Place<'_>, connection: &Connection, client_id: Option<&str>, offset: i64) {
+        let before = self.offsets.commit(place.group, place.topic, place.queue_id, offset);
+        self.ledger.note_commit(place, &self.client_name(connection, client_id), (before, offset));
+    }
+
+    /// Returns the id of a client: that of the request, or else that of the connection's heartbeats, or else its address.
+    pub fn client_name(&self, connection: &Connection, client_id: Option<&str>) -> Arc<str> {
+        let told = client_id.filter(|id| (1..=MAX_CLIENT_ID).contains(&id.len()));
+        let known = told.map(Arc::from).or_else(|| self.ledger.client(connection.id()));
+        known.unwrap_or_else(|| connection.peer().to_string().into())
     }
 
     /// Passes a request to the control plane. Returns false if the queue of the control plane is full.

@@ -2,6 +2,7 @@
 //!
 //! Source: `PullMessageRequestHeader`, `PullSysFlag`, `SendMessageRequestHeader`, `SendMessageRequestHeaderV2`,
 //! `PullAPIWrapper.processPullResult`.
+use crate::ledger::Place;
 use rmqfast_remoting::Command;
 
 const COMMIT_OFFSET: i32 = 1;
@@ -24,6 +25,8 @@ pub struct PullHeader<'a> {
     pub subscription: Option<&'a str>,
     pub sub_version: i64,
     pub expression_type: Option<&'a str>,
+    /// Id of the client, which only rmqfast's clients send: their pulls do not take the connection of heartbeats.
+    pub client_id: Option<&'a str>,
 }
 
 impl<'a> PullHeader<'a> {
@@ -47,6 +50,7 @@ impl<'a> PullHeader<'a> {
                 "subVersion" => (header.sub_version, seen[8]) = (number(name, value)?, true),
                 "subscription" => header.subscription = Some(value),
                 "expressionType" => header.expression_type = Some(value),
+                "clientId" => header.client_id = Some(value),
                 // 5.x clients send further fields
                 _ => {}
             }
@@ -63,6 +67,10 @@ impl<'a> PullHeader<'a> {
             "subVersion",
         ];
         seen.iter().position(|seen| !seen).map_or(Ok(header), |missing| Err(missing_field(NAMES[missing])))
+    }
+
+    pub fn place(&self) -> Place<'a> {
+        Place { group: self.group, topic: self.topic, queue_id: self.queue_id }
     }
 
     pub fn commits_offset(&self) -> bool {

@@ -9,6 +9,7 @@ mod counters;
 mod data_plane;
 mod group_commit;
 pub mod headers;
+pub mod ledger;
 mod offset_requests;
 mod offsets;
 mod options;

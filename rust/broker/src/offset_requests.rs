@@ -4,6 +4,7 @@
 use crate::broker_state::BrokerState;
 use crate::group_commit::Reply;
 use crate::headers::{missing_field, number};
+use crate::ledger::Place;
 use rmqfast_remoting::code::{request, response};
 use rmqfast_remoting::{Command, Connection, Outgoing, Value};
 use rmqfast_store::format::names::Rule;
@@ -57,7 +58,7 @@ fn outcome(state: &BrokerState, connection: &Connection, request: &Command<'_>) 
             if !state.offsets.has(group, topic) {
                 admit(state, connection, group, topic)?;
             }
-            state.offsets.commit(group, topic, queue_id, offset);
+            state.commit(Place { group, topic, queue_id }, connection, request.field("clientId"), offset);
             Outcome::Committed
         }
         // QUERY_CONSUMER_OFFSET; a negative offset counts as none

@@ -48,8 +48,9 @@ pub struct ChangedOffsets {
 }
 
 impl Offsets {
-    /// Stores the offset of a group for a queue, even if it is lower than the stored offset.
-    pub fn commit(&self, group: &str, topic: &str, queue_id: i32, offset: i64) {
+    /// Stores the offset of a group for a queue, even if it is lower than the stored offset. Returns the offset that
+    /// was stored before.
+    pub fn commit(&self, group: &str, topic: &str, queue_id: i32, offset: i64) -> Option<i64> {
         let mut inner = self.write();
         let Inner { groups, topics, changed, len } = &mut *inner;
         if !groups.contains_key(group) {
@@ -61,16 +62,20 @@ impl Offsets {
             *len += 1;
             intern(topics, topic)
         });
-        match entry.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue) {
+        let before = match entry.queues.binary_search_by_key(&queue_id, |(queue, _)| *queue) {
             // a lower offset is stored too, for example after a reset; Java only logs a warning
-            Ok(at) => entry.queues[at].1 = offset,
-            Err(at) => entry.queues.insert(at, (queue_id, offset)),
-        }
+            Ok(at) => Some(mem::replace(&mut entry.queues[at].1, offset)),
+            Err(at) => {
+                entry.queues.insert(at, (queue_id, offset));
+                None
+            }
+        };
         // listed once until it is saved
         if !mem::replace(&mut entry.is_changed, true) {
             let topic = Arc::clone(&entry.topic);
             changed.push((Arc::clone(&group.name), topic));
         }
+        before
     }
 
     pub fn get(&self, group: &str, topic: &str, queue_id: i32) -> Option<i64> {

@@ -251,12 +251,13 @@ impl Pulling<'_> {
         // an earlier stage committed the offset: a woken pull must not overwrite a later commit
         let may_wait = self.look != Look::Last;
         if may_wait && header.commits_offset() && !self.state.options.is_slave {
-            self.state.offsets.commit(header.group, header.topic, header.queue_id, header.commit_offset);
+            self.state.commit(header.place(), self.connection, header.client_id, header.commit_offset);
         }
         if code == response::PULL_NOT_FOUND && may_wait && header.may_be_parked() {
             return self.park_at_queue_end(header, subscription);
         }
         self.count(header, pulled, records.bytes());
+        self.note(header, &subscription, pulled);
         if code == response::PULL_OFFSET_MOVED {
             self.state.offset_moved(header, pulled.next_begin_offset);
         }
@@ -334,6 +335,15 @@ impl Pulling<'_> {
         let max = self.state.max_offset(header.topic, header.queue_id);
         if max > header.queue_offset {
             wake_queue(self.state, queue, max, None);
+        }
+    }
+
+    /// Notes in the ledger what the client is handed, and what the filter passes over.
+    fn note(&self, header: &PullHeader<'_>, subscription: &Arc<Subscription>, pulled: &PullResult) {
+        if matches!(pulled.status, GetMessageStatus::Found | GetMessageStatus::NoMatchedMessage) {
+            let client = self.state.client_name(self.connection, header.client_id);
+            let stretch = (header.queue_offset, pulled.next_begin_offset);
+            self.state.ledger.note_pull(header.place(), &client, subscription, stretch);
         }
     }
 

@@ -183,6 +183,8 @@ pub struct Subscription {
     pub version: i64,
     /// Type of the filter, which is `SQL92` or an unknown name. `None` for tags.
     pub filter_type: Option<Box<str>>,
+    /// The expression, as the client sent it.
+    pub text: Box<str>,
     filter: Filter,
 }
 
@@ -206,7 +208,7 @@ impl Subscription {
             "*" => Filter::All,
             _ => Filter::Codes(TagCodes::new(codes.iter().copied())),
         };
-        Self { version, filter_type: None, filter }
+        Self { version, filter_type: None, text: sub_string.into(), filter }
     }
 
     pub fn compile(filter_type: &str, expression: &str, version: i64) -> Self {
@@ -214,11 +216,11 @@ impl Subscription {
             SQL92 => compile_sql(expression),
             _ => Filter::Invalid(clip(&format!("no filter is called {filter_type}"))),
         };
-        Self { version, filter_type: Some(clip(filter_type)), filter }
+        Self { version, filter_type: Some(clip(filter_type)), text: expression.into(), filter }
     }
 
     pub fn all(version: i64) -> Self {
-        Self { version, filter_type: None, filter: Filter::All }
+        Self { version, filter_type: None, text: "*".into(), filter: Filter::All }
     }
 
     /// Parses the subscription in a pull request. Returns `None` for invalid tags.
@@ -231,7 +233,12 @@ impl Subscription {
             // hashes only, as in RocketMQ: the consumer compares the tags themselves
             tags => Filter::Codes(TagCodes::new(tags.codes().iter().copied())),
         };
-        Some(Self { version, filter_type: None, filter })
+        Some(Self { version, filter_type: None, text: text.into(), filter })
+    }
+
+    /// Returns whether two subscriptions have the same expression; their versions may differ.
+    pub fn is_same_filter(self: &Arc<Self>, other: &Arc<Self>) -> bool {
+        Arc::ptr_eq(self, other) || (self.filter_type == other.filter_type && self.text == other.text)
     }
 
     /// Returns the compile error of the expression, if any.

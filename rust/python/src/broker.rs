@@ -5,6 +5,7 @@ use crate::remoting::call::Call;
 use crate::remoting::mailbox::Mailbox;
 use crate::remoting::tls::PyTlsOptions;
 use pyo3::prelude::*;
+use rmqfast_broker::ledger::{Place, Row};
 use rmqfast_broker::{
     BrokerOptions, EARLY_PULL_WAIT, Group, Settings, SkippedMessage, Subscription, SyncReplication, Topic,
 };
@@ -28,6 +29,31 @@ pub struct DataPlane {
 
 /// A message that a pull skipped: `topic, queue_id, queue_offset, physical_offset, size, reason`.
 type SkippedRow = (String, i32, i64, i64, i32, String);
+
+/// A row of the ledger: `id, kind, group, topic, queue_id, client, filter_type, filter, from, to, first_ms, last_ms`.
+#[derive(IntoPyObject)]
+struct LedgerRow(u64, u8, String, String, i32, String, Option<String>, Option<String>, i64, i64, i64, i64);
+
+impl From<Row> for LedgerRow {
+    fn from(row: Row) -> Self {
+        let filter_type = row.filter.as_ref().and_then(|filter| filter.filter_type.as_deref()).map(str::to_owned);
+        let filter = row.filter.as_ref().map(|filter| filter.text.to_string());
+        Self(
+            row.id,
+            row.kind as u8,
+            row.group.to_string(),
+            row.topic.to_string(),
+            row.queue_id,
+            row.client.to_string(),
+            filter_type,
+            filter,
+            row.from,
+            row.to,
+            row.first_ms,
+            row.last_ms,
+        )
+    }
+}
 
 // statistics that the control plane may count
 const COUNTED: [&str; 5] = ["STORE_PUT", "TOPIC_PUT", "BROKER_PUT", "GROUP_GET", "QUEUE_GET"];
@@ -301,6 +327,36 @@ impl DataPlane {
     #[pyo3(signature = (group, topic = None))]
     fn remove_offsets(&self, group: &str, topic: Option<&str>) {
         self.inner.state().offsets.remove(group, topic);
+    }
+
+    /// Continues the numbers of the ledger's rows.
+    fn continue_ledger(&self, last_id: u64) {
+        self.inner.state().ledger.continue_behind(last_id);
+    }
+
+    /// Remembers the client id that a heartbeat told on a connection.
+    fn put_client(&self, connection: u64, client_id: &str) {
+        self.inner.state().ledger.put_client(connection, client_id);
+    }
+
+    fn remove_client(&self, connection: u64) {
+        self.inner.state().ledger.remove_client(connection);
+    }
+
+    /// Ends the open rows of pulls of a group, as a member wants something else.
+    fn end_ledger_pulls(&self, group: &str) {
+        self.inner.state().ledger.end_pulls(group);
+    }
+
+    /// Notes that an administrator asked the members of a group to move its offset.
+    fn note_reset(&self, group: &str, topic: &str, queue_id: i32, client: &str, start: i64, stop: i64) {
+        self.inner.state().ledger.note_reset(Place { group, topic, queue_id }, client, (start, stop));
+    }
+
+    /// Returns the rows of the ledger that are new or have grown, and the time of the first row that was dropped.
+    fn take_ledger(&self, py: Python<'_>, idle_ms: i64) -> (Vec<LedgerRow>, Option<i64>) {
+        let taken = py.detach(|| self.inner.state().ledger.take(idle_ms));
+        (taken.rows.into_iter().map(LedgerRow::from).collect(), taken.gap_ms)
     }
 
     fn set_permission(&self, perm: i32) {

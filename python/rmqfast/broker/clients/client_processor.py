@@ -79,6 +79,7 @@ class ClientProcessor:
         # Only unknown groups spend from the quota of new names.
         new = {data.group_name for data in heartbeat.consumers if not self._is_known(data.group_name)}
         self._names.take(client.channel, len(new))
+        self._data_plane.put_client(client.channel.id, client.client_id)
         configs = [self._find_group(data.group_name) for data in heartbeat.consumers]
         # mqadmin finds a group's brokers only by the route of its retry topic.
         self._create_retry_topics(
@@ -121,6 +122,7 @@ class ClientProcessor:
     def on_closed(self, channel: Channel) -> None:
         """Removes the client of a closed connection, and notifies the other clients of its groups."""
         self._names.forget(channel)
+        self._data_plane.remove_client(channel.id)
         self._producers.disconnect(channel)
         for change in self._consumers.disconnect(channel, now=self._now()):
             self._notify_clients(change)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from rmqfast._native import DataPlane
 from rmqfast.broker.clients.client_channel import ClientChannel, GroupChange, check_room
 from rmqfast.broker.clients.consumer_filter_manager import ConsumerFilterManager
+from rmqfast.broker.ledger.ledger import PullLedger
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Channel
 from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
@@ -107,10 +108,16 @@ class ConsumerManager:
     """
 
     def __init__(
-        self, data_plane: DataPlane, filters: ConsumerFilterManager, *, is_notifying: Callable[[], bool] = lambda: True
+        self,
+        data_plane: DataPlane,
+        filters: ConsumerFilterManager,
+        *,
+        ledger: PullLedger | None = None,
+        is_notifying: Callable[[], bool] = lambda: True,
     ) -> None:
         self._data_plane = data_plane
         self._filters = filters
+        self._ledger = ledger
         self._is_notifying = is_notifying
         self._lock = QuietLock()
         self._groups: dict[str, ConsumerGroup] = {}
@@ -133,6 +140,8 @@ class ConsumerManager:
             change = group.update_subscriptions(data.subscriptions)
             if is_new_group or group.message_model != old_model:
                 self._data_plane.put_consumer_group(group.name, group.message_model)
+            if self._ledger is not None:
+                self._ledger.note_heartbeat(client.client_id, data)
             problems = self._push(group.name, change)
             self._filters.register(group.name, data.subscriptions, problems, now=client.last_update)
             # Notify the sender, too: the first assignment of a lite pull consumer depends on this notice.
@@ -223,7 +232,9 @@ class ConsumerManager:
         return self._groups[name], True
 
     def _remove_client(self, group: ConsumerGroup, channel: Channel) -> None:
-        group.clients.pop(channel, None)
+        client = group.clients.pop(channel, None)
+        if client is not None and self._ledger is not None:
+            self._ledger.note_leave(group.name, client.client_id)
         names = self._names_by_channel.get(channel, set())
         names.discard(group.name)
         if not names:

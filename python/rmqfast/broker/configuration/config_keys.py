@@ -172,6 +172,9 @@ _OWN_TABLE = (
     ConfigKey("maxGroupCount", INT, "1000000", LIVE),
     ConfigKey("checkCRCOnDelivery", FLAG, "false", LIVE),
     ConfigKey("maxConsumerOffsetCount", INT, "1000000", START),
+    ConfigKey("pullLedgerEnable", FLAG, "true", START),
+    ConfigKey("pullLedgerHours", INT, "720", START),
+    ConfigKey("pullLedgerRows", INT, "1000000", START),
     ConfigKey("newNamesBurst", INT, "10000", START),
     ConfigKey("newNamesPerSecond", INT, "100", START),
 )

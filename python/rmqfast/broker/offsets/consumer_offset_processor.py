@@ -81,7 +81,9 @@ class ResetOffsetProcessor:
         store: LiveStore,
         find_topic: Callable[[str], TopicConfig | None],
         broker_name: str,
+        note_reset: Callable[[str, str, int, str, int, int], object],
     ) -> None:
+        self._note_reset = note_reset
         self._consumers = consumers
         self._offsets = offsets
         self._store = store
@@ -103,6 +105,9 @@ class ResetOffsetProcessor:
                 f"Consumer not online, so can not reset offset, Group: {group} Topic: {topic} Timestamp: {when}",
             )
         fields = {"topic": topic, "group": group, "timestamp": str(when), "isForce": "false"}
+        for queue, offset in table.items():
+            before = self._offsets.offset(group, topic, queue.queue_id)
+            self._note_reset(group, topic, queue.queue_id, request.channel.remote_address, before, offset)
         body = encode({"offsetTable": _as_list(table) if request.language == "CPP" else table})
         _notify(online.clients.values(), fields, body)
         return Response(body=encode({"offsetTable": table}))

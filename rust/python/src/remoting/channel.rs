@@ -23,6 +23,12 @@ impl std::hash::Hash for Channel {
 
 #[pymethods]
 impl Channel {
+    /// Number of the connection, unique in this process.
+    #[getter]
+    fn id(&self) -> u64 {
+        self.0.id()
+    }
+
     /// Address of the peer as `host:port`.
     #[getter]
     fn address(&self) -> &str {

@@ -1,0 +1,152 @@
+"""Keeps the ledger of a broker: takes the rows of the data plane, adds what members want, saves and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from rmqfast._native import DataPlane
+from rmqfast.broker.ledger.database import LedgerDatabase, Stretch, Want
+from rmqfast.errors import StoreIOError
+from rmqfast.logs import QuietLock
+from rmqfast.remoting.protocol.heartbeat_data import ConsumerData
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+#: Milliseconds without growth after which a row leaves memory.
+_IDLE_MS = 60_000
+#: Longest filter that is kept; of a longer one, nobody can say what it did.
+_MAX_FILTER = 4_000
+#: Subscriptions that wait to be saved; more are dropped, which is a gap.
+_MOST_UNSAVED = 50_000
+KINDS = ("PULL", "COMMIT", "RESET", "BEGIN")
+
+
+class PullLedger:
+    """Remembers who was handed which message by which filter, who moved offsets, and what each member wanted.
+
+    Thread-safe. Subscriptions are those of each member, while brokers keep one a group.
+    """
+
+    def __init__(
+        self, root: Path, data_plane: DataPlane, *, most_rows: int, hours: int, now: Callable[[], int]
+    ) -> None:
+        self._data_plane = data_plane
+        self._most_rows, self._hours = most_rows, hours
+        self._now = now
+        self._database = LedgerDatabase(root / "config" / "ledger.db")
+        self._lock = QuietLock()
+        self._saving = QuietLock()
+        #: What members want, and whether it must be saved, by group, client and topic.
+        self._wants: dict[tuple[str, str, str], Want] = {}
+        self._unsaved: dict[tuple[str, str, str, int], Want] = {}
+        #: Time of the last save, and since when rows are missing as saves failed.
+        self._saved: int = now()
+        self._lost_since: int | None = None
+
+    def open(self) -> None:
+        """Continues the ledger of the store."""
+        self._data_plane.continue_ledger(self._database.open(self._now()))
+
+    def note_heartbeat(self, client_id: str, data: ConsumerData) -> None:
+        """Notes what a member wants; a member that wants something else begins new rows."""
+        now, changed = self._now(), False
+        with self._lock:
+            for subscription in data.subscriptions:
+                changed |= self._note(client_id, data, subscription, now)
+        if changed:
+            # A pull of before and one behind the change are in rows of their own.
+            self._data_plane.end_ledger_pulls(data.group_name)
+
+    def note_leave(self, group: str, client_id: str) -> None:
+        """Notes that a member has left its group."""
+        now = self._now()
+        with self._lock:
+            for key in [key for key in self._wants if key[:2] == (group, client_id)]:
+                self._add_unsaved(self._wants.pop(key)._replace(last_ms=now))
+
+    def save(self) -> None:
+        """Saves what is new, and removes what is too old or too much."""
+        now = self._now()
+        with self._saving:
+            rows, gap = self._data_plane.take_ledger(now - _IDLE_MS)
+            with self._lock:
+                wants, self._unsaved = self._unsaved, {}
+                starts = [start for start in (gap, self._lost_since) if start is not None]
+                self._lost_since = None
+            lost = (min(starts), now) if starts else None
+            try:
+                self._database.save(map(_stretch, rows), wants.values(), lost, now)
+            except StoreIOError:
+                # The disk may have room again at the next save, which then tells that rows are missing.
+                with self._lock:
+                    self._lost_since = min([*starts, self._saved])
+                    self._unsaved = wants | self._unsaved
+                raise
+            self._saved = now
+            self._database.trim(most_rows=self._most_rows, oldest_ms=now - self._hours * 3_600_000)
+
+    def answer(self, topic: str, queue_id: int, offset: int, group: str | None) -> dict[str, Any]:
+        """Returns all that is known of an offset, in the form in which administrators get it."""
+        self.save()
+        since, gaps = self._database.reach()
+        stretches = self._database.stretches(topic, queue_id, group, offset)
+        wants = self._database.wants(topic, group)
+        names = ("id", "kind", "group", "clientId", "filter", "from", "to", "first", "last")
+        of_member = ("group", "clientId", "filter", "messageModel", "consumeType", "first", "last")
+        return {
+            "now": self._now(),
+            "since": since,
+            "gaps": [{"from": start, "to": stop} for start, stop in gaps],
+            "stretches": [
+                dict(zip(names, (row[0], KINDS[int(str(row[1]))], *row[2:]), strict=True)) for row in stretches
+            ],
+            "members": [dict(zip(of_member, row, strict=True)) for row in wants],
+        }
+
+    def close(self) -> None:
+        """Saves everything, and closes the database."""
+        with self._lock:
+            for want in self._wants.values():
+                self._add_unsaved(want)
+        try:
+            self.save()
+        finally:
+            self._database.close()
+
+    def _note(self, client_id: str, data: ConsumerData, subscription: SubscriptionData, now: int) -> bool:
+        key = (data.group_name, client_id, subscription.topic)
+        want = Want(
+            *key,
+            filter=filter_text(subscription.expression_type, subscription.sub_string),
+            model=data.message_model or "",
+            consume_type=data.consume_type or "",
+            first_ms=now,
+            last_ms=now,
+        )
+        old = self._wants.get(key)
+        if old is not None and old[3:6] == want[3:6]:
+            want = old._replace(last_ms=now)
+        elif old is not None:
+            self._add_unsaved(old._replace(last_ms=now))
+        self._wants[key] = want
+        self._add_unsaved(want)
+        return old is not None and old.filter != want.filter
+
+    def _add_unsaved(self, want: Want) -> None:
+        key = (want.group, want.client, want.topic, want.first_ms)
+        if key in self._unsaved or len(self._unsaved) < _MOST_UNSAVED:
+            self._unsaved[key] = want
+        elif self._lost_since is None:
+            self._lost_since = want.last_ms
+
+
+def filter_text(expression_type: str | None, expression: str) -> str | None:
+    """Returns type and expression of a filter as one text; None for an expression that is too long to keep."""
+    return f"{expression_type or 'TAG'}:{expression}" if len(expression) <= _MAX_FILTER else None
+
+
+def _stretch(row: Iterable[Any]) -> Stretch:
+    number, kind, group, topic, queue_id, client, filter_type, expression, *rest = row
+    text = None if expression is None else filter_text(filter_type, expression)
+    return Stretch(number, kind, group, topic, queue_id, client, text, *rest)

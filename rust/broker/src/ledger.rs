@@ -1,0 +1,465 @@
+//! The ledger of pulls: which client was handed which stretch of a queue, by which filter, and who moved the offsets.
+//!
+//! Rows are run-length encoded. A row grows while the same client continues where it ended with the same filter, so a
+//! consumer that keeps up has one row a queue. RocketMQ has no such record: its offsets tell how far a group is, not
+//! who got a message.
+use crate::tables::Subscription;
+use std::collections::HashMap;
+use std::mem;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Rows that wait to be taken. More are dropped, and the time of the first is told as a gap.
+const MAX_CLOSED: usize = 50_000;
+/// Rows that may grow: of all queues, and of one queue, so that no client grows memory or the search by inventing names.
+const MAX_OPEN: usize = 200_000;
+const MAX_OPEN_OF_QUEUE: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A client was handed the messages of the stretch that pass the filter.
+    Pull,
+    /// A client moved the group's offset over the stretch.
+    Commit,
+    /// An administrator asked the members to move the offset over the stretch; backwards if `to` is less than `from`.
+    Reset,
+    /// A client stored the first offset of the group: the stretch begins at 0.
+    Begin,
+}
+
+/// A stretch of a queue, `from` to `to` (exclusive). Times are milliseconds since 1970, of this broker's clock.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Number of the row. A row that has grown is taken again with the same number.
+    pub id: u64,
+    pub kind: Kind,
+    pub group: Arc<str>,
+    pub topic: Arc<str>,
+    pub queue_id: i32,
+    /// Client id, or the address of a client that did not tell its id.
+    pub client: Arc<str>,
+    /// The broker's filter of a pull.
+    pub filter: Option<Arc<Subscription>>,
+    pub from: i64,
+    pub to: i64,
+    pub first_ms: i64,
+    pub last_ms: i64,
+}
+
+/// A row that may still grow.
+#[derive(Debug)]
+struct OpenRow {
+    row: Row,
+    is_changed: bool,
+}
+
+/// The open rows of a queue: of each client that pulls it, and of the offset.
+#[derive(Debug, Default)]
+struct OpenQueue {
+    pulls: Vec<OpenRow>,
+    offset: Option<OpenRow>,
+}
+
+type Queues = HashMap<i32, OpenQueue>;
+
+#[derive(Debug, Default)]
+struct Rows {
+    /// Open rows by group, topic and queue id.
+    open: HashMap<Arc<str>, HashMap<Arc<str>, Queues>>,
+    /// Number of the open rows.
+    open_len: usize,
+    closed: Vec<Row>,
+    last_id: u64,
+    gap_ms: Option<i64>,
+}
+
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// Whether rows are kept: not before somebody takes them.
+    is_kept: AtomicBool,
+    rows: Mutex<Rows>,
+    /// Client ids, by number of the connection that told them.
+    clients: RwLock<HashMap<u64, Arc<str>>>,
+}
+
+/// Names of a queue, and the group that consumes it.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    pub group: &'a str,
+    pub topic: &'a str,
+    pub queue_id: i32,
+}
+
+/// Changed rows, and since when rows are missing.
+#[derive(Debug, Default)]
+pub struct ChangedRows {
+    pub rows: Vec<Row>,
+    /// Time of the first row that was dropped because too many waited.
+    pub gap_ms: Option<i64>,
+}
+
+impl Ledger {
+    fn is_kept(&self) -> bool {
+        self.is_kept.load(Ordering::Relaxed)
+    }
+
+    /// Begins to keep rows, with numbers behind `last_id`.
+    pub fn continue_behind(&self, last_id: u64) {
+        self.lock().last_id = last_id;
+        self.is_kept.store(true, Ordering::Relaxed);
+    }
+
+    /// Remembers the client id that a heartbeat told on a connection.
+    pub fn put_client(&self, connection: u64, client_id: &str) {
+        let known = self.clients.read().unwrap_or_else(PoisonError::into_inner).get(&connection).cloned();
+        if known.as_deref() != Some(client_id) {
+            self.clients.write().unwrap_or_else(PoisonError::into_inner).insert(connection, client_id.into());
+        }
+    }
+
+    pub fn remove_client(&self, connection: u64) {
+        self.clients.write().unwrap_or_else(PoisonError::into_inner).remove(&connection);
+    }
+
+    /// Returns the client id of a connection, if a heartbeat has told it.
+    pub fn client(&self, connection: u64) -> Option<Arc<str>> {
+        self.clients.read().unwrap_or_else(PoisonError::into_inner).get(&connection).cloned()
+    }
+
+    /// Notes that a client was handed what passes `filter` in `[from, to)`.
+    pub fn note_pull(&self, place: Place<'_>, client: &str, filter: &Arc<Subscription>, (from, to): (i64, i64)) {
+        if from >= to || !self.is_kept() {
+            return;
+        }
+        let now = now_ms();
+        let mut rows = self.lock();
+        let Rows { open, open_len, closed, last_id, gap_ms } = &mut *rows;
+        let (names, queue) = queue_of(open, place);
+        let same = queue.pulls.iter().position(|open| &*open.row.client == client);
+        if let Some(open) = same.and_then(|at| queue.pulls.get_mut(at)) {
+            if open.row.to == from && open.row.filter.as_ref().is_some_and(|of| of.is_same_filter(filter)) {
+                open.grow(to, now);
+                return;
+            }
+        }
+        let row = new_row(last_id, Kind::Pull, names, place.queue_id, client.into(), (from, to), now);
+        let opened = OpenRow { row: Row { filter: Some(Arc::clone(filter)), ..row }, is_changed: true };
+        let replaced = same.or_else(|| oldest_of_many(&queue.pulls));
+        match replaced {
+            Some(at) => close(closed, gap_ms, mem::replace(&mut queue.pulls[at], opened)),
+            None if *open_len >= MAX_OPEN => close(closed, gap_ms, opened),
+            None => {
+                queue.pulls.push(opened);
+                *open_len += 1;
+            }
+        }
+    }
+
+    /// Notes that a client moved the group's offset from `from` to `to`. There was none before if `from` is `None`.
+    pub fn note_commit(&self, place: Place<'_>, client: &str, (from, to): (Option<i64>, i64)) {
+        if from != Some(to) && self.is_kept() {
+            let kind = if from.is_some() { Kind::Commit } else { Kind::Begin };
+            self.note_move(kind, place, client, (from.unwrap_or(0), to));
+        }
+    }
+
+    /// Notes that an administrator asked the members to move the offset from `from` to `to`. Pulls and commits of before
+    /// and behind it are in rows of their own.
+    pub fn note_reset(&self, place: Place<'_>, client: &str, (from, to): (i64, i64)) {
+        if self.is_kept() {
+            self.note_move(Kind::Reset, place, client, (from, to));
+        }
+    }
+
+    fn note_move(&self, kind: Kind, place: Place<'_>, client: &str, (from, to): (i64, i64)) {
+        let now = now_ms();
+        let mut rows = self.lock();
+        let Rows { open, open_len, closed, last_id, gap_ms } = &mut *rows;
+        let (names, queue) = queue_of(open, place);
+        if kind == Kind::Reset {
+            *open_len -= queue.pulls.len();
+            queue.pulls.drain(..).for_each(|open| close(closed, gap_ms, open));
+        }
+        if let Some(open) = &mut queue.offset {
+            let continues = open.row.to == from && from < to && open.row.from <= open.row.to;
+            if kind == Kind::Commit && open.row.kind == kind && continues && &*open.row.client == client {
+                open.grow(to, now);
+                return;
+            }
+        }
+        let row = new_row(last_id, kind, names, place.queue_id, client.into(), (from, to), now);
+        let opened = OpenRow { row, is_changed: true };
+        match queue.offset.take() {
+            Some(old) => {
+                close(closed, gap_ms, old);
+                queue.offset = Some(opened);
+            }
+            None if *open_len >= MAX_OPEN => close(closed, gap_ms, opened),
+            None => {
+                queue.offset = Some(opened);
+                *open_len += 1;
+            }
+        }
+    }
+
+    /// Ends the open rows of pulls of a group: a member wants something else from now on.
+    pub fn end_pulls(&self, group: &str) {
+        let mut rows = self.lock();
+        let Rows { open, open_len, closed, gap_ms, .. } = &mut *rows;
+        for queue in open.get_mut(group).into_iter().flat_map(HashMap::values_mut).flat_map(HashMap::values_mut) {
+            *open_len -= queue.pulls.len();
+            queue.pulls.drain(..).for_each(|open| close(closed, gap_ms, open));
+        }
+    }
+
+    /// Returns the rows that are new or have grown since the last call. Rows that did not grow since `idle_ms` are
+    /// ended, so that memory follows the queues in use.
+    pub fn take(&self, idle_ms: i64) -> ChangedRows {
+        let mut rows = self.lock();
+        let Rows { open, open_len, closed, gap_ms, .. } = &mut *rows;
+        let mut taken = mem::take(closed);
+        *open_len = 0;
+        open.retain(|_, topics| {
+            topics.retain(|_, queues| {
+                queues.retain(|_, queue| {
+                    queue.pulls.retain_mut(|open| open.take(&mut taken, idle_ms));
+                    queue.offset.take_if(|open| !open.take(&mut taken, idle_ms));
+                    let len = queue.pulls.len() + usize::from(queue.offset.is_some());
+                    *open_len += len;
+                    len > 0
+                });
+                !queues.is_empty()
+            });
+            !topics.is_empty()
+        });
+        ChangedRows { rows: taken, gap_ms: gap_ms.take() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Rows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl OpenRow {
+    fn grow(&mut self, to: i64, now: i64) {
+        self.row.to = to;
+        // a clock that is set back must not make a row end before it begins
+        self.row.last_ms = now.max(self.row.last_ms);
+        self.is_changed = true;
+    }
+
+    /// Copies a changed row to `taken`. Returns whether the row stays open.
+    fn take(&mut self, taken: &mut Vec<Row>, idle_ms: i64) -> bool {
+        if mem::take(&mut self.is_changed) {
+            taken.push(self.row.clone());
+            return true;
+        }
+        self.row.last_ms >= idle_ms
+    }
+}
+
+fn queue_of<'a>(
+    open: &'a mut HashMap<Arc<str>, HashMap<Arc<str>, Queues>>,
+    place: Place<'_>,
+) -> ((Arc<str>, Arc<str>), &'a mut OpenQueue) {
+    // two look-ups in place of one with `entry`, which would copy the names at each pull
+    if !open.contains_key(place.group) {
+        open.insert(place.group.into(), HashMap::new());
+    }
+    let (group, _) = open.get_key_value(place.group).expect("it was put there");
+    let group = Arc::clone(group);
+    let topics = open.get_mut(place.group).expect("it was put there");
+    if !topics.contains_key(place.topic) {
+        topics.insert(place.topic.into(), HashMap::new());
+    }
+    let (topic, _) = topics.get_key_value(place.topic).expect("it was put there");
+    let topic = Arc::clone(topic);
+    let queues = topics.get_mut(place.topic).expect("it was put there");
+    ((group, topic), queues.entry(place.queue_id).or_default())
+}
+
+/// Returns the place of the row that rests longest, if a queue has as many rows as it may.
+fn oldest_of_many(pulls: &[OpenRow]) -> Option<usize> {
+    let oldest = pulls.iter().enumerate().min_by_key(|(_, open)| open.row.last_ms);
+    oldest.filter(|_| pulls.len() >= MAX_OPEN_OF_QUEUE).map(|(at, _)| at)
+}
+
+fn new_row(
+    last_id: &mut u64,
+    kind: Kind,
+    (group, topic): (Arc<str>, Arc<str>),
+    queue_id: i32,
+    client: Arc<str>,
+    (from, to): (i64, i64),
+    now: i64,
+) -> Row {
+    *last_id += 1;
+    Row { id: *last_id, kind, group, topic, queue_id, client, filter: None, from, to, first_ms: now, last_ms: now }
+}
+
+fn close(closed: &mut Vec<Row>, gap_ms: &mut Option<i64>, open: OpenRow) {
+    if !open.is_changed {
+        return;
+    }
+    if closed.len() >= MAX_CLOSED {
+        gap_ms.get_or_insert(open.row.first_ms);
+        return;
+    }
+    closed.push(open.row);
+}
+
+fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place<'_> = Place { group: "g", topic: "t", queue_id: 3 };
+
+    fn ledger() -> Ledger {
+        let ledger = Ledger::default();
+        ledger.continue_behind(0);
+        ledger
+    }
+
+    fn tags(text: &str) -> Arc<Subscription> {
+        Subscription::parse(None, text, 1).expect("tags").into()
+    }
+
+    /// Kind, client, filter and stretch of the rows that are taken.
+    fn taken(ledger: &Ledger) -> Vec<(u64, Kind, String, String, i64, i64)> {
+        let text = |row: &Row| row.filter.as_ref().map(|filter| filter.text.to_string()).unwrap_or_default();
+        let mut rows: Vec<_> = ledger
+            .take(0)
+            .rows
+            .iter()
+            .map(|row| (row.id, row.kind, row.client.to_string(), text(row), row.from, row.to))
+            .collect();
+        rows.sort_by_key(|row| row.0);
+        rows
+    }
+
+    fn pull(id: u64, client: &str, filter: &str, from: i64, to: i64) -> (u64, Kind, String, String, i64, i64) {
+        (id, Kind::Pull, client.into(), filter.into(), from, to)
+    }
+
+    #[test]
+    fn a_row_grows_while_a_client_goes_on_with_its_filter() {
+        let ledger = ledger();
+        for (from, to) in [(0, 5), (5, 5), (5, 9)] {
+            ledger.note_pull(PLACE, "a", &tags("A"), (from, to));
+        }
+        ledger.note_pull(PLACE, "b", &tags("A"), (9, 10));
+        assert_eq!(taken(&ledger), [pull(1, "a", "A", 0, 9), pull(2, "b", "A", 9, 10)]);
+        assert!(taken(&ledger).is_empty());
+        // a row that has grown is taken again, one that is pulled anew or by another filter is a row of its own
+        ledger.note_pull(PLACE, "a", &tags("A"), (9, 12));
+        ledger.note_pull(PLACE, "b", &tags("B"), (10, 11));
+        ledger.note_pull(PLACE, "b", &tags("B"), (0, 1));
+        assert_eq!(taken(&ledger), [pull(1, "a", "A", 0, 12), pull(3, "b", "B", 10, 11), pull(4, "b", "B", 0, 1)]);
+    }
+
+    #[test]
+    fn commits_of_before_and_behind_a_reset_are_rows_of_their_own() {
+        let ledger = ledger();
+        let moved = |id, kind, client: &str, from, to| (id, kind, String::from(client), String::new(), from, to);
+        for (client, from, to) in [("a", 0, 4), ("a", 4, 4), ("a", 4, 6), ("b", 6, 7), ("b", 7, 2)] {
+            ledger.note_commit(PLACE, client, (Some(from), to));
+        }
+        ledger.note_pull(PLACE, "b", &tags("*"), (2, 4));
+        ledger.note_reset(PLACE, "tool", (2, 9));
+        ledger.note_commit(PLACE, "b", (Some(2), 9));
+        ledger.note_pull(PLACE, "b", &tags("*"), (4, 5));
+        assert_eq!(
+            taken(&ledger),
+            [
+                moved(1, Kind::Commit, "a", 0, 6),
+                moved(2, Kind::Commit, "b", 6, 7),
+                moved(3, Kind::Commit, "b", 7, 2),
+                pull(4, "b", "*", 2, 4),
+                moved(5, Kind::Reset, "tool", 2, 9),
+                moved(6, Kind::Commit, "b", 2, 9),
+                pull(7, "b", "*", 4, 5),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_first_offset_of_a_group_is_a_row_of_its_own() {
+        let ledger = ledger();
+        ledger.note_commit(PLACE, "a", (None, 7));
+        ledger.note_commit(PLACE, "a", (Some(7), 9));
+        let rows: Vec<_> = taken(&ledger).into_iter().map(|row| (row.1, row.4, row.5)).collect();
+        assert_eq!(rows, [(Kind::Begin, 0, 7), (Kind::Commit, 7, 9)]);
+    }
+
+    #[test]
+    fn rows_end_where_a_member_wants_something_else_and_leave_memory_when_they_rest() {
+        let ledger = ledger();
+        ledger.note_pull(PLACE, "a", &tags("*"), (0, 5));
+        ledger.end_pulls("other");
+        ledger.end_pulls("g");
+        ledger.note_pull(PLACE, "a", &tags("*"), (5, 6));
+        assert_eq!(taken(&ledger), [pull(1, "a", "*", 0, 5), pull(2, "a", "*", 5, 6)]);
+        assert!(ledger.take(i64::MAX).rows.is_empty());
+        assert!(ledger.lock().open.is_empty());
+        ledger.note_pull(PLACE, "a", &tags("*"), (6, 7));
+        assert_eq!(taken(&ledger), [pull(3, "a", "*", 6, 7)]);
+    }
+
+    #[test]
+    fn rows_that_nobody_takes_are_told_as_a_gap() {
+        let ledger = ledger();
+        for client in 0..MAX_CLOSED + 2 {
+            // each commit of another client ends the row of the one before
+            ledger.note_commit(PLACE, &client.to_string(), (Some(client as i64), client as i64 + 1));
+        }
+        let taken = ledger.take(0);
+        assert_eq!((taken.rows.len(), taken.gap_ms.is_some()), (MAX_CLOSED + 1, true));
+        assert_eq!(ledger.take(0).gap_ms, None);
+    }
+
+    #[test]
+    fn clients_that_invent_names_do_not_grow_memory() {
+        let ledger = ledger();
+        for client in 0..200 {
+            ledger.note_pull(PLACE, &client.to_string(), &tags("*"), (0, 1));
+        }
+        let rows = ledger.lock();
+        assert_eq!((rows.open_len, rows.closed.len()), (MAX_OPEN_OF_QUEUE, 200 - MAX_OPEN_OF_QUEUE));
+        drop(rows);
+        // more open rows than allowed: each pull is a row
+        ledger.lock().open_len = MAX_OPEN;
+        let other = Place { group: "h", ..PLACE };
+        for (from, to) in [(0, 1), (1, 2)] {
+            ledger.note_pull(other, "a", &tags("*"), (from, to));
+            ledger.note_commit(other, "a", (Some(from), to));
+        }
+        let of_other = ledger.take(0).rows.iter().filter(|row| &*row.group == "h").count();
+        assert_eq!((of_other, ledger.lock().open_len), (4, MAX_OPEN_OF_QUEUE));
+        ledger.end_pulls("g");
+        assert_eq!(ledger.lock().open_len, 0);
+    }
+
+    #[test]
+    fn nothing_is_kept_before_somebody_takes_it_and_numbers_continue() {
+        let ledger = Ledger::default();
+        ledger.note_pull(PLACE, "a", &tags("*"), (0, 5));
+        ledger.continue_behind(41);
+        ledger.note_pull(PLACE, "a", &tags("*"), (5, 6));
+        assert_eq!(taken(&ledger), [pull(42, "a", "*", 5, 6)]);
+    }
+
+    #[test]
+    fn a_connection_has_the_client_id_of_its_last_heartbeat() {
+        let ledger = Ledger::default();
+        ledger.put_client(7, "a");
+        ledger.put_client(7, "b");
+        assert_eq!(ledger.client(7).as_deref(), Some("b"));
+        ledger.remove_client(7);
+        assert_eq!(ledger.client(7), None);
+    }
+}
