@@ -29,7 +29,7 @@ from tests.waiting import PATIENCE, until
 def test_a_pull_says_what_else_the_broker_is_to_do(options: dict[str, Any], flag: int) -> None:
     in_order = options.pop("in_order", False)
     wanted = PushOptions(pull_suspend_millis=0, pull_batch_size=20, **options)
-    puller = make_puller("g", wanted, ClientConfig(name_server="127.0.0.1:1"), in_order=in_order)
+    puller = make_puller("g", "10.0.0.1@C1", wanted, ClientConfig(name_server="127.0.0.1:1"), in_order=in_order)
     with closing(Broker()) as broker, closing(puller):
         puller.assign(REAL, broker.address, FIRST, sub_version=7, commit_offset=5)
         until(lambda: broker.asked)
@@ -37,6 +37,7 @@ def test_a_pull_says_what_else_the_broker_is_to_do(options: dict[str, Any], flag
     assert (asked["sysFlag"], asked["commitOffset"]) == (str(flag), "5" if flag & 1 else "0")
     assert (asked["maxMsgNums"], asked["subVersion"], asked["consumerGroup"]) == ("20", "7", "g")
     assert ("subscription" in asked) == bool(flag & 4)
+    assert asked["clientId"] == "10.0.0.1@C1"
 
 
 def test_no_more_than_the_threshold_and_one_answer_is_here_however_slow_the_listener() -> None:

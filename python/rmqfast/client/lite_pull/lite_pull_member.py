@@ -278,7 +278,7 @@ class LitePullMember(ActiveMember):
             in_all=(options.pull_threshold_for_all, _MOST_OF_ALL),
             max_span=options.consume_max_span,
             tls=config.tls,
-            ext_fields=None if signed else dict(STREAM_FIELDS),
+            ext_fields={"clientId": self.instance.client_id, **({} if signed else STREAM_FIELDS)},
             sign=signed,
             verify_crc=config.verify_crc,
             on_ready=self.on_arrival,

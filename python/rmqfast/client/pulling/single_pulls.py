@@ -133,7 +133,7 @@ class SinglePulls:
     def _request(self, pull: Pull) -> tuple[str, dict[str, str]]:
         subscription = pull.subscription
         broker = self._brokers.broker_of(pull.queue, subscription)
-        return broker.address, pull_fields(
+        fields = pull_fields(
             self._group,
             pull.queue,
             pull.offset,
@@ -143,6 +143,8 @@ class SinglePulls:
             expression_type=subscription.expression_type,
             sub_version=subscription.sub_version,
         )
+        # The connection may be another one than that of the heartbeats.
+        return broker.address, fields | {"clientId": self._instance.client_id}
 
     def _result(self, pull: Pull, address: str, answer: Response) -> PullResult:
         queue, config = pull.queue, self._instance.config

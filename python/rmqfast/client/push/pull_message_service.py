@@ -102,7 +102,7 @@ class PullMessageService:
                     _log.exception("what a pull of %s has brought could not be taken", pulled.queue)
 
 
-def make_puller(group: str, options: PushOptions, config: ClientConfig, *, in_order: bool) -> Puller:
+def make_puller(group: str, client_id: str, options: PushOptions, config: ClientConfig, *, in_order: bool) -> Puller:
     # A pull and the offset stored when a queue is released use different connections. If the broker reads the pull
     # later, the group's offset returns to that of the pull, and orderly messages would be consumed twice.
     commits = options.is_clustering and not in_order
@@ -122,6 +122,8 @@ def make_puller(group: str, options: PushOptions, config: ClientConfig, *, in_or
         commits_offsets=commits,
         counts_until_done=True,
         tls=config.tls,
+        # Pulls take a connection of their own, on which no heartbeat tells the client.
+        ext_fields={"clientId": client_id},
         sign=config.signer(),
         verify_crc=config.verify_crc,
     )

@@ -146,7 +146,9 @@ class PushMember:
         try:
             self.service.start()
             self.instance.start()
-            puller = make_puller(self._group, self._options, self.instance.config, in_order=self.is_in_order)
+            puller = make_puller(
+                self._group, self.instance.client_id, self._options, self.instance.config, in_order=self.is_in_order
+            )
             self.queues.open(puller, BrokerChoice(self.instance.routes.subscribe_address, self.instance.update_route))
             self.pulls.start(self._group)
             EXITS.add(self)
