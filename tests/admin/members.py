@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -33,7 +34,8 @@ class Member(FakeConsumer):
     def running_info(self) -> dict[str, Any]:
         members = super().running_info()
         members["properties"]["PROP_CONSUME_TYPE"] = self.consume_type
-        return members | {"mqTable": {queue: {"commitOffset": 0, "droped": False} for queue in self.held}}
+        held = {"commitOffset": 0, "droped": False, "lastPullTimestamp": int(time.time() * 1000)}
+        return members | {"mqTable": dict.fromkeys(self.held, held)}
 
 
 @contextmanager
@@ -93,6 +95,6 @@ def online_members(admin: Admin, group: str) -> list[str]:
     try:
         return admin.groups.connections(group).client_ids
     except ResponseError as error:
-        if error.code == ResponseCode.CONSUMER_NOT_ONLINE:
+        if error.code in {ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.TOPIC_NOT_EXIST}:
             return []
         raise

@@ -24,9 +24,10 @@ from rmqfast.admin import (
     QueueFacts,
     SqlAnswer,
 )
-from rmqfast.admin.explain import group_sentences, queue_sentences
+from rmqfast.admin.explain import group_sentences, queue_explanation
 from rmqfast.admin.facts import names_in
-from rmqfast.admin.outcome import passes_broker, passes_member, verdict_of
+from rmqfast.admin.filters import passes_broker, passes_member
+from rmqfast.admin.outcome import traced_verdict, verdict_of
 from rmqfast.client.trace import TraceType, TraceView
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
@@ -35,7 +36,7 @@ from .members import wants
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 QUEUE = MessageQueue("t", "b", 0)
-UNKNOWN = "passed by the offset: whether anybody processed it is not known, as "
+UNKNOWN = "the offset has passed it, and whether anybody processed it is not known: "
 RETRY, DELAYED, DEAD = (
     MessageQueue("%RETRY%g", "b", 0),
     MessageQueue("SCHEDULE", "b", 2),
@@ -71,7 +72,7 @@ CONFLICT = group("TagB", A_A, B_B, version=2)
         (
             (message(), queue(), group("TagA", A_A)),
             Outcome.CONSUMED,
-            "consumed: passed by the offset, delivered to A, which wants TagA, and never sent back",
+            "passed by the offset, delivered to A, which wants TagA, and never sent back",
         ),
         (
             (message("TagB"), queue(), CONFLICT),
@@ -81,7 +82,7 @@ CONFLICT = group("TagB", A_A, B_B, version=2)
         (
             (message("TagB"), queue(owner="B"), CONFLICT),
             Outcome.CONSUMED,
-            "consumed: passed by the offset, delivered to B, which wants TagB, and never sent back",
+            "passed by the offset, delivered to B, which wants TagB, and never sent back",
         ),
         (
             (message("TagA"), queue(), CONFLICT),
@@ -110,35 +111,37 @@ CONFLICT = group("TagB", A_A, B_B, version=2)
         (
             (message(), queue(consumer=3), group("*", member("A", "*", 0))),
             Outcome.NOT_CONSUMED_YET,
-            "not yet consumed: offset 3 of 7, owner A: 4 behind",
+            "the group's offset has not passed it: 3 of 7, 4 behind, owner A",
         ),
         (
             (message(), queue(consumer=None, low=2), group("*", member("A", "*", 0))),
             Outcome.NOT_CONSUMED_YET,
-            "not yet consumed: offset none of 7, owner A: 5 behind",
+            "the group's offset has not passed it: none of 7, 5 behind, owner A",
         ),
         (
             (message(), queue(consumer=3, owner=None), group(None)),
             Outcome.NOT_CONSUMED_YET,
-            "not yet consumed: offset 3 of 7, owner nobody: 4 behind",
+            "the group's offset has not passed it: 3 of 7, 4 behind, owner nobody",
         ),
         (
             (message(), queue(consumer=3, owner=None), group("*", member("A", "*", 1))),
             Outcome.NOT_CONSUMED_YET,
-            "not yet consumed: offset 3 of 7, owner nobody yet: 4 behind",
+            "the group's offset has not passed it: 3 of 7, 4 behind, owner nobody yet",
         ),
         (
             (message(), queue(consumer=2, low=5), group("*", member("A", "*", 0))),
             Outcome.EXPIRED,
-            "expired: the queue begins at offset 5 now, and the group had not passed it",
+            "the queue begins at offset 5 now, and the group had not passed it",
+        ),
+        (
+            (message(), queue(consumer=0, owner=None), group(None)),
+            Outcome.UNKNOWN,
+            "the group has no offset here, or 0, and no member is online to tell whether the group broadcasts",
         ),
         (
             (message(), queue(owner=None), group(None)),
             Outcome.UNKNOWN,
-            (
-                "passed by the offset: whether anybody processed it is not known, as nobody of the group g is online, "
-                "and with it goes its subscription"
-            ),
+            UNKNOWN + "nobody of the group g is online, and with it goes its subscription",
         ),
         (
             (message(), queue(), group(None, MemberFacts(client_id="A"))),
@@ -148,15 +151,12 @@ CONFLICT = group("TagB", A_A, B_B, version=2)
         (
             (message("TagB"), queue(owner=None), CONFLICT),
             Outcome.UNKNOWN,
-            (
-                "passed by the offset: whether anybody processed it is not known, as nobody is known to have the "
-                "queue, and members want different things"
-            ),
+            UNKNOWN + "nobody is known to have the queue, and members want different things",
         ),
         (
             (message("TagA"), queue(owner=None), group("TagA", member("A", "TagA", 1), member("B", "TagA", 2))),
             Outcome.CONSUMED,
-            "consumed: passed by the offset, delivered to a member, which wants TagA, and never sent back",
+            "passed by the offset, delivered to a member, which wants TagA, and never sent back",
         ),
     ],
 )
@@ -173,30 +173,27 @@ def test_an_outcome_follows_from_facts(
         (
             [(CopyKind.DELAYED, DELAYED, 0, 2, 5000, None)],
             Outcome.IN_RETRY,
-            "in retry, second time, due at 1970-01-01 00:00:05.000Z",
+            "the second retry is due at 1970-01-01 00:00:05.000Z",
         ),
         (
             [(CopyKind.RETRY, RETRY, 4, 1, None, 4)],
             Outcome.IN_RETRY,
-            "in retry, first time, waits in %RETRY%g queue 0 offset 4: the group is at 4",
+            "the first retry waits in %RETRY%g queue 0 offset 4: the group is at 4",
         ),
         (
             [(CopyKind.RETRY, RETRY, 4, 1, None, 5), (CopyKind.DELAYED, DELAYED, 0, 2, None, None)],
             Outcome.IN_RETRY,
-            "in retry, second time, due at not known",
+            "the second retry is due at a time that is not known",
         ),
         (
             [(CopyKind.RETRY, RETRY, 4, 1, None, 5), (CopyKind.RETRY, RETRY, 5, 2, None, 6)],
             Outcome.CONSUMED,
-            "consumed at the second retry: its last copy, %RETRY%g queue 0 offset 5, is passed",
+            "the group has passed the second retry, %RETRY%g queue 0 offset 5",
         ),
         (
             [(CopyKind.RETRY, RETRY, 4, 1, None, 5), (CopyKind.DEAD, DEAD, 0, 16, None, None)],
             Outcome.DEAD_LETTER,
-            (
-                "dead letter: consumed in vain 16 times, %DLQ%g offset 0 since 1970-01-01 00:00:00.000Z; the group "
-                "g gets it no more"
-            ),
+            ("consumed in vain 16 times, %DLQ%g offset 0 since 1970-01-01 00:00:09.000Z; the group g gets it no more"),
         ),
     ],
 )
@@ -204,11 +201,47 @@ def test_what_was_sent_back_tells_more_than_the_offset(
     copies: Sequence[tuple[CopyKind, MessageQueue, int, int, int | None, int | None]], outcome: Outcome, sentence: str
 ) -> None:
     facts = [
-        CopyFacts(kind=kind, queue=at, queue_offset=o, reconsume_times=n, due_timestamp=due, consumer_offset=consumer)
-        for kind, at, o, n, due, consumer in copies
+        copied(kind, at, o, n, due_timestamp=due, consumer_offset=consumer) for kind, at, o, n, due, consumer in copies
     ]
-    verdict = verdict_of(message(), queue(), group("TagA", A_A), facts)
+    verdict = verdict_of(message(), queue(), group("TagA", A_A), facts, group("*", member("A", "*")))
     assert (verdict.outcome, list(verdict.sentences)) == (outcome, [sentence])
+
+
+def copied(kind: CopyKind, at: MessageQueue, offset: int, times: int, stored: int = 9000, **more: Any) -> CopyFacts:
+    return CopyFacts(kind=kind, queue=at, queue_offset=offset, reconsume_times=times, store_timestamp=stored, **more)
+
+
+def test_a_dead_letter_that_was_sent_again_is_no_longer_dead() -> None:
+    dead = copied(CopyKind.DEAD, DEAD, 0, 16)
+    again = copied(CopyKind.RETRY, RETRY, 7, 0, 9500, consumer_offset=7)
+    assert verdict_of(message(), queue(), group("TagA", A_A), [dead, again]).outcome is Outcome.IN_RETRY
+    late = copied(CopyKind.DEAD, DEAD, 1, 16, 9900)
+    assert verdict_of(message(), queue(), group("TagA", A_A), [dead, again, late]).outcome is Outcome.DEAD_LETTER
+
+
+@pytest.mark.parametrize("retry_group", [None, group(None), group("*", member("A", "*", version=9500), version=9500)])
+def test_a_retry_that_is_passed_is_consumed_only_if_nothing_else_can_have_passed_it(
+    retry_group: GroupFacts | None,
+) -> None:
+    copy = copied(CopyKind.RETRY, RETRY, 4, 1, consumer_offset=5)
+    verdict = verdict_of(message(), queue(), group("TagA", A_A), [copy], retry_group)
+    assert verdict.outcome is Outcome.UNKNOWN
+    assert verdict.sentences[0].endswith("members have come or gone since, or the offset was reset")
+
+
+def test_a_dead_letter_of_an_orderly_consumer_is_dead_before_its_delay_is_over() -> None:
+    copy = copied(CopyKind.DEAD, DELAYED, 0, 3, due_timestamp=9500)
+    told = verdict_of(message(), queue(), group("TagA", A_A), [copy])
+    text = "consumed in vain 3 times, a dead letter from 1970-01-01 00:00:09.500Z on; the group g gets it no more"
+    assert (told.outcome, told.sentences) == (Outcome.DEAD_LETTER, [text])
+
+
+@pytest.mark.parametrize(("clock_error", "outcome"), [(999, Outcome.CONSUMED), (1001, Outcome.UNKNOWN)])
+def test_clocks_that_may_be_apart_leave_it_open(clock_error: int, outcome: Outcome) -> None:
+    whole = replace(group("TagA", member("A", "TagA", 0, version=8000), version=8000), clock_error=clock_error)
+    verdict = verdict_of(message(stored=9000), queue(), whole)
+    assert verdict.outcome is outcome
+    assert ("the clock of a member may be behind" in verdict.sentences[0]) == (outcome is Outcome.UNKNOWN)
 
 
 def test_a_member_that_does_not_answer_is_named() -> None:
@@ -220,11 +253,9 @@ def test_a_member_that_does_not_answer_is_named() -> None:
 
 
 NEWER = (
-    "passed by the offset: whether anybody processed it is not known, as the group's subscription {} is of "
-    "1970-01-01 00:00:09.500Z, the message of 1970-01-01 00:00:09.000Z: another subscription may have counted, "
-    "and another member had the queue"
+    UNKNOWN + "the group's subscription {} (of 1970-01-01 00:00:09.500Z) is newer than the message (of "
+    "1970-01-01 00:00:09.000Z)"
 )
-UNTRACED = "a trace of the group g would decide it, and there is none: members write it where tracing is on"
 
 
 @pytest.mark.parametrize(
@@ -256,7 +287,7 @@ def test_members_that_changed_since_the_message_do_not_decide(
 ) -> None:
     verdict = verdict_of(message(tags, stored=9000), queue(), group(kept, *members, version=9500))
     assert verdict.outcome is Outcome.UNKNOWN
-    assert list(verdict.sentences) == [NEWER.format(kept), today, UNTRACED]
+    assert list(verdict.sentences) == [NEWER.format(kept), today]
 
 
 def test_a_subscription_of_the_messages_own_millisecond_decides() -> None:
@@ -271,7 +302,6 @@ def step(kind: TraceType, of: str | None, *, is_success: bool | None = None) -> 
 
 
 def test_a_trace_of_the_group_decides_what_its_members_of_today_cannot() -> None:
-    whole = group("TagA", member("A", "TagA", 0, version=9500), version=9500)
     others = [
         step(TraceType.PUB, "g", is_success=True),
         step(TraceType.SUB_BEFORE, "g"),
@@ -279,12 +309,11 @@ def test_a_trace_of_the_group_decides_what_its_members_of_today_cannot() -> None
         step(TraceType.SUB_AFTER, None, is_success=True),
         step(TraceType.SUB_AFTER, "g", is_success=False),
     ]
-    undecided = verdict_of(message(stored=9000), queue(), whole, (), others)
-    assert (undecided.outcome, undecided.sentences[-1]) == (Outcome.UNKNOWN, UNTRACED)
-    traces = [*others, step(TraceType.SUB_AFTER, "g", is_success=True)]
-    told = "consumed: by its trace 10.0.0.7 processed it at 1970-01-01 00:00:09.100Z"
-    for facts in (whole, group(None)):
-        assert verdict_of(message(stored=9000), queue(), facts, (), traces) == (Outcome.CONSUMED, [told])
+    assert traced_verdict("g", others) is None
+    told = traced_verdict("g", [*others, step(TraceType.SUB_AFTER, "g", is_success=True)])
+    sentence = "by its trace, 10.0.0.7 processed it at 1970-01-01 00:00:09.100Z"
+    assert told is not None
+    assert (told.outcome, told.sentences) == (Outcome.CONSUMED, [sentence])
 
 
 def recorded(number: str) -> dict[str, list[dict[str, Any]]]:
@@ -340,11 +369,11 @@ def test_tags_with_one_hash_are_told_apart_by_the_member_only() -> None:
     ]
 
 
-def test_pull_consumers_are_filtered_by_their_own_subscription() -> None:
-    pulls = replace(CONFLICT, consume_type="CONSUME_ACTIVELY")
-    assert verdict_of(message("TagA"), queue(), pulls).outcome is Outcome.CONSUMED
-    assert verdict_of(message("TagB"), queue(), pulls).outcome is Outcome.LOST
-    assert "set by member A at" in verdict_of(message("TagB"), queue(), pulls).sentences[0]
+def test_nobody_tells_by_what_a_pull_consumer_filtered() -> None:
+    pulls = replace(group("*", member("A", "*", 0)), consume_type="CONSUME_ACTIVELY")
+    verdict = verdict_of(message("TagA"), queue(), pulls)
+    reason = "each member of g filters its own pulls, and no broker tells who had the queue then"
+    assert (verdict.outcome, verdict.sentences[0]) == (Outcome.UNKNOWN, UNKNOWN + reason)
 
 
 def test_what_is_behind_is_told_with_what_will_become_of_it() -> None:
@@ -381,7 +410,7 @@ BIG, SMALL = by_sql("A", "a > 3"), by_sql("B", "a < 3", version=2)
             (judged("5", big=True), queue(), of_sql(BIG)),
             Outcome.CONSUMED,
             (
-                "consumed: passed by the offset, passed by the broker's filter SQL92 a > 3 (a is '5'), delivered to A, "
+                "passed by the offset, passed by the broker's filter SQL92 a > 3 (a is '5'), delivered to A, "
                 "which wants SQL92 a > 3, and never sent back"
             ),
         ),
@@ -466,15 +495,22 @@ def test_both_stages_of_a_tag_filter_are_those_of_rocketmq() -> None:
     assert passes_broker(without_codes, message("A"))
 
 
-def test_a_queue_tells_what_is_wrong_with_its_offset() -> None:
+def test_a_queue_tells_what_is_wrong_with_it() -> None:
     whole = group("*", member("A", "*", 0))
-    assert queue_sentences(queue(consumer=2, low=5), whole)[1] == "3 messages expired before the group had passed them"
-    assert "OFFSET_ILLEGAL" in queue_sentences(queue(consumer=9), whole)[1]
-    assert queue_sentences(queue(), group(None)) == ["offset 7 of 7, first 0, owner A: 0 behind"]
+    behind = queue_explanation("q", queue(consumer=2, low=5), whole)
+    assert behind.sentences[1] == "3 messages expired before the group had passed them"
+    assert behind.has_problem
+    told = queue_explanation("q", queue(consumer=9), whole)
+    assert "OFFSET_ILLEGAL" in told.sentences[1]
+    told = queue_explanation("q", queue(), group(None))
+    assert (told.sentences, told.has_problem) == (("offset 7 of 7, first 0, owner A: 0 behind",), False)
     all_of_it = group("*", member("A", "TagA", 0), member("B", "*", 1))
-    assert queue_sentences(queue(), all_of_it)[2:] == [
-        "A wants TagA: it drops messages with all other tags, which are lost"
-    ]
+    told = queue_explanation("q", queue(), all_of_it)
+    assert told.sentences[2:] == ("A wants TagA: it drops messages with all other tags, which are lost",)
+    assert told.has_problem
+    assert str(told).splitlines()[-1] == (
+        "  next: give all members of the group g the same subscription, or each its own group"
+    )
 
 
 def test_a_group_tells_which_queues_nobody_has() -> None:

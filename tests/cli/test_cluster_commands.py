@@ -176,13 +176,18 @@ def test_a_group_is_listed_shown_set_back_and_explained(cluster: EmbeddedCluster
 
         said = run("explain", "--id", sent[0]["offset_msg_id"], "--group", group, "-n", cluster.name_server)
         assert said.exit_code == 1
-        assert f"  passed by the offset, delivered to {first}, dropped by {first}'s tag check: nobody" in said.stdout
+        told_of_it = said.stdout.splitlines()
+        assert told_of_it[1] == "  SKIPPED: nobody was handed it, and the group's offset is 2"
+        assert told_of_it[2].startswith("  127.0.0.1:")  # nobody has told the name of the client that moved it
+        assert " set the offset from 0 to 2 at 20" in told_of_it[2]
+        step = f"to have it consumed with all that follows: rmqfast group reset {group} {topic} --to 20"
+        assert told_of_it[3].startswith(f"  next: {step}")
         facts = told(cluster, "explain", "--id", sent[0]["offset_msg_id"], code=1)
-        assert (facts["outcome"], facts["queue"]["owner"], facts["message"]["queue_offset"]) == ("LOST", first, 0)
+        assert (facts["outcome"], facts["queue"]["owner"], facts["message"]["queue_offset"]) == ("SKIPPED", first, 0)
         facts = told(cluster, "explain", "--topic", topic, "--queue", "0", "--offset", "2")
         assert facts["outcome"] == "NOT_CONSUMED_YET"
-        assert told(cluster, "explain", "--topic", topic, "--queue", "0")["queue"]["max_offset"] == 3
-        assert told(cluster, "explain", "--group", group)["sentences"][0].startswith("2 members online")
+        assert told(cluster, "explain", "--topic", topic, "--queue", "0", code=1)["queue"]["max_offset"] == 3
+        assert told(cluster, "explain", "--group", group, code=1)["sentences"][0].startswith("2 members online")
         (row,) = told(cluster, "message", "track", "--id", sent[0]["offset_msg_id"])
         assert (row["group"], row["track_type"]) == (group, "CONSUMED")
     shown = done(cluster, "group", "reset", group, topic, "--to", "begin", code=1)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,16 +24,20 @@ from rmqfast.admin.facts import (
     CopyFacts,
     CopyKind,
     GroupFacts,
-    MemberFacts,
     MessageFacts,
     QueueFacts,
     SqlAnswer,
     names_in,
 )
+from rmqfast.admin.filters import passes_broker, passes_member
 from rmqfast.admin.groups import Groups, configs_at
+from rmqfast.admin.ledger import Ledger, ledger_of
 from rmqfast.admin.members import Members, conflicts_among, online_at, owner_of, subscriptions_of
 from rmqfast.admin.messages import TOOLS_GROUP, Messages, pull, query
-from rmqfast.admin.outcome import BROADCAST, owner_text, passes_broker, passes_member, silent_members, verdict_of
+from rmqfast.admin.next_step import give_one_subscription, is_problem, next_step
+from rmqfast.admin.outcome import BROADCAST, Verdict, owner_text, silent_members, traced_verdict, verdict_of
+from rmqfast.admin.place import Place
+from rmqfast.admin.proof import proven_verdict
 from rmqfast.cells import time_text
 from rmqfast.client.consumer.subscription import SubscriptionConflict, expression_of
 from rmqfast.client.trace import TraceView
@@ -43,6 +48,8 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
+#: Milliseconds by which a clock is behind of which nothing is known: older than any message.
+_NO_CLOCK = 1 << 62
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 _LEVEL = re.compile(r"(\d{1,9})([smhd])")
 
@@ -52,7 +59,7 @@ def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
     retry, dead = RETRY_PREFIX + group, DLQ_PREFIX + group
     # A message is sent back to its own broker or, if that is down, to another broker of the retry topic.
     brokers = sorted({*client.brokers_of(message.topic), *client.brokers_if_there(retry)})
-    delayed = [copy for broker in brokers for copy in _delayed_copies(client, broker, message, retry)]
+    delayed = [copy for broker in brokers for copy in _delayed_copies(client, broker, message, group)]
     retried = [
         _retry(client, broker, each, group)
         for broker in brokers
@@ -64,20 +71,25 @@ def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
         for broker in dead_brokers
         for each in _with_key(client, broker, dead, message.msg_id)
     ]
-    retry_counts = {copy.reconsume_times for copy in retried}
-    # A delayed copy stays in the log and its index after delivery to the retry topic.
-    delayed_only = [copy for copy in delayed if copy.reconsume_times not in retry_counts]
+    delivered = {
+        *((CopyKind.DELAYED, copy.reconsume_times) for copy in retried),
+        *((CopyKind.DEAD, copy.reconsume_times) for copy in dead_copies),
+    }
+    # A delayed copy stays in the log and its index after its delivery.
+    delayed_only = [copy for copy in delayed if (copy.kind, copy.reconsume_times) not in delivered]
     return sorted([*delayed_only, *retried, *dead_copies], key=lambda copy: copy.store_timestamp)
 
 
-def _delayed_copies(client: AdminClient, broker: BrokerAddress, message: Any, retry: str) -> list[CopyFacts]:
+def _delayed_copies(client: AdminClient, broker: BrokerAddress, message: Any, group: str) -> list[CopyFacts]:
+    # Orderly consumers send dead letters with a delay, too.
+    kinds = {RETRY_PREFIX + group: CopyKind.DELAYED, DLQ_PREFIX + group: CopyKind.DEAD}
     scheduled = [
-        each for each in _with_key(client, broker, SCHEDULE_TOPIC, message.msg_id) if _real_topic(each) == retry
+        each for each in _with_key(client, broker, SCHEDULE_TOPIC, message.msg_id) if _real_topic(each) in kinds
     ]
     if not scheduled:
         return []
     levels = delay_levels(Brokers(client).config(broker.address).get("messageDelayLevel", DELAY_LEVELS))
-    return [_copy(CopyKind.DELAYED, each, due=_due(each, levels)) for each in scheduled]
+    return [_copy(kinds[_real_topic(each)], each, due=_due(each, levels)) for each in scheduled]
 
 
 def _retry(client: AdminClient, broker: BrokerAddress, message: Any, group: str) -> CopyFacts:
@@ -101,9 +113,9 @@ def _due(message: Any, levels: list[int]) -> int | None:
     return message.store_timestamp + levels[level] if level < len(levels) else None
 
 
-def _real_topic(message: Any) -> str | None:
+def _real_topic(message: Any) -> str:
     topic: str | None = message.property("REAL_TOPIC")
-    return topic
+    return topic or ""
 
 
 def _copy(kind: CopyKind, message: Any, *, due: int | None = None, consumer_offset: int | None = None) -> CopyFacts:
@@ -118,16 +130,32 @@ def _copy(kind: CopyKind, message: Any, *, due: int | None = None, consumer_offs
     )
 
 
-def queue_sentences(queue: QueueFacts, group: GroupFacts) -> list[str]:
+def queue_explanation(subject: str, queue: QueueFacts, group: GroupFacts) -> Explanation:
+    disagreement = [] if group.is_broadcasting else _disagreement(queue, group)
+    return Explanation(
+        subject=subject,
+        sentences=(*_queue_sentences(queue, group), *disagreement),
+        next_step=give_one_subscription(group.group) if disagreement else None,
+        has_problem=bool(disagreement) or (not group.is_broadcasting and _expired_count(queue) > 0),
+        queue=queue,
+        group=group,
+    )
+
+
+def _expired_count(queue: QueueFacts) -> int:
+    """Returns the number of messages that expired before the group had passed them."""
+    return 0 if queue.consumer_offset is None else max(0, queue.min_offset - queue.consumer_offset)
+
+
+def _queue_sentences(queue: QueueFacts, group: GroupFacts) -> list[str]:
     if group.is_broadcasting:
         return [BROADCAST]
     offset = "no offset" if queue.consumer_offset is None else f"offset {queue.consumer_offset}"
     assumption = " (worked out: it does not tell)" if queue.owner is not None and queue.owner_is_assumed else ""
     owner = f"owner {owner_text(queue, group)}{assumption}"
     sentences = [f"{offset} of {queue.max_offset}, first {queue.min_offset}, {owner}: {queue.behind} behind"]
-    if queue.consumer_offset is not None and queue.consumer_offset < queue.min_offset:
-        expired_count = queue.min_offset - queue.consumer_offset
-        sentences.append(f"{expired_count} messages expired before the group had passed them")
+    if _expired_count(queue):
+        sentences.append(f"{_expired_count(queue)} messages expired before the group had passed them")
     if queue.consumer_offset is not None and queue.consumer_offset > queue.max_offset:
         sentences.append("the offset is behind the end: the next pull sets it right (OFFSET_ILLEGAL)")
     return sentences + _filter_sentences(queue, group)
@@ -158,21 +186,21 @@ def group_sentences(
 
 
 def _filter_sentences(queue: QueueFacts, group: GroupFacts) -> list[str]:
-    subscription, owner = group.subscription, group.member(queue.owner)
+    subscription = group.subscription
     if subscription is None:
         return [f"the group does not subscribe to {queue.queue.topic} now"] if group.is_online else []
     setter = group.setter()
     author = f"set by {setter.client_id} " if setter else ""
     description = f"{expression_of(subscription)}, {author}at {time_text(subscription.sub_version)}"
-    sentences = [f"the broker takes the group to want {description}"]
-    if owner is not None and owner.subscription is not None and not group.pulls:
-        sentences += _disagreement(owner, owner.subscription, subscription, queue)
-    return sentences
+    return [f"the broker filters by {description}, for the whole group"]
 
 
-def _disagreement(
-    owner: MemberFacts, own: SubscriptionData, broker_filter: SubscriptionData, queue: QueueFacts
-) -> list[str]:
+def _disagreement(queue: QueueFacts, group: GroupFacts) -> list[str]:
+    """Returns what the owner of a queue loses, as the broker filters by the subscription of another member."""
+    owner, broker_filter = group.member(queue.owner), group.subscription
+    if owner is None or owner.subscription is None or broker_filter is None or group.pulls:
+        return []
+    own = owner.subscription
     if not (own.is_tag_type and broker_filter.is_tag_type) or own.sub_string == broker_filter.sub_string:
         return []
     sentences = []
@@ -218,7 +246,7 @@ class Explainer:
             ...     with rmqfast.Producer("shop", name_server=cluster.name_server) as producer:
             ...         sent = producer.send(rmqfast.Message("orders", b"paid", tags="paid"))
             ...     print(admin.explain(admin.view_message(sent.offset_msg_id), "cashiers").sentence)
-            not yet consumed: offset 0 of 1, owner nobody: 1 behind
+            the group's offset is none, and nobody was handed it
         """
         if isinstance(what, str):
             return self._explain_group(what)
@@ -235,31 +263,77 @@ class Explainer:
         if len(parts) == 1:
             return parts[0]
         text = [f"{len(parts)} groups consume the topic {queue.topic}" if parts else f"nobody consumes {queue.topic}"]
-        return Explanation(subject=_subject(what, queue), sentences=tuple(text), parts=tuple(parts))
+        return Explanation(
+            subject=_subject(what, queue),
+            sentences=tuple(text),
+            has_problem=any(part.has_problem for part in parts),
+            parts=tuple(parts),
+        )
 
     def _explain_in(self, what: Any, queue: MessageQueue, address: str, group: str) -> Explanation:
         # Take the facts from the broker of this queue, since brokers may disagree about a group's subscription.
-        facts = Members(self._client, group).facts(address, queue.topic)
+        members = Members(self._client, group)
+        facts = members.facts(address, queue.topic)
         progress = self._queue_facts(address, queue, facts)
         subject = f"{_subject(what, queue)}, group {group}"
         if isinstance(what, MessageQueue):
-            sentences = queue_sentences(progress, facts)
-            return Explanation(subject=subject, sentences=tuple(sentences), queue=progress, group=facts)
-        message = _message_facts(what, queue, _sql_answers(self._client, what, queue, address, facts))
+            return queue_explanation(subject, progress, facts)
+        ledger = ledger_of(self._client, group, queue, what.queue_offset)
+        sql = {
+            # Ask the broker: only it knows its SQL92 dialect and whether it filters by SQL92 at all.
+            expression: _sql_answer(self._client, what, queue, address, each)
+            for expression, each in _sql_expressions(facts, ledger).items()
+        }
+        message = _message_facts(what, queue, sql)
         copies = copies_of(self._client, what, group) if what.msg_id else []
-        verdict = verdict_of(message, progress, facts, copies)
+        verdict = self._proven(message, progress, copies, ledger, group)
+        if verdict is None:
+            facts = replace(facts, clock_error=self._clock_error(address, facts))
+            retry_facts = members.facts(address, RETRY_PREFIX + group) if copies else None
+            verdict = verdict_of(message, progress, facts, copies, retry_facts)
         if verdict.outcome is Outcome.UNKNOWN:
             # Traces are fetched last: they cost a query to all brokers, and most verdicts need no trace.
-            verdict = verdict_of(message, progress, facts, copies, self._traces_of(what.msg_id))
+            verdict = traced_verdict(group, self._traces_of(what.msg_id)) or verdict
         return Explanation(
             subject=subject,
             sentences=tuple(verdict.sentences),
             outcome=verdict.outcome,
+            next_step=next_step(verdict, message, facts),
+            has_problem=is_problem(verdict.outcome, message, progress),
+            member=verdict.member,
             message=message,
             queue=progress,
             group=facts,
             copies=tuple(copies),
         )
+
+    def _proven(
+        self, message: MessageFacts, queue: QueueFacts, copies: Sequence[CopyFacts], ledger: Ledger | None, group: str
+    ) -> Verdict | None:
+        """Returns what the broker's ledger proves; None without a ledger, or if it proves nothing."""
+        if ledger is None:
+            return None
+        places = {copy: self._place_of(message, copy, group) for copy in copies if copy.kind is CopyKind.RETRY}
+        place = Place(message, queue.consumer_offset, ledger, queue.min_offset)
+        return proven_verdict(group, place, copies, places)
+
+    def _clock_error(self, address: str, group: GroupFacts) -> int:
+        """Returns by how much the clock of a member may be behind the broker's, in milliseconds.
+
+        A member pulled before it answered, so its clock is behind by at most the age of its last pull.
+        """
+        if not group.is_online:
+            return 0
+        now = Brokers(self._client).clock(address)
+        pulls = [member.last_pull for member in group.members]
+        return max(0 if pull is None else now - pull for pull in pulls) if None not in pulls else _NO_CLOCK
+
+    def _place_of(self, message: MessageFacts, copy: CopyFacts, group: str) -> Place | None:
+        ledger = ledger_of(self._client, group, copy.queue, copy.queue_offset)
+        if ledger is None:
+            return None
+        facts = replace(message, queue=copy.queue, queue_offset=copy.queue_offset, store_timestamp=copy.store_timestamp)
+        return Place(facts, copy.consumer_offset, ledger)
 
     def _explain_group(self, group: str) -> Explanation:
         brokers, members = self._brokers_that_know(group), Members(self._client, group)
@@ -274,8 +348,7 @@ class Explainer:
                 topics[address, queue.topic] = members.facts(address, queue.topic)
             facts = topics[address, queue.topic]
             progress = self._queue_facts(address, queue, facts)
-            sentences = tuple(queue_sentences(progress, facts))
-            parts.append(Explanation(subject=_subject(queue, queue), sentences=sentences, queue=progress, group=facts))
+            parts.append(queue_explanation(_subject(queue, queue), progress, facts))
         first, retry = brokers[0].address, RETRY_PREFIX + group
         # Without any queue, the retry topic still shows the members.
         group_facts = next(iter(topics.values()), None) or members.facts(first, retry)
@@ -285,6 +358,8 @@ class Explainer:
         return Explanation(
             subject=f"group {group}",
             sentences=sentences,
+            next_step=give_one_subscription(group) if conflicts else None,
+            has_problem=bool(conflicts) or any(part.has_problem for part in parts),
             group=group_facts,
             subscriptions=tuple(subscriptions_of(subscriptions, infos)),
             conflicts=tuple(conflicts),
@@ -357,13 +432,13 @@ class Explainer:
         )
 
 
-def _sql_answers(
-    client: AdminClient, message: Any, queue: MessageQueue, address: str, group: GroupFacts
-) -> dict[str, SqlAnswer]:
-    # Ask the broker: only it knows its SQL92 dialect and whether it filters by SQL92 at all.
-    own = [member.subscription for member in group.members]
-    expressions = [each for each in (group.subscription, *own) if each is not None and not each.is_tag_type]
-    return {each.sub_string: _sql_answer(client, message, queue, address, each) for each in expressions}
+def _sql_expressions(group: GroupFacts, ledger: Ledger | None) -> dict[str, SubscriptionData]:
+    """Returns the subscriptions by SQL92 that count or counted, by expression."""
+    own = [group.subscription, *(member.subscription for member in group.members)]
+    if ledger is not None:
+        own += [row.subscription for row in ledger.rows]
+        own += [member.subscription for member in ledger.members]
+    return {each.sub_string: each for each in own if each is not None and not each.is_tag_type}
 
 
 def _sql_answer(

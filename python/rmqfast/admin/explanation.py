@@ -13,8 +13,19 @@ from rmqfast.html import table
 class Outcome(StrEnum):
     """The fate of a message in a group.
 
-    `LOST`: a member subscribes to the message or received it, but no member processed it. `FILTERED`: no member
-    subscribes to the message.
+    Attributes:
+        CONSUMED: A member processed the message.
+        LOST: A member subscribes to the message or received it, but no member processed it.
+        FILTERED: No member subscribes to the message.
+        NOT_CONSUMED_YET: The group's offset has not passed the message. A member may be at it, or may have processed
+            it before the offset was set back.
+        NOT_CONFIRMED: A member was handed the message, and has not told that it processed it.
+        SKIPPED: The offset was moved over the message, and nobody was handed it.
+        IN_RETRY: A member sent the message back; the group gets it again.
+        DEAD_LETTER: Consumed in vain as often as the group allows.
+        EXPIRED: Deleted before the group had passed it.
+        BROADCASTING: Each member gets all messages, and keeps its own offsets.
+        UNKNOWN: Nothing that brokers, members and traces know decides it.
 
     Example:
         >>> from rmqfast import Admin, EmbeddedCluster, Message, Producer
@@ -29,6 +40,8 @@ class Outcome(StrEnum):
     LOST = "LOST"
     FILTERED = "FILTERED"
     NOT_CONSUMED_YET = "NOT_CONSUMED_YET"
+    NOT_CONFIRMED = "NOT_CONFIRMED"
+    SKIPPED = "SKIPPED"
     IN_RETRY = "IN_RETRY"
     DEAD_LETTER = "DEAD_LETTER"
     EXPIRED = "EXPIRED"
@@ -44,6 +57,9 @@ class Explanation:
         subject: The message, queue or group.
         sentences: The explanation; the first sentence is the outcome.
         outcome: Fate of a message in one group; `None` for queues and groups.
+        next_step: A step that mends what is wrong, or decides what is unknown; `None` if there is none.
+        has_problem: Whether something is wrong or unknown, also in a part.
+        member: Member that was handed the message; `None` if nobody was, or if it is not known.
         message: Facts of the message.
         queue: Facts of the queue, or of the message's queue.
         group: Facts of the group.
@@ -63,6 +79,9 @@ class Explanation:
     subject: str
     sentences: tuple[str, ...] = ()
     outcome: Outcome | None = None
+    next_step: str | None = None
+    has_problem: bool = False
+    member: str | None = None
     message: MessageFacts | None = None
     queue: QueueFacts | None = None
     group: GroupFacts | None = None
@@ -77,13 +96,24 @@ class Explanation:
         return self.sentences[0] if self.sentences else ""
 
     def _repr_html_(self) -> str:
-        rows = [[each.subject, sentence] for each in (self, *self.parts) for sentence in each.sentences]
+        rows = [[each.subject, line] for each in (self, *self.parts) for line in _statements(each)]
         return table(("subject", "sentence"), rows, caption=self.subject)
 
     def __str__(self) -> str:
-        lines = [self.subject, *(f"  {sentence}" for sentence in self.sentences)]
-        lines += [f"  {line}" for part in self.parts for line in str(part).splitlines()]
+        lines = [self.subject, *(f"  {line}" for line in _statements(self))]
+        for part in self.parts:
+            # The message is named once, above the groups.
+            name = part.subject if part.message is None or part.group is None else f"group {part.group.group}"
+            lines += [f"  {name}", *(f"    {line}" for line in _statements(part))]
         return "\n".join(lines)
+
+
+def _statements(explanation: Explanation) -> list[str]:
+    """Returns the outcome and the first sentence, the other sentences, and the next step."""
+    lines = list(explanation.sentences)
+    if explanation.outcome is not None:
+        lines[:1] = [f"{explanation.outcome.value}: {explanation.sentence}"]
+    return lines if explanation.next_step is None else [*lines, f"next: {explanation.next_step}"]
 
 
 def ordinal(number: int) -> str:

@@ -82,6 +82,7 @@ class MemberFacts:
     client_id: str
     subscription: SubscriptionData | None = None
     queues: Sequence[MessageQueue] | None = None
+    last_pull: int | None = None
     problem: str | None = None
 
 
@@ -115,6 +116,7 @@ class GroupFacts:
         subscription: The subscription that the broker stores for the topic.
         consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull.
         message_model: `CLUSTERING` or `BROADCASTING`.
+        clock_error: Milliseconds by which a member's clock may be behind the broker's.
     """
 
     group: str
@@ -122,6 +124,7 @@ class GroupFacts:
     subscription: SubscriptionData | None = None
     consume_type: str = PASSIVELY
     message_model: str = "CLUSTERING"
+    clock_error: int = 0
 
     @property
     def is_online(self) -> bool:

@@ -90,7 +90,14 @@ def running_info_at(
 def _member_facts(client_id: str, topic: str, info: ConsumerRunningInfo | RemotingError) -> MemberFacts:
     if isinstance(info, RemotingError):
         return MemberFacts(client_id=client_id, problem=str(info))
-    return MemberFacts(client_id=client_id, subscription=info.subscriptions.get(topic), queues=info.queues_of(topic))
+    # Of all queues: the retry queue of a member is pulled, too.
+    last_pull = max((each.last_pull_timestamp for each in info.queues.values()), default=None)
+    return MemberFacts(
+        client_id=client_id,
+        subscription=info.subscriptions.get(topic),
+        queues=info.queues_of(topic),
+        last_pull=last_pull,
+    )
 
 
 def conflicts_among(group: str, infos: Infos) -> list[SubscriptionConflict]:

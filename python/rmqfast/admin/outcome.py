@@ -19,12 +19,12 @@ from rmqfast.admin.facts import (
     MessageFacts,
     QueueFacts,
     SqlAnswer,
-    tag_hash,
 )
+from rmqfast.admin.filters import passes_broker, passes_member
 from rmqfast.cells import time_text
 from rmqfast.client.consumer.subscription import expression_of
 from rmqfast.client.trace import TraceType, TraceView
-from rmqfast.remoting.protocol.subscription_data import SUB_ALL, SubscriptionData
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 
 class Way(Enum):
@@ -51,17 +51,19 @@ class Delivery(NamedTuple):
 
 def delivery_of(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Delivery:
     """Returns the step at which a message's delivery ends, according to the current filters of broker and consumers."""
-    owner = group.member(queue.owner)
-    broker_filter = filter_of(group, owner)
+    owner, broker_filter = group.member(queue.owner), group.subscription
     # Brokers drop a group's subscription with its last member.
     if not group.is_online:
         return Delivery(Way.UNKNOWN, f"nobody of the group {group.group} is online, and with it goes its subscription")
+    if group.pulls:
+        reason = f"each member of {group.group} filters its own pulls, and no broker tells who had the queue then"
+        return Delivery(Way.UNKNOWN, reason)
     if broker_filter is None:
         return Delivery(Way.UNKNOWN, f"the group {group.group} does not subscribe to {message.queue.topic} now")
     if not broker_filter.is_tag_type:
         return _by_sql(message, broker_filter, group, owner)
     if not passes_broker(broker_filter, message):
-        return _at_broker(message, broker_filter, group, owner)
+        return _at_broker(message, broker_filter, group)
     return _at_member(message, broker_filter, group, owner)
 
 
@@ -74,24 +76,14 @@ def _by_sql(
             Way.UNKNOWN, f"the broker does not say what {expression_of(broker_filter)} is of it: {answer.problem}"
         )
     if not answer.is_passed:
-        return _at_broker(message, broker_filter, group, owner)
+        return _at_broker(message, broker_filter, group)
     return _at_member(message, broker_filter, group, owner)._replace(
         passed_by=f"{expression_of(broker_filter)} ({answer.values_text})"
     )
 
 
-def filter_of(group: GroupFacts, owner: MemberFacts | None) -> SubscriptionData | None:
-    """Returns the broker's filter: a pull consumer's own, or the one stored for the group. None if there is neither."""
-    # For push consumers, the broker uses the subscription stored from heartbeats.
-    if group.pulls and owner is not None and owner.subscription is not None:
-        return owner.subscription
-    return group.subscription
-
-
-def _at_broker(
-    message: MessageFacts, broker_filter: SubscriptionData, group: GroupFacts, owner: MemberFacts | None
-) -> Delivery:
-    setter = owner if group.pulls and owner is not None and broker_filter is owner.subscription else group.setter()
+def _at_broker(message: MessageFacts, broker_filter: SubscriptionData, group: GroupFacts) -> Delivery:
+    setter = group.setter()
     author = f"set by member {setter.client_id}" if setter else "set by a member that is not known"
     subscription = (
         f"the group's subscription {expression_of(broker_filter)} ({author} at {time_text(broker_filter.sub_version)})"
@@ -142,32 +134,15 @@ def tag_text(message: MessageFacts) -> str:
     return f"its tag {message.tags}" if message.tags else "having no tag, it"
 
 
-def passes_broker(subscription: SubscriptionData, message: MessageFacts) -> bool:
-    """Whether the broker delivers a message to a subscription, by tag hash or by the result of its SQL92 filter."""
-    if not subscription.is_tag_type:
-        answer = message.sql.get(subscription.sub_string)
-        return answer is not None and answer.is_passed is True
-    return subscription.sub_string == SUB_ALL or message.tags_code in {
-        *subscription.code_set,
-        *map(tag_hash, subscription.tags_set),
-    }
-
-
-def passes_member(subscription: SubscriptionData, message: MessageFacts) -> bool:
-    """Whether a consumer keeps a message that it received. It compares tags as strings, not as hashes."""
-    # As in PullAPIWrapper.processPullResult, `*` and class filters need no check.
-    is_checked = bool(subscription.tags_set) and not subscription.class_filter_mode
-    return not is_checked or message.tags in subscription.tags_set
-
-
 NOBODY = "nobody processed it"
 BROADCAST = "broadcast: each member has its own offsets, and no broker knows them"
-PASSED_UNKNOWN = "passed by the offset: whether anybody processed it is not known"
+PASSED_UNKNOWN = "the offset has passed it, and whether anybody processed it is not known"
 
 
 class Verdict(NamedTuple):
     outcome: Outcome
     sentences: Sequence[str]
+    member: str | None = None
 
 
 def verdict_of(
@@ -175,52 +150,90 @@ def verdict_of(
     queue: QueueFacts,
     group: GroupFacts,
     copies: Sequence[CopyFacts] = (),
-    traces: Sequence[TraceView] = (),
+    retry_group: GroupFacts | None = None,
 ) -> Verdict:
+    """Returns what became of a message, as far as brokers and members of today can tell.
+
+    `retry_group` has the group's facts of its retry topic.
+    """
     if group.is_broadcasting:
         return Verdict(Outcome.BROADCASTING, [BROADCAST])
     # A copy proves that a member received the message, regardless of the offset.
     if copies:
-        return _of_copies(copies, group)
+        return _of_copies(copies, group, retry_group)
     if queue.consumer_offset is None or message.queue_offset >= queue.consumer_offset:
         return _not_passed(message, queue, group)
-    return _verdict_of_passed(message, queue, group, traces)
+    verdict = _of_passed(message, queue, group)
+    return verdict._replace(sentences=[*verdict.sentences, *_reservations(queue, group)])
 
 
-def _of_copies(copies: Sequence[CopyFacts], group: GroupFacts) -> Verdict:
-    dead = [copy for copy in copies if copy.kind is CopyKind.DEAD]
-    if dead:
-        last = dead[-1]
-        place = f"{last.queue.topic} offset {last.queue_offset}"
-        times = f"consumed in vain {last.reconsume_times} times"
-        since = f"since {time_text(last.store_timestamp)}"
-        return Verdict(
-            Outcome.DEAD_LETTER, [f"dead letter: {times}, {place} {since}; the group {group.group} gets it no more"]
-        )
-    # Each further copy counts one attempt more, so the highest count is the latest copy.
-    last = max(copies, key=lambda copy: (copy.reconsume_times, copy.kind is CopyKind.RETRY))
-    time = f"{ordinal(last.reconsume_times)} time"
+def traced_verdict(group: str, traces: Sequence[TraceView]) -> Verdict | None:
+    """Returns the verdict by the consumers' traces; None if they do not decide.
+
+    A trace proves that a member processed the message; an offset only shows that the group passed it.
+    """
+    for step in traces:
+        if step.trace_type is TraceType.SUB_AFTER and step.group == group and step.is_success:
+            text = f"by its trace, {step.client_host} processed it at {time_text(step.timestamp)}"
+            return Verdict(Outcome.CONSUMED, [text])
+    return None
+
+
+def _of_copies(copies: Sequence[CopyFacts], group: GroupFacts, retry_group: GroupFacts | None) -> Verdict:
+    # A dead letter that was sent again has a newer copy in the retry topic.
+    last = max(copies, key=lambda copy: (copy.store_timestamp, copy.reconsume_times, copy.kind is CopyKind.RETRY))
+    if last.kind is CopyKind.DEAD:
+        return _of_dead_letter(last, group)
+    retry = f"the {ordinal(last.reconsume_times)} retry"
     if last.kind is CopyKind.DELAYED:
-        due_time = "not known" if last.due_timestamp is None else time_text(last.due_timestamp)
-        return Verdict(Outcome.IN_RETRY, [f"in retry, {time}, due at {due_time}"])
+        return Verdict(Outcome.IN_RETRY, [f"{retry} is due at {_due_text(last)}"])
     place = f"{last.queue.topic} queue {last.queue.queue_id} offset {last.queue_offset}"
-    if last.consumer_offset is not None and last.queue_offset < last.consumer_offset:
-        return Verdict(
-            Outcome.CONSUMED,
-            [f"consumed at the {ordinal(last.reconsume_times)} retry: its last copy, {place}, is passed"],
-        )
-    progress = "no offset yet" if last.consumer_offset is None else f"the group is at {last.consumer_offset}"
-    return Verdict(Outcome.IN_RETRY, [f"in retry, {time}, waits in {place}: {progress}"])
+    if last.consumer_offset is None or last.queue_offset >= last.consumer_offset:
+        progress = "no offset yet" if last.consumer_offset is None else f"the group is at {last.consumer_offset}"
+        return Verdict(Outcome.IN_RETRY, [f"{retry} waits in {place}: {progress}"])
+    if retry_group is not None and _is_unchanged_since(last.store_timestamp, retry_group, group.clock_error):
+        return Verdict(Outcome.CONSUMED, [f"the group has passed {retry}, {place}"])
+    text = f"the offset has passed {retry}, {place}, and whether anybody processed it is not known: {_CHANGED}"
+    return Verdict(Outcome.UNKNOWN, [text])
+
+
+_CHANGED = "members have come or gone since, or the offset was reset"
+
+
+def _is_unchanged_since(time: int, group: GroupFacts, clock_error: int) -> bool:
+    """Whether no member has come or gone since, and no offset was reset: each gives subscriptions a new version."""
+    kept = group.subscription
+    return kept is not None and kept.sub_version + clock_error <= time
+
+
+def dead_text(copy: CopyFacts) -> str:
+    times = f"consumed in vain {copy.reconsume_times} times"
+    # Orderly consumers send dead letters with a delay, too.
+    if copy.due_timestamp is not None:
+        return f"{times}, a dead letter from {_due_text(copy)} on"
+    return f"{times}, {copy.queue.topic} offset {copy.queue_offset} since {time_text(copy.store_timestamp)}"
+
+
+def _of_dead_letter(copy: CopyFacts, group: GroupFacts) -> Verdict:
+    text = dead_text(copy)
+    if _is_unchanged_since(copy.store_timestamp, group, group.clock_error):
+        return Verdict(Outcome.DEAD_LETTER, [f"{text}; the group {group.group} gets it no more"])
+    return Verdict(Outcome.UNKNOWN, [f"{text}, and whether anybody processed it since is not known: {_CHANGED}"])
+
+
+def _due_text(copy: CopyFacts) -> str:
+    return "a time that is not known" if copy.due_timestamp is None else time_text(copy.due_timestamp)
 
 
 def _not_passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Verdict:
     if message.queue_offset < queue.min_offset:
-        text = f"expired: the queue begins at offset {queue.min_offset} now, and the group had not passed it"
+        text = f"the queue begins at offset {queue.min_offset} now, and the group had not passed it"
         return Verdict(Outcome.EXPIRED, [text])
-    offset = "none" if queue.consumer_offset is None else str(queue.consumer_offset)
-    owner = f"owner {owner_text(queue, group)}"
-    text = f"not yet consumed: offset {offset} of {queue.max_offset}, {owner}: {queue.behind} behind"
-    sentences = [text]
+    # Brokers answer 0 for a group without an offset, as long as the queue has its first message.
+    if not queue.consumer_offset and not group.is_online:
+        text = "the group has no offset here, or 0, and no member is online to tell whether the group broadcasts"
+        return Verdict(Outcome.UNKNOWN, [text])
+    sentences = [not_passed_text(queue, owner_text(queue, group))]
     if not group.is_online:
         sentences.append(f"nobody of the group {group.group} is online")
     else:
@@ -234,34 +247,33 @@ def _not_passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> 
     return Verdict(Outcome.NOT_CONSUMED_YET, sentences)
 
 
-def _verdict_of_passed(
-    message: MessageFacts, queue: QueueFacts, group: GroupFacts, traces: Sequence[TraceView]
-) -> Verdict:
+def not_passed_text(queue: QueueFacts, owner: str) -> str:
+    offset = "none" if queue.consumer_offset is None else str(queue.consumer_offset)
+    return f"the group's offset has not passed it: {offset} of {queue.max_offset}, {queue.behind} behind, owner {owner}"
+
+
+def _of_passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Verdict:
     delivery = delivery_of(message, queue, group)
     if delivery.way is Way.UNKNOWN:
-        verdict = Verdict(Outcome.UNKNOWN, [f"{PASSED_UNKNOWN}, as {delivery.reason}"])
-    elif (doubt := _newer_than(message, queue, group)) is not None:
-        verdict = Verdict(Outcome.UNKNOWN, [f"{PASSED_UNKNOWN}, as {doubt}", f"today {_by_today(delivery, queue)}"])
-    else:
-        verdict = _decide(delivery, queue)
-    # A trace proves that a member processed the message; an offset only shows that the group passed it.
-    if verdict.outcome is Outcome.UNKNOWN:
-        verdict = _by_traces(verdict, group, traces)
-    return Verdict(verdict.outcome, [*verdict.sentences, *_reservations(queue, group)])
+        return Verdict(Outcome.UNKNOWN, [f"{PASSED_UNKNOWN}: {delivery.reason}"])
+    doubt = _newer_than(message, group)
+    if doubt is not None:
+        return Verdict(Outcome.UNKNOWN, [f"{PASSED_UNKNOWN}: {doubt}", f"today {_by_today(delivery, queue)}"])
+    return _decide(delivery, queue)
 
 
-def _newer_than(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> str | None:
+def _newer_than(message: MessageFacts, group: GroupFacts) -> str | None:
     """Returns why a filter other than the current one may have applied to the message. `None` if that is impossible."""
     # Each rebalance gives a member's subscription a new version (a time). A version older than the message
     # proves that neither the tags nor the queue owners have changed since.
-    subscription = filter_of(group, group.member(queue.owner))
-    if subscription is None or not subscription.sub_version > message.store_timestamp > 0:
+    subscription = group.subscription
+    # Versions are of the members' clocks, the message of the broker's.
+    if subscription is None or not subscription.sub_version + group.clock_error > message.store_timestamp > 0:
         return None
-    return (
-        f"the group's subscription {expression_of(subscription)} is of {time_text(subscription.sub_version)}, "
-        f"the message of {time_text(message.store_timestamp)}: another subscription may have counted, "
-        "and another member had the queue"
-    )
+    version = f"{expression_of(subscription)} (of {time_text(subscription.sub_version)})"
+    if subscription.sub_version > message.store_timestamp:
+        return f"the group's subscription {version} is newer than the message (of {time_text(message.store_timestamp)})"
+    return f"the group's subscription {version} may be newer than the message, as the clock of a member may be behind"
 
 
 def _by_today(delivery: Delivery, queue: QueueFacts) -> str:
@@ -281,20 +293,8 @@ def _decide(delivery: Delivery, queue: QueueFacts) -> Verdict:
     if delivery.way is Way.FILTERED:
         return Verdict(outcome, [f"passed by the offset, filtered by the broker: {delivery.reason}: {NOBODY}"])
     if delivery.way is Way.DROPPED:
-        return Verdict(outcome, [f"{way}, dropped by {member}'s tag check: {NOBODY}", delivery.reason])
-    return Verdict(Outcome.CONSUMED, [f"consumed: {way}, {delivery.reason}, and never sent back"])
-
-
-def _by_traces(unknown: Verdict, group: GroupFacts, traces: Sequence[TraceView]) -> Verdict:
-    """Returns the verdict by the consumers' traces. Called if offsets and subscriptions do not decide."""
-    for step in traces:
-        if step.trace_type is TraceType.SUB_AFTER and step.group == group.group and step.is_success:
-            text = f"consumed: by its trace {step.client_host} processed it at {time_text(step.timestamp)}"
-            return Verdict(Outcome.CONSUMED, [text])
-    text = (
-        f"a trace of the group {group.group} would decide it, and there is none: members write it where tracing is on"
-    )
-    return Verdict(Outcome.UNKNOWN, [*unknown.sentences, text])
+        return Verdict(outcome, [f"{way}, dropped by {member}'s tag check: {NOBODY}", delivery.reason], queue.owner)
+    return Verdict(Outcome.CONSUMED, [f"{way}, {delivery.reason}, and never sent back"], queue.owner)
 
 
 def _reservations(queue: QueueFacts, group: GroupFacts) -> list[str]:

@@ -63,7 +63,8 @@ def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
 def show(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
     """Prints progress, owner and subscriptions of a group, queue by queue.
 
-    JSON has all of it, JSON lines and CSV have the queues. Exit code 1: members subscribe differently.
+    JSON has all of it, JSON lines and CSV have the queues. Exit code 1: members subscribe differently, or messages
+    expired before the group had passed them.
     """
     with administration(access) as admin:
         explanation = admin.explain(group)
@@ -83,7 +84,9 @@ def show(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
             write(output, SUBSCRIPTION_COLUMNS, [subscriptions])
     for sentence in explanation.sentences:
         say(sentence)
-    if explanation.conflicts:
+    if explanation.next_step is not None:
+        say(f"next: {explanation.next_step}")
+    if explanation.has_problem:
         raise typer.Exit(1)
 
 

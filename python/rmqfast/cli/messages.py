@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rmqfast.admin import Admin, Explanation, Outcome
+from rmqfast.admin import Admin, Explanation
 from rmqfast.cells import one_line
 from rmqfast.cli.cluster_access import Access, administration, reaches_cluster, write_values
 from rmqfast.cli.completion import complete_group, complete_topic
@@ -23,8 +23,6 @@ Topic = Annotated[str | None, typer.Option(help="The topic.", autocompletion=com
 Broker = Annotated[str | None, typer.Option(help="Name of the broker, if the topic has several.")]
 Queue = Annotated[int | None, typer.Option(help="The queue, with --topic.")]
 Offset = Annotated[int | None, typer.Option(help="Queue offset of the message, with --queue.")]
-#: Outcomes for which `explain` ends with exit code 1.
-PROBLEMS = {Outcome.LOST, Outcome.DEAD_LETTER, Outcome.EXPIRED, Outcome.UNKNOWN}
 
 app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Single messages of a cluster.")
 
@@ -109,13 +107,13 @@ def explain(
     """Explains the fate of a message, or the state of a queue or a group.
 
     A message: --id, or --topic, --queue and --offset. A queue: --topic and --queue. A group: --group. JSON has all
-    facts; JSON lines and CSV have the outcomes. Exit code 1: the message is lost, expired or a dead letter, or it is
-    unknown whether it was processed.
+    facts; JSON lines and CSV have the outcomes. Exit code 1: something is wrong, as a message that is lost, skipped,
+    expired or a dead letter, members that subscribe differently, or it is unknown whether a message was processed.
     """
     with administration(access) as admin:
         explanation = admin.explain(_subject(admin, message_id, topic, (broker, queue, offset), group), group)
     _write(output, explanation)
-    if any(part.outcome in PROBLEMS for part in (explanation, *explanation.parts)):
+    if explanation.has_problem:
         raise typer.Exit(1)
 
 
@@ -156,10 +154,16 @@ def _write(form: Form, explanation: Explanation) -> None:
         print_json(_plain(explanation))
     else:
         rows: list[Row] = [
-            [part.subject, part.group and part.group.group, part.outcome and part.outcome.value, list(part.sentences)]
+            [
+                part.subject,
+                part.group and part.group.group,
+                part.outcome and part.outcome.value,
+                list(part.sentences),
+                part.next_step,
+            ]
             for part in (explanation.parts or (explanation,))
         ]
-        write(form, ("subject", "group", "outcome", "sentences"), [rows])
+        write(form, ("subject", "group", "outcome", "sentences", "next_step"), [rows])
 
 
 def _plain(value: object) -> object:
