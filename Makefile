@@ -30,7 +30,7 @@ RELEASE := dist/release
 # The jar of the columnar source, package data: Java of jvm/, Rust of rust/jvm.
 JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
-.PHONY: asan attack audit help demo docs test test-rust test-quick test-spark test-fast test-real test-old-spark test-recipes test-long jepsen losses soak flaky compatibility faults fuzz bench tables lint miri sbom format \
+.PHONY: asan attack audit explain-histories help demo docs test test-rust test-quick test-spark test-fast test-real test-old-spark test-recipes test-long jepsen losses soak flaky compatibility faults fuzz bench tables lint miri sbom format \
 	develop wheel lock clean wheels platforms-rust check-platforms check-artefacts check-wheels maven release prepare lint-long \
 	rocketmq tools tools-real tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
 
@@ -108,6 +108,9 @@ jepsen: .venv/.editable ## clients and a broker under kills, cuts and silence: w
 
 losses: .venv/.editable ## damages stores, metadata, checkpoints and answers at random: rows are true, missing ones reported; ARGS="--seconds 720 SUBJECT"
 	$(PYTHON) -m tests.losses $(ARGS)
+
+explain-histories: .venv/.editable ## random histories of groups, and what explain says of each message, judged by the listeners; ARGS="--count 20 --no-ledger"
+	$(PYTHON) -m tests.histories $(ARGS)
 
 attack: .venv/.editable ## attacks on a broker by strangers and too many clients, in one table; ARGS="--short --real NAME"
 	$(PYTHON) -m tests.attack $(ARGS)
