@@ -141,6 +141,21 @@ def brokers() -> list[Goal]:
     return goals + tails
 
 
+def ledgers() -> list[Goal]:
+    """A broker that keeps a ledger of pulls beside the same one that keeps none."""
+    goals = []
+    for size in (1, 32):
+        ours, theirs = f"ledger with pull {size}", f"ledger without pull {size}"
+        goals.append(Goal("ledger", f"pulls of {size}, with a ledger : without", ours, theirs, 0.99))
+        title = f"pulls of {size}, CPU of the broker, with a ledger : without"
+        goals.append(Goal("ledger", title, ours, theirs, 1.05, "cpu"))
+    for name in ("3,000 groups", "a row each"):
+        title = f"a million pulls, {name}"
+        goals.append(Goal("ledger", f"{title}: memory", f"ledger memory {name}", None, 64, "value", "MiB"))
+        goals.append(Goal("ledger", f"{title}: file", f"ledger file {name}", None, 64, "value", "MiB"))
+    return goals
+
+
 def clients() -> list[Goal]:
     """Our clients beside RocketMQ's, on the same broker of RocketMQ's; `own` is ours on our broker."""
     goals, ours, java = [], "client rmqfast", "client Java"
@@ -463,6 +478,7 @@ def all_goals() -> list[Goal]:
         *appends(),
         *engine(),
         *brokers(),
+        *ledgers(),
         *clients(),
         *sparks(),
         *columnars(),

@@ -42,6 +42,7 @@ GROUPS = {
     "recovery": engine_groups.recovery,
     "sync": engine_groups.sync,
     "broker": broker.broker,
+    "ledger": broker.ledger,
     "client": client.client,
     "live": live.live,
     "cluster": live.cluster,

@@ -1,5 +1,6 @@
-"""The group `broker`: RocketMQ's Java clients against RocketMQ's broker and rmqfast's in turns."""
+"""The groups `broker` (RocketMQ's Java clients against RocketMQ's broker and rmqfast's in turns) and `ledger`."""
 
 from broker.group import broker
+from broker.ledger import ledger
 
-__all__ = ["broker"]
+__all__ = ["broker", "ledger"]
