@@ -137,11 +137,10 @@ impl Ledger {
         let Rows { open, open_len, closed, last_id, gap_ms } = &mut *rows;
         let (names, queue) = queue_of(open, place);
         let same = queue.pulls.iter().position(|open| &*open.row.client == client);
-        if let Some(open) = same.and_then(|at| queue.pulls.get_mut(at)) {
-            if open.row.to == from && open.row.filter.as_ref().is_some_and(|of| of.is_same_filter(filter)) {
-                open.grow(to, now);
-                return;
-            }
+        let known = same.and_then(|at| queue.pulls.get_mut(at));
+        if let Some(open) = known.filter(|open| open.is_continued_by(from, filter)) {
+            open.grow(to, now);
+            return;
         }
         let row = new_row(last_id, Kind::Pull, names, place.queue_id, client.into(), (from, to), now);
         let opened = OpenRow { row: Row { filter: Some(Arc::clone(filter)), ..row }, is_changed: true };
@@ -242,6 +241,11 @@ impl Ledger {
 }
 
 impl OpenRow {
+    /// Whether a pull goes on where this one ended, with the same filter.
+    fn is_continued_by(&self, from: i64, filter: &Arc<Subscription>) -> bool {
+        self.row.to == from && self.row.filter.as_ref().is_some_and(|own| own.is_same_filter(filter))
+    }
+
     fn grow(&mut self, to: i64, now: i64) {
         self.row.to = to;
         // a clock that is set back must not make a row end before it begins
