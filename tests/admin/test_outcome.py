@@ -134,6 +134,11 @@ CONFLICT = group("TagB", A_A, B_B, version=2)
             "the queue begins at offset 5 now, and the group had not passed it",
         ),
         (
+            (message(), queue(consumer=0, owner=None), replace(group(None), has_offsets=True)),
+            Outcome.NOT_CONSUMED_YET,
+            "the group's offset has not passed it: 0 of 7, 7 behind, owner nobody",
+        ),
+        (
             (message(), queue(consumer=0, owner=None), group(None)),
             Outcome.UNKNOWN,
             "the group has no offset here, or 0, and no member is online to tell whether the group broadcasts",

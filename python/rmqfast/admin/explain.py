@@ -288,7 +288,11 @@ class Explainer:
         copies = copies_of(self._client, what, group) if what.msg_id else []
         verdict = self._proven(message, progress, copies, ledger, group)
         if verdict is None:
-            facts = replace(facts, clock_error=self._clock_error(address, facts))
+            facts = replace(
+                facts,
+                clock_error=self._clock_error(address, facts),
+                has_offsets=self._has_offsets(BrokerAddress(queue.broker_name, address), facts),
+            )
             retry_facts = members.facts(address, RETRY_PREFIX + group) if copies else None
             verdict = verdict_of(message, progress, facts, copies, retry_facts)
         if verdict.outcome is Outcome.UNKNOWN:
@@ -327,6 +331,13 @@ class Explainer:
         now = Brokers(self._client).clock(address)
         pulls = [member.last_pull for member in group.members]
         return max(0 if pull is None else now - pull for pull in pulls) if None not in pulls else _NO_CLOCK
+
+    def _has_offsets(self, broker: BrokerAddress, group: GroupFacts) -> bool:
+        """Whether a broker has offsets of a group that is offline."""
+        try:
+            return not group.is_online and bool(stats_at(self._client, broker, group.group).rows)
+        except ResponseError:
+            return False  # brokers that have none answer with an error
 
     def _place_of(self, message: MessageFacts, copy: CopyFacts, group: str) -> Place | None:
         ledger = ledger_of(self._client, group, copy.queue, copy.queue_offset)

@@ -117,6 +117,7 @@ class GroupFacts:
         consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull.
         message_model: `CLUSTERING` or `BROADCASTING`.
         clock_error: Milliseconds by which a member's clock may be behind the broker's.
+        has_offsets: Whether the broker is known to keep offsets of the group: it keeps none of one that broadcasts.
     """
 
     group: str
@@ -125,6 +126,7 @@ class GroupFacts:
     consume_type: str = PASSIVELY
     message_model: str = "CLUSTERING"
     clock_error: int = 0
+    has_offsets: bool = False
 
     @property
     def is_online(self) -> bool:

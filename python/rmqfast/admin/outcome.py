@@ -230,7 +230,7 @@ def _not_passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> 
         text = f"the queue begins at offset {queue.min_offset} now, and the group had not passed it"
         return Verdict(Outcome.EXPIRED, [text])
     # Brokers answer 0 for a group without an offset, as long as the queue has its first message.
-    if not queue.consumer_offset and not group.is_online:
+    if not queue.consumer_offset and not group.is_online and not group.has_offsets:
         text = "the group has no offset here, or 0, and no member is online to tell whether the group broadcasts"
         return Verdict(Outcome.UNKNOWN, [text])
     sentences = [not_passed_text(queue, owner_text(queue, group))]
