@@ -245,7 +245,7 @@ def test_a_file_that_cannot_be_used_is_put_aside(
 
 def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "config").write_bytes(b"")
-    database = LedgerDatabase(tmp_path / "config" / "ledger.db")
+    database = LedgerDatabase(tmp_path / "config" / "ledger.db", 0o600)
     with pytest.raises(StoreIOError, match=r"config"):
         database.open(1)
     database.close()

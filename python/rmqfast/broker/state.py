@@ -215,8 +215,14 @@ class BrokerState:
     def _open_ledger(self, config: BrokerConfig) -> PullLedger | None:
         if not config.flag("pullLedgerEnable"):
             return None
-        limits = config.number("pullLedgerRows"), config.number("pullLedgerHours")
-        ledger = PullLedger(self.root, self.data_plane, most_rows=limits[0], hours=limits[1], now=self.now)
+        ledger = PullLedger(
+            self.root,
+            self.data_plane,
+            most_rows=config.number("pullLedgerRows"),
+            hours=config.number("pullLedgerHours"),
+            now=self.now,
+            file_permission=append_options(config).file_permission,
+        )
         try:
             ledger.open()
         except StoreIOError:

@@ -6,15 +6,16 @@ ledger that is lost costs explanations, and no message.
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from rmqfast.broker.metadata.database import create_file
 from rmqfast.errors import StoreIOError
 from rmqfast.logs import QuietLock, logger_of
+from rmqfast.store.metadata.integrity import is_damage
 
 _log = logger_of(__name__)
 _T = TypeVar("_T")
@@ -107,7 +108,7 @@ class Want(NamedTuple):
 class LedgerDatabase:
     """Rows of the ledger. Thread-safe. A damaged file is put aside, and a new one begins."""
 
-    def __init__(self, path: Path, permission: int = 0o600) -> None:
+    def __init__(self, path: Path, permission: int) -> None:
         self._path, self._permission = path, permission
         self._lock = QuietLock()
         self._ids: dict[str, int] = {}
@@ -255,17 +256,17 @@ class LedgerDatabase:
         try:
             return self._open_file()
         except sqlite3.DatabaseError as error:
-            if isinstance(error, sqlite3.OperationalError):
-                raise  # no damage, such as a full disk
+            if not is_damage(error, self._path):
+                raise  # such as a full disk
             damaged = self._path.with_name(f"{self._path.name}.damaged")
             _log.warning("%s: %s; it is %s now, and the ledger begins anew", self._path, error, damaged)
             self._path.replace(damaged)
+            # SQLite would replay the old log into the new database.
+            self._path.with_name(f"{self._path.name}-wal").unlink(missing_ok=True)
             return self._open_file()
 
     def _open_file(self) -> sqlite3.Connection:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, self._permission))
+        create_file(self._path, self._permission)
         db = sqlite3.connect(self._path, check_same_thread=False, isolation_level=None)
         try:
             db.execute("PRAGMA locking_mode = EXCLUSIVE")

@@ -29,12 +29,19 @@ class PullLedger:
     """
 
     def __init__(
-        self, root: Path, data_plane: DataPlane, *, most_rows: int, hours: int, now: Callable[[], int]
+        self,
+        root: Path,
+        data_plane: DataPlane,
+        *,
+        most_rows: int,
+        hours: int,
+        now: Callable[[], int],
+        file_permission: int = 0o600,
     ) -> None:
         self._data_plane = data_plane
         self._most_rows, self._hours = most_rows, hours
         self._now = now
-        self._database = LedgerDatabase(root / "config" / "ledger.db")
+        self._database = LedgerDatabase(root / "config" / "ledger.db", file_permission)
         self._lock = QuietLock()
         self._saving = QuietLock()
         #: What members want, and whether it must be saved, by group, client and topic.

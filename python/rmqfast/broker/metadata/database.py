@@ -177,7 +177,7 @@ class Database:
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
-        is_new = _create(self._path, self._permission)
+        is_new = create_file(self._path, self._permission)
         self.is_blank = verify_size(self._path) == 0
         if self.is_blank and not is_new:
             _log.warning(
@@ -219,7 +219,7 @@ class Database:
         if known is None:
             with suppress(OSError):  # without this file, only less damage is detected
                 self._count.path.unlink(missing_ok=True)
-                _create(self._count.path, self._permission)
+                create_file(self._count.path, self._permission)
         self._count.write(changes_of(db))
 
     def _put_aside(self, error: sqlite3.DatabaseError) -> None:
@@ -249,7 +249,7 @@ class Database:
                 self._path.with_name(f"{self._path.name}{suffix}").replace(f"{damaged}{suffix}")
 
 
-def _create(path: Path, permission: int) -> bool:
+def create_file(path: Path, permission: int) -> bool:
     """Creates an empty file. Returns False if it exists. SQLite gives the files beside it the same mode."""
     # A directory needs the execute bit wherever its files have the read bit.
     may_enter = permission | (permission & 0o444) >> 2
