@@ -6,7 +6,6 @@ Source: `DefaultMQAdminExtImpl`.
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -98,10 +97,6 @@ class Clusters:
         return sorted(rows, key=lambda row: (row.cluster, row.broker_name, row.broker_id))
 
 
-#: `runtime` of a broker's status: the time since its start.
-_RUNTIME = re.compile(r"\[ (\d+) days, (\d+) hours, (\d+) minutes, (\d+) seconds \]")
-
-
 class Brokers:
     """`admin.brokers`: status and configuration of each broker."""
 
@@ -112,16 +107,6 @@ class Brokers:
         """Returns the runtime status of a broker under RocketMQ's names: rates, request queues, offsets, disks."""
         body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_RUNTIME_INFO).body
         return JsonObject.of_body(body).member("table").texts_by_text()
-
-    def clock(self, broker: str) -> int:
-        """Returns the time by a broker's clock, in milliseconds since 1970; late by at most two seconds."""
-        status = self.status(broker)
-        since = _RUNTIME.fullmatch(status.get("runtime", ""))
-        if since is None:
-            return time.time_ns() // 1_000_000
-        days, hours, minutes, seconds = map(int, since.groups())
-        # The text has whole seconds only.
-        return int(status["bootTimestamp"]) + (((days * 24 + hours) * 60 + minutes) * 60 + seconds + 2) * 1000
 
     def config(self, broker: str) -> dict[str, str]:
         """Returns the configuration of a broker under RocketMQ's names."""
@@ -156,3 +141,20 @@ class Brokers:
                 f"the broker {broker} did not take {', '.join(ignored)}",
                 next_step="some keys count only from its next start on: set them in its broker.conf",
             )
+
+
+#: `runtime` of a broker's status: the time since its start.
+_RUNTIME = re.compile(r"\[ (\d+) days, (\d+) hours, (\d+) minutes, (\d+) seconds \]")
+
+
+def clock_of(status: Mapping[str, str]) -> int | None:
+    """Returns the time by a broker's clock from its status, in milliseconds since 1970; late by at most two seconds.
+
+    None if the status does not tell it.
+    """
+    since = _RUNTIME.fullmatch(status.get("runtime", ""))
+    if since is None or not status.get("bootTimestamp", "").isdecimal():
+        return None
+    days, hours, minutes, seconds = map(int, since.groups())
+    # The text has whole seconds only.
+    return int(status["bootTimestamp"]) + (((days * 24 + hours) * 60 + minutes) * 60 + seconds + 2) * 1000

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient, BrokerAddress, unless
-from rmqfast.admin.clusters import Brokers
+from rmqfast.admin.clusters import Brokers, clock_of
 from rmqfast.admin.consume_stats import stats_at
 from rmqfast.admin.explanation import Explanation, Outcome
 from rmqfast.admin.facts import (
@@ -328,9 +328,9 @@ class Explainer:
         """
         if not group.is_online:
             return 0
-        now = Brokers(self._client).clock(address)
+        now = clock_of(Brokers(self._client).status(address))
         pulls = [member.last_pull for member in group.members]
-        return max(0 if pull is None else now - pull for pull in pulls) if None not in pulls else _NO_CLOCK
+        return max(_NO_CLOCK if now is None or pull is None else now - pull for pull in pulls)
 
     def _has_offsets(self, broker: BrokerAddress, group: GroupFacts) -> bool:
         """Whether a broker has offsets of a group that is offline."""
