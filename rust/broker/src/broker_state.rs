@@ -135,14 +135,24 @@ impl BrokerState {
     /// Stores the offset of a group, and notes which client moved it.
     pub fn commit(&self, place: Place<'_>, connection: &Connection, client_id: Option<&str>, offset: i64) {
         let before = self.offsets.commit(place.group, place.topic, place.queue_id, offset);
-        self.ledger.note_commit(place, &self.client_name(connection, client_id), (before, offset));
+        if before != Some(offset) {
+            self.note(connection, client_id, |ledger, client| ledger.note_commit(place, client, (before, offset)));
+        }
     }
 
-    /// Returns the id of a client: that of the request, or else that of the connection's heartbeats, or else its address.
-    pub fn client_name(&self, connection: &Connection, client_id: Option<&str>) -> Arc<str> {
-        let told = client_id.filter(|id| (1..=MAX_CLIENT_ID).contains(&id.len()));
-        let known = told.map(Arc::from).or_else(|| self.ledger.client(connection.id()));
-        known.unwrap_or_else(|| connection.peer().to_string().into())
+    /// Notes in the ledger what a client did. Its name is the id that the request tells, or else the one of the
+    /// connection's heartbeats, or else its address.
+    pub fn note(&self, connection: &Connection, client_id: Option<&str>, note: impl FnOnce(&Ledger, &str)) {
+        if !self.ledger.is_kept() {
+            return;
+        }
+        if let Some(told) = client_id.filter(|id| (1..=MAX_CLIENT_ID).contains(&id.len())) {
+            return note(&self.ledger, told);
+        }
+        match self.ledger.client_of(connection.id()) {
+            Some(known) => note(&self.ledger, &known),
+            None => note(&self.ledger, &connection.peer().to_string()),
+        }
     }
 
     /// Passes a request to the control plane. Returns false if the queue of the control plane is full.

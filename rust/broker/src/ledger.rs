@@ -100,7 +100,7 @@ pub struct ChangedRows {
 }
 
 impl Ledger {
-    fn is_kept(&self) -> bool {
+    pub fn is_kept(&self) -> bool {
         self.is_kept.load(Ordering::Relaxed)
     }
 
@@ -123,7 +123,7 @@ impl Ledger {
     }
 
     /// Returns the client id of a connection, if a heartbeat has told it.
-    pub fn client(&self, connection: u64) -> Option<Arc<str>> {
+    pub fn client_of(&self, connection: u64) -> Option<Arc<str>> {
         self.clients.read().unwrap_or_else(PoisonError::into_inner).get(&connection).cloned()
     }
 
@@ -134,22 +134,25 @@ impl Ledger {
         }
         let now = now_ms();
         let mut rows = self.lock();
-        let Rows { open, open_len, closed, last_id, gap_ms } = &mut *rows;
-        let (names, queue) = queue_of(open, place);
-        let same = queue.pulls.iter().position(|open| &*open.row.client == client);
-        let known = same.and_then(|at| queue.pulls.get_mut(at));
-        if let Some(open) = known.filter(|open| open.is_continued_by(from, filter)) {
+        if let Some(open) = rows.find(place).and_then(|queue| queue.pull_of(client))
+            && open.is_continued_by(from, filter)
+        {
             open.grow(to, now);
             return;
         }
-        let row = new_row(last_id, Kind::Pull, names, place.queue_id, client.into(), (from, to), now);
+        let row = rows.new_row(Kind::Pull, place, client, (from, to), now);
         let opened = OpenRow { row: Row { filter: Some(Arc::clone(filter)), ..row }, is_changed: true };
-        let replaced = same.or_else(|| oldest_of_many(&queue.pulls));
-        match replaced {
-            Some(at) => close(closed, gap_ms, mem::replace(&mut queue.pulls[at], opened)),
-            None if *open_len >= MAX_OPEN => close(closed, gap_ms, opened),
+        let Rows { open, open_len, closed, gap_ms, .. } = &mut *rows;
+        if *open_len >= MAX_OPEN {
+            close(closed, gap_ms, opened);
+            return;
+        }
+        let pulls = &mut queue_of(open, &opened.row).pulls;
+        let same = pulls.iter().position(|open| *open.row.client == *opened.row.client);
+        match same.or_else(|| oldest_of_many(pulls)) {
+            Some(at) => close(closed, gap_ms, mem::replace(&mut pulls[at], opened)),
             None => {
-                queue.pulls.push(opened);
+                pulls.push(opened);
                 *open_len += 1;
             }
         }
@@ -174,32 +177,30 @@ impl Ledger {
     fn note_move(&self, kind: Kind, place: Place<'_>, client: &str, (from, to): (i64, i64)) {
         let now = now_ms();
         let mut rows = self.lock();
-        let Rows { open, open_len, closed, last_id, gap_ms } = &mut *rows;
-        let (names, queue) = queue_of(open, place);
-        if kind == Kind::Reset {
-            *open_len -= queue.pulls.len();
-            queue.pulls.drain(..).for_each(|open| close(closed, gap_ms, open));
-        }
-        if let Some(open) = &mut queue.offset {
-            let continues = open.row.to == from && from < to && open.row.from <= open.row.to;
-            if kind == Kind::Commit && open.row.kind == kind && continues && &*open.row.client == client {
+        if let Some(open) = rows.find(place).and_then(|queue| queue.offset.as_mut()) {
+            let goes_on = open.row.to == from && from < to && open.row.from <= open.row.to;
+            if kind == Kind::Commit && open.row.kind == kind && goes_on && &*open.row.client == client {
                 open.grow(to, now);
                 return;
             }
         }
-        let row = new_row(last_id, kind, names, place.queue_id, client.into(), (from, to), now);
+        let row = rows.new_row(kind, place, client, (from, to), now);
         let opened = OpenRow { row, is_changed: true };
-        match queue.offset.take() {
-            Some(old) => {
-                close(closed, gap_ms, old);
-                queue.offset = Some(opened);
-            }
-            None if *open_len >= MAX_OPEN => close(closed, gap_ms, opened),
-            None => {
-                queue.offset = Some(opened);
-                *open_len += 1;
-            }
+        let Rows { open, open_len, closed, gap_ms, .. } = &mut *rows;
+        let queue = queue_of(open, &opened.row);
+        *open_len -= queue.len();
+        if kind == Kind::Reset {
+            queue.pulls.drain(..).for_each(|open| close(closed, gap_ms, open));
         }
+        if let Some(old) = queue.offset.take() {
+            close(closed, gap_ms, old);
+        }
+        if *open_len < MAX_OPEN {
+            queue.offset = Some(opened);
+        } else {
+            close(closed, gap_ms, opened);
+        }
+        *open_len += queue.len();
     }
 
     /// Ends the open rows of pulls of a group: a member wants something else from now on.
@@ -224,9 +225,8 @@ impl Ledger {
                 queues.retain(|_, queue| {
                     queue.pulls.retain_mut(|open| open.take(&mut taken, idle_ms));
                     queue.offset.take_if(|open| !open.take(&mut taken, idle_ms));
-                    let len = queue.pulls.len() + usize::from(queue.offset.is_some());
-                    *open_len += len;
-                    len > 0
+                    *open_len += queue.len();
+                    queue.len() > 0
                 });
                 !queues.is_empty()
             });
@@ -237,6 +237,34 @@ impl Ledger {
 
     fn lock(&self) -> MutexGuard<'_, Rows> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Rows {
+    fn find(&mut self, place: Place<'_>) -> Option<&mut OpenQueue> {
+        self.open.get_mut(place.group)?.get_mut(place.topic)?.get_mut(&place.queue_id)
+    }
+
+    /// Returns a new row, which shares the names of those that are there.
+    fn new_row(&mut self, kind: Kind, place: Place<'_>, client: &str, (from, to): (i64, i64), now: i64) -> Row {
+        self.last_id += 1;
+        let known = self.open.get_key_value(place.group);
+        let group = known.map_or_else(|| place.group.into(), |(name, _)| Arc::clone(name));
+        let known = known.and_then(|(_, topics)| topics.get_key_value(place.topic));
+        let topic = known.map_or_else(|| place.topic.into(), |(name, _)| Arc::clone(name));
+        let client = client.into();
+        let (id, queue_id) = (self.last_id, place.queue_id);
+        Row { id, kind, group, topic, queue_id, client, filter: None, from, to, first_ms: now, last_ms: now }
+    }
+}
+
+impl OpenQueue {
+    fn pull_of(&mut self, client: &str) -> Option<&mut OpenRow> {
+        self.pulls.iter_mut().find(|open| &*open.row.client == client)
+    }
+
+    fn len(&self) -> usize {
+        self.pulls.len() + usize::from(self.offset.is_some())
     }
 }
 
@@ -263,43 +291,15 @@ impl OpenRow {
     }
 }
 
-fn queue_of<'a>(
-    open: &'a mut HashMap<Arc<str>, HashMap<Arc<str>, Queues>>,
-    place: Place<'_>,
-) -> ((Arc<str>, Arc<str>), &'a mut OpenQueue) {
-    // two look-ups in place of one with `entry`, which would copy the names at each pull
-    if !open.contains_key(place.group) {
-        open.insert(place.group.into(), HashMap::new());
-    }
-    let (group, _) = open.get_key_value(place.group).expect("it was put there");
-    let group = Arc::clone(group);
-    let topics = open.get_mut(place.group).expect("it was put there");
-    if !topics.contains_key(place.topic) {
-        topics.insert(place.topic.into(), HashMap::new());
-    }
-    let (topic, _) = topics.get_key_value(place.topic).expect("it was put there");
-    let topic = Arc::clone(topic);
-    let queues = topics.get_mut(place.topic).expect("it was put there");
-    ((group, topic), queues.entry(place.queue_id).or_default())
+fn queue_of<'a>(open: &'a mut HashMap<Arc<str>, HashMap<Arc<str>, Queues>>, row: &Row) -> &'a mut OpenQueue {
+    let topics = open.entry(Arc::clone(&row.group)).or_default();
+    topics.entry(Arc::clone(&row.topic)).or_default().entry(row.queue_id).or_default()
 }
 
 /// Returns the place of the row that rests longest, if a queue has as many rows as it may.
 fn oldest_of_many(pulls: &[OpenRow]) -> Option<usize> {
     let oldest = pulls.iter().enumerate().min_by_key(|(_, open)| open.row.last_ms);
     oldest.filter(|_| pulls.len() >= MAX_OPEN_OF_QUEUE).map(|(at, _)| at)
-}
-
-fn new_row(
-    last_id: &mut u64,
-    kind: Kind,
-    (group, topic): (Arc<str>, Arc<str>),
-    queue_id: i32,
-    client: Arc<str>,
-    (from, to): (i64, i64),
-    now: i64,
-) -> Row {
-    *last_id += 1;
-    Row { id: *last_id, kind, group, topic, queue_id, client, filter: None, from, to, first_ms: now, last_ms: now }
 }
 
 fn close(closed: &mut Vec<Row>, gap_ms: &mut Option<i64>, open: OpenRow) {
@@ -462,8 +462,8 @@ mod tests {
         let ledger = Ledger::default();
         ledger.put_client(7, "a");
         ledger.put_client(7, "b");
-        assert_eq!(ledger.client(7).as_deref(), Some("b"));
+        assert_eq!(ledger.client_of(7).as_deref(), Some("b"));
         ledger.remove_client(7);
-        assert_eq!(ledger.client(7), None);
+        assert_eq!(ledger.client_of(7), None);
     }
 }

@@ -341,9 +341,10 @@ impl Pulling<'_> {
     /// Notes in the ledger what the client is handed, and what the filter passes over.
     fn note(&self, header: &PullHeader<'_>, subscription: &Arc<Subscription>, pulled: &PullResult) {
         if matches!(pulled.status, GetMessageStatus::Found | GetMessageStatus::NoMatchedMessage) {
-            let client = self.state.client_name(self.connection, header.client_id);
             let stretch = (header.queue_offset, pulled.next_begin_offset);
-            self.state.ledger.note_pull(header.place(), &client, subscription, stretch);
+            self.state.note(self.connection, header.client_id, |ledger, client| {
+                ledger.note_pull(header.place(), client, subscription, stretch);
+            });
         }
     }
 
