@@ -37,6 +37,7 @@ TABLES: dict[str, Table | Grid] = {
     "spark-endurance": topics.ENDURANCE,
     "spark-earlier": topics.EARLIER,
     "mirror": clusters.MIRROR,
+    "ledger": clusters.LEDGER,
     "slaves": clusters.SLAVES,
 }
 
