@@ -247,6 +247,21 @@ def test_a_heartbeat_makes_its_group_once(plane: ControlPlane) -> None:
     assert saved == plane.tables.groups["orders"] == SubscriptionGroupConfig(group_name="orders")
 
 
+def test_who_sees_a_new_group_has_its_pulls_answered(plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pulls that come together: the second one finds the group that the first one is making."""
+    seen = []
+    put_group = plane.tables.put_group
+
+    def put(config: SubscriptionGroupConfig) -> None:
+        seen.append(plane.groups.get(config.group_name))
+        put_group(config)
+
+    monkeypatch.setattr(plane.tables, "put_group", put)
+    plane.groups.find("new")
+    assert seen == [None]
+    assert "new" in plane.tables.groups
+
+
 def test_only_groups_of_the_system_are_made_where_none_is_to_be_made(tmp_path: Path) -> None:
     plane = ControlPlane(tmp_path / "store", {"autoCreateSubscriptionGroup": "false"})
     plane.come_online("orders", "t")

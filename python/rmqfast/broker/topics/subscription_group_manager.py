@@ -82,8 +82,8 @@ class SubscriptionGroupManager:
                 self._metadata.put(SubscriptionGroupTable, name, None)
             for group in table.values():
                 if self._table.get(group.group_name) != group:
-                    self._table.put(group, now=self._now())
                     self._data_plane.put_group(group)
+                    self._table.put(group, now=self._now())
                     self._metadata.put(SubscriptionGroupTable, group.group_name, group.to_json())
             self._table.data_version = table.data_version
             self._put_version()
@@ -109,8 +109,9 @@ class SubscriptionGroupManager:
         if group.group_name not in self._table and len(self._table) >= most:
             remark = f"[QUOTA] consumer groups of a broker: expected at most {most}, got more (maxGroupCount)"
             raise ResponseError(ResponseCode.SYSTEM_ERROR, remark)
-        self._table.put(group, now=self._now())
+        # The data plane first: who sees the group in the table has the data plane answer at once.
         self._data_plane.put_group(group)
+        self._table.put(group, now=self._now())
         self._metadata.put(SubscriptionGroupTable, group.group_name, group.to_json())
         self._put_version()
         return group
