@@ -4,11 +4,15 @@
 //! consumer that keeps up has one row a queue. RocketMQ has no such record: its offsets tell how far a group is, not
 //! who got a message.
 use crate::tables::Subscription;
-use std::collections::HashMap;
+use foldhash::quality::RandomState;
+use rmqfast_os::clock::tick_ms;
+use std::collections;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Each pull finds its row by three names, for which the hash of std would take half of the ledger's time.
+type HashMap<K, V> = collections::HashMap<K, V, RandomState>;
 
 /// Rows that wait to be taken. More are dropped, and the time of the first is told as a gap.
 const MAX_CLOSED: usize = 50_000;
@@ -132,7 +136,7 @@ impl Ledger {
         if from >= to || !self.is_kept() {
             return;
         }
-        let now = now_ms();
+        let now = tick_ms();
         let mut rows = self.lock();
         if let Some(open) = rows.find(place).and_then(|queue| queue.pull_of(client))
             && open.is_continued_by(from, filter)
@@ -175,7 +179,7 @@ impl Ledger {
     }
 
     fn note_move(&self, kind: Kind, place: Place<'_>, client: &str, (from, to): (i64, i64)) {
-        let now = now_ms();
+        let now = tick_ms();
         let mut rows = self.lock();
         if let Some(open) = rows.find(place).and_then(|queue| queue.offset.as_mut()) {
             let goes_on = open.row.to == from && from < to && open.row.from <= open.row.to;
@@ -311,10 +315,6 @@ fn close(closed: &mut Vec<Row>, gap_ms: &mut Option<i64>, open: OpenRow) {
         return;
     }
     closed.push(open.row);
-}
-
-fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as i64)
 }
 
 #[cfg(test)]
