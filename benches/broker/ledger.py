@@ -18,7 +18,7 @@ from peer import Answer, Failed
 
 PULLS, STORED, GROUPS = 200_000, 200_000, 3000
 IN_FLIGHT = 64
-TOPIC, BODY = "stored", b"x" * 128
+TOPIC = "stored"
 #: Rows that the broker of the last measurement may keep.
 MOST_ROWS = 100_000
 
@@ -30,16 +30,19 @@ def ledger(plan: Plan) -> list[Series]:
 
 
 def rates(plan: Plan) -> list[Series]:
+    stored = int(STORED * plan.scale)
     with ExitStack() as stack:
         sides = {name: stack.enter_context(Rmqfast(limits)) for name, limits in limits_of().items()}
-        for side in sides.values():
-            fill(side, int(STORED * plan.scale))
         variants: Variants = {}
-        for size in (1, 32):
-            count = int(PULLS * plan.scale) // (1 if size == 1 else 4)
-            for name, side in sides.items():
-                frames = list(pulls(count, size, int(STORED * plan.scale)))
-                variants[f"ledger {name} pull {size}"] = partial(timed, side, frames, size)
+        for dataset in plan.datasets:
+            topic = f"{TOPIC}{dataset.body}"
+            for side in sides.values():
+                fill(side, topic, stored, dataset.body)
+            for size in (1, 32):
+                count = int(PULLS * plan.scale) // (1 if size == 1 else 8)
+                frames = [pull("g0", number * size % (stored - size), size, topic=topic) for number in range(count)]
+                for name, side in sides.items():
+                    variants[f"ledger {name} pull {size} {dataset.label}"] = partial(timed, side, frames, size)
         return interleave(variants, plan.effort, [])
 
 
@@ -61,7 +64,7 @@ def million(plan: Plan) -> list[Series]:
         grown = {}
         for kind, limits in limits_of().items():
             with Rmqfast((*limits, f"pullLedgerRows={MOST_ROWS}")) as side:
-                fill(side, int(STORED * plan.scale))
+                fill(side, TOPIC, int(STORED * plan.scale), 8)
                 begin, seconds = resident_bytes(side.pids[0]), timed(side, load(), 1)["seconds"]
                 grown[kind] = resident_bytes(side.pids[0]) - begin
                 time.sleep(12)  # two saves, every five seconds
@@ -79,17 +82,16 @@ def figure(rows: int, seconds: float, size: int) -> Answer:
     return {"rows": rows, "seconds": seconds, "value": size / 2**20}
 
 
-def fill(side: Rmqfast, count: int) -> None:
-    """Stores small messages in one queue."""
-    wire.create_topic(side.address, TOPIC, 1)
-    message = wire.message(TOPIC, 0)
-    exchange(side, itertools.repeat(message, count))
+def fill(side: Rmqfast, topic: str, count: int, body: int) -> None:
+    """Stores messages in one queue."""
+    wire.create_topic(side.address, topic, 1)
+    exchange(side, itertools.repeat(wire.message(topic, 0, b"x" * body), count))
 
 
-def pull(group: str, offset: int, most: int, client: str = "c1") -> bytes:
+def pull(group: str, offset: int, most: int, client: str = "c1", topic: str = TOPIC) -> bytes:
     fields: dict[str, object] = {
         "consumerGroup": group,
-        "topic": TOPIC,
+        "topic": topic,
         "queueId": 0,
         "queueOffset": offset,
         "maxMsgNums": most,
@@ -103,13 +105,8 @@ def pull(group: str, offset: int, most: int, client: str = "c1") -> bytes:
     return wire.frame(wire.PULL_MESSAGE, fields)
 
 
-def pulls(count: int, size: int, stored: int) -> Iterator[bytes]:
-    """Pulls of one client that goes on from message to message, and begins again at the end."""
-    return (pull("g0", number * size % (stored - size), size) for number in range(count))
-
-
 def pulls_of_groups(count: int) -> Iterator[bytes]:
-    """The same of 3,000 groups in turns."""
+    """Pulls of 3,000 groups in turns, each of which goes on from message to message."""
     return (pull(f"g{number % GROUPS}", number // GROUPS, 1) for number in range(count))
 
 

@@ -76,11 +76,11 @@ def create_topic(address: tuple[str, int], topic: str, queues: int) -> None:
         raise ConnectionError(f"topic {topic}: {told}")
 
 
-def message(topic: str, queue: int) -> bytes:
-    """A request that sends a small message."""
+def message(topic: str, queue: int, body: bytes = b"hello") -> bytes:
+    """A request that sends a message."""
     fields: dict[str, object] = {"a": "bench", "b": topic, "c": "TBW102", "d": 4, "e": queue, "f": 0}
     fields |= {"g": int(time.time() * 1000), "h": 0, "i": "", "j": 0, "k": "false", "m": "false"}
-    return frame(SEND_MESSAGE, fields, b"hello")
+    return frame(SEND_MESSAGE, fields, body)
 
 
 def send_to_each(address: tuple[str, int], topic: str, queues: int) -> None:

@@ -49,10 +49,10 @@ _WITHOUT = "the same broker without a ledger"
 
 LEDGER = Table(
     (
-        Row("pulls of one message", "ledger with pull 1", _WITHOUT, "ledger without pull 1"),
-        Row("its CPU a message", "ledger with pull 1", _WITHOUT, "ledger without pull 1", "cpu"),
-        Row("pulls of 32", "ledger with pull 32", _WITHOUT, "ledger without pull 32"),
-        Row("its CPU a message", "ledger with pull 32", _WITHOUT, "ledger without pull 32", "cpu"),
+        Row("pulls of one message", "ledger with pull 1 {}", _WITHOUT, "ledger without pull 1 {}"),
+        Row("its CPU a message", "ledger with pull 1 {}", _WITHOUT, "ledger without pull 1 {}", "cpu"),
+        Row("pulls of 32", "ledger with pull 32 {}", _WITHOUT, "ledger without pull 32 {}"),
+        Row("its CPU a message", "ledger with pull 32 {}", _WITHOUT, "ledger without pull 32 {}", "cpu"),
         Row("memory of a million pulls, 3,000 groups", "ledger memory 3,000 groups", kind="value", unit="MiB"),
         Row("file of a million pulls, 3,000 groups", "ledger file 3,000 groups", kind="value", unit="MiB"),
         Row("memory, each pull by another client", "ledger memory a row each", kind="value", unit="MiB"),
