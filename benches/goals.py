@@ -149,6 +149,8 @@ def ledgers() -> list[Goal]:
         goals += pair("ledger", f"pulls of {size}, with a ledger : without", ours, theirs, (0.99, 0.99))
         title = f"pulls of {size}, CPU of the broker, with a ledger : without"
         goals += pair("ledger", title, ours, theirs, (None, None), kind="cpu")
+        again = f"ledger again pull {size}"
+        goals += pair("ledger", f"pulls of {size}, without a ledger : without", again, theirs, (None, None))
     for name in ("3,000 groups", "a row each"):
         title = f"a million pulls, {name}"
         goals.append(Goal("ledger", f"{title}: memory", f"ledger memory {name}", None, 64, "value", "MiB"))

@@ -32,17 +32,20 @@ def ledger(plan: Plan) -> list[Series]:
 def rates(plan: Plan) -> list[Series]:
     stored = int(STORED * plan.scale)
     with ExitStack() as stack:
-        sides = {name: stack.enter_context(Rmqfast(limits)) for name, limits in limits_of().items()}
+        limits = limits_of()
+        # A third broker tells by how much two that are alike differ.
+        limits["again"] = limits["without"]
+        sides = {name: stack.enter_context(Rmqfast(each)) for name, each in limits.items()}
         variants: Variants = {}
         for dataset in plan.datasets:
             topic = f"{TOPIC}{dataset.body}"
             for side in sides.values():
                 fill(side, topic, stored, dataset.body)
             for size in (1, 32):
-                count = int(PULLS * plan.scale) // (1 if size == 1 else 8)
+                count = int(PULLS * plan.scale) // (1 if size == 1 else 4)
                 frames = [pull("g0", number * size % (stored - size), size, topic=topic) for number in range(count)]
                 for name, side in sides.items():
-                    variants[f"ledger {name} pull {size} {dataset.label}"] = partial(timed, side, frames, size)
+                    variants[f"ledger {name} pull {size} {dataset.label}"] = partial(warm_and_timed, side, frames, size)
         return interleave(variants, plan.effort, [])
 
 
@@ -108,6 +111,12 @@ def pull(group: str, offset: int, most: int, client: str = "c1", topic: str = TO
 def pulls_of_groups(count: int) -> Iterator[bytes]:
     """Pulls of 3,000 groups in turns, each of which goes on from message to message."""
     return (pull(f"g{number % GROUPS}", number // GROUPS, 1) for number in range(count))
+
+
+def warm_and_timed(side: Rmqfast, frames: list[bytes], size: int) -> Answer:
+    """Times pulls of messages that the broker has just sent: another broker had the processor's caches before."""
+    exchange(side, frames[: len(frames) // 2])
+    return timed(side, frames, size)
 
 
 def timed(side: Rmqfast, frames: Iterable[bytes], size: int) -> Answer:

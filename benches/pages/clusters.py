@@ -51,8 +51,10 @@ LEDGER = Table(
     (
         Row("pulls of one message", "ledger with pull 1 {}", _WITHOUT, "ledger without pull 1 {}"),
         Row("its CPU a message", "ledger with pull 1 {}", _WITHOUT, "ledger without pull 1 {}", "cpu"),
+        Row("two brokers without a ledger", "ledger again pull 1 {}", _WITHOUT, "ledger without pull 1 {}"),
         Row("pulls of 32", "ledger with pull 32 {}", _WITHOUT, "ledger without pull 32 {}"),
         Row("its CPU a message", "ledger with pull 32 {}", _WITHOUT, "ledger without pull 32 {}", "cpu"),
+        Row("two brokers without a ledger", "ledger again pull 32 {}", _WITHOUT, "ledger without pull 32 {}"),
         Row("memory of a million pulls, 3,000 groups", "ledger memory 3,000 groups", kind="value", unit="MiB"),
         Row("file of a million pulls, 3,000 groups", "ledger file 3,000 groups", kind="value", unit="MiB"),
         Row("memory, each pull by another client", "ledger memory a row each", kind="value", unit="MiB"),
