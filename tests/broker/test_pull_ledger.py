@@ -120,6 +120,16 @@ def test_a_row_that_has_grown_replaces_its_old_self(ledger: PullLedger, rows: Ro
     assert [each["to"] for each in stretches(ledger, 7)] == [9]
 
 
+def test_a_topic_that_is_deleted_leaves_what_its_members_want(ledger: PullLedger, rows: Rows, clock: Clock) -> None:
+    rows.rows = [pull(1, 0, 5, clock.time), (2, 0, "g", "u", 0, "c1", None, "A", 0, 5, clock.time, clock.time)]
+    ledger.note_heartbeat("c1", data("A"))
+    ledger.save()
+    ledger.remove_topic("t")
+    assert stretches(ledger, 1) == []
+    assert len(members(ledger)) == 1
+    assert len(ledger.answer("u", 0, 1, "g")["stretches"]) == 1
+
+
 def test_a_filter_that_is_too_long_is_not_kept(ledger: PullLedger, rows: Rows, clock: Clock) -> None:
     rows.rows = [pull(1, 0, 5, clock.time, tags="A" * 4000), pull(2, 0, 5, clock.time, tags="A" * 4001)]
     assert [each["filter"] for each in stretches(ledger, 1)] == [f"TAG:{'A' * 4000}", None]

@@ -150,7 +150,14 @@ def _groups_online(state: BrokerState) -> dict[int, Processor]:
 def _administration(state: BrokerState, on_update: Callable[[Mapping[str, str]], object]) -> dict[int, Processor]:
     config = ConfigProcessor(state.configuration, state.topics, state.data_plane, now=state.now, on_update=on_update)
     return (
-        TopicProcessor(state.topics, state.offsets, state.store, state.stats, state.config).processors()
+        TopicProcessor(
+            state.topics,
+            state.offsets,
+            state.store,
+            state.stats,
+            state.config,
+            on_delete=lambda name: None if state.ledger is None else state.ledger.remove_topic(name),
+        ).processors()
         | SubscriptionGroupProcessor(state.groups, state.offsets, state.stats, state.config).processors()
         | config.processors()
         | CleanProcessor(state.store, state.topics).processors()

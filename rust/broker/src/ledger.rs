@@ -217,6 +217,16 @@ impl Ledger {
         }
     }
 
+    /// Forgets the rows of a topic that is deleted: one of its name, made anew, has other messages at their offsets.
+    pub fn remove_topic(&self, topic: &str) {
+        let mut rows = self.lock();
+        let Rows { open, open_len, closed, .. } = &mut *rows;
+        for topics in open.values_mut() {
+            *open_len -= topics.remove(topic).iter().flat_map(HashMap::values).map(OpenQueue::len).sum::<usize>();
+        }
+        closed.retain(|row| &*row.topic != topic);
+    }
+
     /// Returns the rows that are new or have grown since the last call. Rows that did not grow since `idle_ms` are
     /// ended, so that memory follows the queues in use.
     pub fn take(&self, idle_ms: i64) -> ChangedRows {
@@ -446,6 +456,21 @@ mod tests {
         assert_eq!((of_other, ledger.lock().open_len), (4, MAX_OPEN_OF_QUEUE));
         ledger.end_pulls("g");
         assert_eq!(ledger.lock().open_len, 0);
+    }
+
+    #[test]
+    fn a_topic_that_is_deleted_leaves_no_row() {
+        let ledger = ledger();
+        let other = Place { topic: "u", ..PLACE };
+        for client in ["a", "b"] {
+            ledger.note_pull(PLACE, client, &tags("*"), (0, 5));
+            ledger.note_pull(PLACE, client, &tags("A"), (5, 6));
+            ledger.note_pull(other, client, &tags("*"), (0, 1));
+            ledger.note_commit(PLACE, client, (Some(0), 5));
+        }
+        ledger.remove_topic("t");
+        assert_eq!(taken(&ledger), [pull(3, "a", "*", 0, 1), pull(7, "b", "*", 0, 1)]);
+        assert_eq!(ledger.lock().open_len, 2);
     }
 
     #[test]

@@ -252,6 +252,7 @@ impl DataPlane {
 
     fn remove_topic(&self, name: &str) {
         self.inner.state().tables.remove_topic(name);
+        self.inner.state().ledger.remove_topic(name);
     }
 
     fn put_group(&self, config: PyGroupConfig) {

@@ -162,6 +162,11 @@ class LedgerDatabase:
 
         self._change(work)
 
+    def remove_topic(self, topic: str) -> None:
+        """Removes the rows of a topic, but not what members want of it."""
+        remove = "DELETE FROM stretches WHERE topic = (SELECT id FROM texts WHERE text = ?)"
+        self._change(lambda db: db.execute(remove, (topic,)))
+
     def trim(self, *, most_rows: int, oldest_ms: int) -> None:
         """Removes old rows, and the oldest of too many. Remembers since when the ledger is complete."""
         while self._change(lambda db: self._trim_piece(db, most_rows, oldest_ms)) >= _PIECE:

@@ -72,6 +72,11 @@ class PullLedger:
             for key in [key for key in self._wants if key[:2] == (group, client_id)]:
                 self._add_unsaved(self._wants.pop(key)._replace(last_ms=now))
 
+    def remove_topic(self, topic: str) -> None:
+        """Forgets the rows of a topic that was deleted."""
+        with self._saving:
+            self._database.remove_topic(topic)
+
     def save(self) -> None:
         """Saves what is new, and removes what is too old or too much."""
         now = self._now()

@@ -36,7 +36,10 @@ class TopicProcessor:
         store: WritableStore,
         stats: BrokerStats,
         config: Callable[[], BrokerConfig],
+        *,
+        on_delete: Callable[[str], object] = lambda _: None,
     ) -> None:
+        self._on_delete = on_delete
         self._topics = topics
         self._offsets = offsets
         self._store = store
@@ -81,6 +84,7 @@ class TopicProcessor:
         self._topics.delete(name)
         self._topics.hold(self._store.clean_unused_topics)
         self._offsets.remove_topic(name)
+        self._on_delete(name)
         if self._config().flag("autoDeleteUnusedStats"):
             self._stats.on_topic_deleted(name)
         return Response()
