@@ -219,8 +219,15 @@ def test_what_is_behind_is_not_consumed_or_expired() -> None:
     )
 
 
-def test_rows_of_before_the_message_are_of_a_topic_that_was_deleted() -> None:
-    assert told(Rows().pull("a", at=100, until=200).commit("a", at=300), A, offset=3)[0] is Outcome.NOT_CONSUMED_YET
+def test_rows_of_before_the_message_are_of_another_one_or_of_a_clock_that_was_set_back() -> None:
+    old = Rows().pull("a", at=100, until=200).commit("a", at=300)
+    assert verdict(old, A, offset=3) is None
+    assert verdict(old, A) is None
+    # the time of a row is late by a tick
+    assert (
+        told(Rows().pull("a", at=STORED - 15, until=STORED - 15).commit("a", at=STORED - 5), A)[0] is Outcome.CONSUMED
+    )
+    assert told(old.pull("a").commit("a"), A)[0] is Outcome.CONSUMED
 
 
 def test_a_broadcast_tells_who_was_handed_it() -> None:

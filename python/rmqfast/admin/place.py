@@ -16,6 +16,8 @@ from rmqfast.remoting.protocol.consumer_connection import ACTIVELY
 
 #: Milliseconds before a heartbeat in which a member may have changed its subscription already.
 _SLACK = 1000
+#: Milliseconds by which the times of rows are late: the broker notes the time of the last tick of its clock.
+_TICK = 20
 
 
 class Step(Enum):
@@ -89,6 +91,14 @@ class Place:
         return bool(models) and models[-1] == "BROADCASTING"
 
     @property
+    def is_of_doubtful_age(self) -> bool:
+        """Whether rows end before the message was stored.
+
+        They are of another message that a crash took from its offset, or the broker's clock was set back.
+        """
+        return not all(map(self._is_of_message, self.ledger.rows))
+
+    @property
     def is_passed_unseen(self) -> bool:
         """Whether a member moved the offset over the message, and this broker handed it nothing: a slave did."""
         seen = {row.client_id for row in self.ledger.rows if row.kind == PULL}
@@ -108,17 +118,19 @@ class Place:
 
     def hand_outs(self) -> list[HandOut]:
         """Returns the pulls that covered the message, oldest first."""
-        # A topic that was deleted and made anew has older rows at the same offsets.
-        rows = [row for row in self.ledger.rows if row.last >= self.message.store_timestamp]
+        rows = self._rows()
         return [self._hand_out(row, rows) for row in rows if row.kind == PULL]
 
     def moves(self) -> list[LedgerRow]:
         """Returns the moves of the offset over the message, oldest first."""
-        return [
-            row
-            for row in self.ledger.rows
-            if row.kind != PULL and row.start < row.stop and row.last >= self.message.store_timestamp
-        ]
+        return [row for row in self._rows() if row.kind != PULL and row.start < row.stop]
+
+    def _rows(self) -> list[LedgerRow]:
+        """Returns the rows of the message, and none of another one that was at its offset before."""
+        return [row for row in self.ledger.rows if self._is_of_message(row)]
+
+    def _is_of_message(self, row: LedgerRow) -> bool:
+        return row.last >= self.message.store_timestamp - _TICK
 
     def _hand_out(self, row: LedgerRow, rows: Sequence[LedgerRow]) -> HandOut:
         step, own = self._step(row)

@@ -75,7 +75,7 @@ def _at(place: Place) -> Verdict | None:
         return _not_confirmed(place, given[-1])
     if any(each.step is Step.UNKNOWN for each in hand_outs):
         return _unclear(hand_outs)
-    if not place.is_complete or place.is_passed_unseen:
+    if not place.is_complete or place.is_of_doubtful_age or place.is_passed_unseen:
         return None
     if not place.is_passed:
         return _not_passed(place, hand_outs)
