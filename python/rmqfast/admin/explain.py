@@ -246,7 +246,7 @@ class Explainer:
             ...     with rmqfast.Producer("shop", name_server=cluster.name_server) as producer:
             ...         sent = producer.send(rmqfast.Message("orders", b"paid", tags="paid"))
             ...     print(admin.explain(admin.view_message(sent.offset_msg_id), "cashiers").sentence)
-            the group's offset is none, and nobody was handed it
+            the group's offset is 0, and nobody was handed it
         """
         if isinstance(what, str):
             return self._explain_group(what)
