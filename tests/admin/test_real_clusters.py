@@ -252,11 +252,12 @@ def test_a_message_that_javas_consumer_sends_back_is_in_retry_and_then_dead(
         def is_dead() -> bool:
             told = admin.explain(message, group)
             seen.add(told.outcome)
-            return told.outcome is Outcome.DEAD_LETTER
+            # without a ledger, a reset since is excluded only once the member's clock is known to be right
+            return told.outcome in {Outcome.DEAD_LETTER, Outcome.UNKNOWN} and "consumed in vain 2" in told.sentence
 
         until(is_dead)
         assert Outcome.IN_RETRY in seen
-        assert admin.explain(message, group).sentence.startswith("dead letter: consumed in vain 2 times, %DLQ%")
+        assert admin.explain(message, group).sentence.startswith("consumed in vain 2 times, %DLQ%")
 
 
 def test_a_dead_letter_of_javas_consumer_is_consumed_once_more(

@@ -53,7 +53,8 @@ def of_eight_messages_of_a_tag_those_on_the_queues_of_the_other_member_are_lost(
         assert lost == {b"B0", b"B1", b"B4", b"B5"}
         assert {each.outcome for body, each in told.items() if body not in lost} == {Outcome.CONSUMED}
         for body in lost:
-            assert f"dropped by {one.client_id}'s tag check: nobody processed it" in told[body].sentence
+            assert one.client_id in told[body].sentence
+            assert "tag check" in told[body].sentence
         for message in messages:
             tracks = {track.group: track.track_type for track in scene.admin.messages.track(message)}
             assert tracks[group] is TrackType.CONSUMED, "as it is of those that nobody processed"
