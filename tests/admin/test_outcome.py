@@ -27,7 +27,8 @@ from rmqfast.admin import (
 from rmqfast.admin.explain import group_sentences, queue_explanation
 from rmqfast.admin.facts import names_in
 from rmqfast.admin.filters import passes_broker, passes_member
-from rmqfast.admin.outcome import traced_verdict, verdict_of
+from rmqfast.admin.next_step import next_step
+from rmqfast.admin.outcome import Verdict, traced_verdict, verdict_of
 from rmqfast.client.trace import TraceType, TraceView
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
@@ -214,6 +215,15 @@ def test_what_was_sent_back_tells_more_than_the_offset(
 
 def copied(kind: CopyKind, at: MessageQueue, offset: int, times: int, stored: int = 9000, **more: Any) -> CopyFacts:
     return CopyFacts(kind=kind, queue=at, queue_offset=offset, reconsume_times=times, store_timestamp=stored, **more)
+
+
+def test_a_next_step_can_be_pasted_into_a_shell() -> None:
+    """Ids of messages are what producers made of them."""
+    hostile = replace(message(stored=1 << 62), msg_id="x; rm -rf ~")
+    step = next_step(Verdict(Outcome.DEAD_LETTER, []), hostile, group(None))
+    assert step == "mend what fails, then: rmqfast group resend g --id 'x; rm -rf ~'"
+    step = next_step(Verdict(Outcome.SKIPPED, []), message(stored=9000), group(None))
+    assert (step or "").endswith("rmqfast group reset g t --to 1970-01-01T00:00:09")
 
 
 def test_a_dead_letter_that_was_sent_again_is_no_longer_dead() -> None:

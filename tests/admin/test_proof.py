@@ -59,7 +59,7 @@ class Rows:
 def verdict(
     rows: Rows, *members: LedgerMember, offset: int | None = 5, copies: Sequence[CopyFacts] = (), **more: Any
 ) -> Verdict | None:
-    ledger = Ledger(now=20_000, since=more.pop("since", 1), gaps=more.pop("gaps", ()), rows=rows.rows, members=members)
+    ledger = Ledger(since=more.pop("since", 1), gaps=more.pop("gaps", ()), rows=rows.rows, members=members)
     places = more.pop("places", {})
     return proven_verdict("g", Place(more.pop("message", MESSAGE), offset, ledger, **more), copies, places)
 
@@ -254,7 +254,7 @@ def copied(kind: CopyKind, stored: int, at: MessageQueue = RETRY, **more: Any) -
 def retried(rows: Rows, copy: CopyFacts, offset: int) -> Place:
     facts = replace(MESSAGE, queue=RETRY, queue_offset=7, store_timestamp=copy.store_timestamp)
     moved = [replace(row, start=7, stop=8) for row in rows.rows]
-    return Place(facts, offset, Ledger(now=20_000, since=1, gaps=(), rows=moved, members=[A]))
+    return Place(facts, offset, Ledger(since=1, gaps=(), rows=moved, members=[A]))
 
 
 @pytest.mark.parametrize(

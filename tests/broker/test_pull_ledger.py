@@ -41,6 +41,10 @@ class Rows:
         return rows, gap
 
 
+#: A row that SQLite does not take, as where the disk is full.
+UNSAVEABLE = (9, 0, "g", "t", 0, "c1", None, "A", 0, object(), 0, 0)
+
+
 class Clock:
     def __init__(self) -> None:
         self.time = 1_800_000_000_000
@@ -161,6 +165,7 @@ def test_members_that_change_without_end_do_not_grow_the_file(tmp_path: Path, ro
         for number in range(30):
             clock.time += 1
             ledger.note_heartbeat("c1", data(f"a > {number}", "SQL92"))
+        ledger.save()
         assert [text for _, text, *_ in members(ledger)] == [f"SQL92:a > {number}" for number in range(20, 30)]
 
 
@@ -264,7 +269,7 @@ def test_a_directory_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_rows_that_could_not_be_saved_are_a_gap(ledger: PullLedger, rows: Rows, clock: Clock) -> None:
     begin = clock.time
     ledger.note_heartbeat("c1", data("A"))
-    rows.rows = [pull(1, 0, 5, begin), pull(2, 5, cast("int", object()), begin)]
+    rows.rows = [pull(1, 0, 5, begin), UNSAVEABLE]
     clock.time += 1000
     with pytest.raises(StoreIOError):
         ledger.save()
@@ -274,3 +279,37 @@ def test_rows_that_could_not_be_saved_are_a_gap(ledger: PullLedger, rows: Rows, 
     assert [each["clientId"] for each in answer["members"]] == ["c1"], "what members want is saved at the next time"
     clock.time += 1000
     assert len(ledger.answer("t", 0, 1, "g")["gaps"]) == 1
+
+
+def test_an_answer_tells_the_rows_that_it_lacks(ledger: PullLedger, rows: Rows, clock: Clock) -> None:
+    begin = clock.time
+    rows.rows = [pull(1, 0, 5, begin)]
+    ledger.save()
+    rows.rows = [UNSAVEABLE]
+    clock.time += 1000
+    answer = ledger.answer("t", 0, 1, "g")
+    assert (len(answer["stretches"]), answer["gaps"]) == (1, [{"from": begin, "to": clock.time}])
+
+
+def test_a_ledger_whose_last_rows_could_not_be_saved_has_a_gap(tmp_path: Path, rows: Rows, clock: Clock) -> None:
+    begin = clock.time
+    ledger = opened(tmp_path, rows, clock)
+    ledger.save()
+    rows.rows = [UNSAVEABLE]
+    clock.time += 1000
+    ledger.close()
+    clock.time += 1000
+    with closing(opened(tmp_path, rows, clock)) as again:
+        assert again.answer("t", 0, 1, "g")["gaps"] == [{"from": begin, "to": clock.time}]
+
+
+def test_more_rows_than_an_answer_has_are_told(
+    ledger: PullLedger, rows: Rows, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rmqfast.broker.ledger.database.MOST_ROWS", 2)
+    rows.rows = [pull(number, 0, 5, clock.time) for number in (1, 2)]
+    answer = ledger.answer("t", 0, 1, "g")
+    assert (len(answer["stretches"]), answer["isCut"]) == (2, False)
+    rows.rows = [pull(3, 0, 5, clock.time)]
+    answer = ledger.answer("t", 0, 1, "g")
+    assert (len(answer["stretches"]), answer["isCut"]) == (2, True)

@@ -18,7 +18,7 @@ from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 PULL, COMMIT, RESET, BEGIN = "PULL", "COMMIT", "RESET", "BEGIN"
-_MOST = 1000
+_MOST = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +69,10 @@ class Ledger:
     """All that a broker knows of an offset of a queue and a group.
 
     Attributes:
-        now: The broker's time, in milliseconds since 1970.
         since: Time since when the ledger is complete; None if a slave does not tell its part.
         gaps: Times of which rows are missing, as after a crash.
     """
 
-    now: int
     since: int | None
     gaps: Sequence[tuple[int, int]]
     rows: Sequence[LedgerRow]
@@ -84,13 +82,16 @@ class Ledger:
         """Whether no row of `time` or later is missing."""
         return self.since is not None and self.since <= time and all(stop < time for _, stop in self.gaps)
 
-    def wants_of(self, client_id: str) -> list[LedgerMember]:
+    def subscriptions_of(self, client_id: str) -> list[LedgerMember]:
         """Returns what a member wanted, oldest first."""
         return sorted((each for each in self.members if each.client_id == client_id), key=lambda each: each.first)
 
 
 def ledger_of(client: AdminClient, group: str, queue: MessageQueue, offset: int) -> Ledger | None:
-    """Returns what a master and its slaves know of an offset. None if the master keeps no ledger, or is down."""
+    """Returns what a master and its slaves know of an offset.
+
+    None if the master keeps no ledger, is down, or has more rows of the offset than it answers.
+    """
     brokers = [each for each in client.route(queue.topic).broker_datas if each.broker_name == queue.broker_name]
     addresses = {number: client.translate(address) for each in brokers for number, address in each.addresses.items()}
     if MASTER_ID not in addresses:
@@ -128,8 +129,9 @@ def _ledger_at(client: AdminClient, address: str, group: str, queue: MessageQueu
             return None
         raise
     answer = JsonObject.of_body(body)
+    if answer.flag("isCut"):
+        return None  # of a part of the rows, nothing follows
     return Ledger(
-        now=answer.number("now"),
         since=answer.number("since"),
         gaps=[(gap.number("from"), gap.number("to")) for gap in answer.objects("gaps", most=_MOST)],
         rows=[_row(queue.topic, each) for each in answer.objects("stretches", most=_MOST)],

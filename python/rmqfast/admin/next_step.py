@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from shlex import quote
 
 from rmqfast.admin.explanation import Outcome
 from rmqfast.admin.facts import GroupFacts, MessageFacts, QueueFacts
 from rmqfast.admin.outcome import Verdict
+from rmqfast.cells import time_text
 
 _PROBLEMS = {Outcome.LOST, Outcome.SKIPPED, Outcome.DEAD_LETTER, Outcome.EXPIRED, Outcome.UNKNOWN}
 
@@ -26,7 +27,7 @@ def next_step(verdict: Verdict, message: MessageFacts, group: GroupFacts) -> str
     return {
         Outcome.LOST: f"{give_one_subscription(name)}; then have it consumed again: {_reset(message, name)}",
         Outcome.SKIPPED: f"to have it consumed with all that follows: {_reset(message, name)}",
-        Outcome.DEAD_LETTER: f"mend what fails, then: rmqfast group resend {name} --id {message.msg_id}",
+        Outcome.DEAD_LETTER: f"mend what fails, then: rmqfast group resend {quote(name)} --id {quote(message.msg_id)}",
         Outcome.EXPIRED: "keep messages longer (fileReservedTime), or add members to the group",
         Outcome.NOT_CONSUMED_YET: start,
         Outcome.NOT_CONFIRMED: f"look into the log of {verdict.member}",
@@ -41,5 +42,5 @@ def give_one_subscription(group: str) -> str:
 
 
 def _reset(message: MessageFacts, group: str) -> str:
-    stored = datetime.fromtimestamp(message.store_timestamp / 1000, UTC)
-    return f"rmqfast group reset {group} {message.queue.topic} --to {stored:%Y-%m-%dT%H:%M:%S}"
+    second = time_text(message.store_timestamp).partition(".")[0].replace(" ", "T")
+    return f"rmqfast group reset {quote(group)} {quote(message.queue.topic)} --to {second}"

@@ -21,7 +21,14 @@ _TICK = 20
 
 
 class Step(Enum):
-    """How far a pull brought the message: to the listener, to a member that dropped it, or not out of the broker."""
+    """The place that a pull brought the message to.
+
+    Attributes:
+        GIVEN: The listener of the member.
+        DROPPED: The member, whose own subscription it did not pass.
+        FILTERED: None: the broker filtered it.
+        UNKNOWN: One of these.
+    """
 
     GIVEN = auto()
     DROPPED = auto()
@@ -86,7 +93,7 @@ class Place:
 
     @property
     def is_broadcast(self) -> bool:
-        """Whether the members that pulled it, or the newest ones, get all messages each."""
+        """Whether each member of the group gets all messages, as the newest subscription says."""
         models = [each.message_model for each in self.ledger.members]
         return bool(models) and models[-1] == "BROADCASTING"
 
@@ -112,7 +119,7 @@ class Place:
     def _is_of_member(self, move: LedgerRow) -> bool:
         if move.kind == RESET:
             return False
-        joined = min((each.first for each in self.ledger.wants_of(move.client_id)), default=None)
+        joined = min((each.first for each in self.ledger.subscriptions_of(move.client_id)), default=None)
         # A group may begin behind the messages that are older than it.
         return joined is not None and (move.kind == COMMIT or joined <= self.message.store_timestamp)
 
@@ -163,7 +170,7 @@ class Place:
 
     def _step(self, row: LedgerRow) -> tuple[Step, LedgerMember | None]:
         passes = self._passes_broker(row)
-        candidates = self._wants_at(row)
+        candidates = self._subscriptions_at(row)
         own = candidates[-1] if candidates else None
         if passes is None:
             return Step.UNKNOWN, own
@@ -188,14 +195,13 @@ class Place:
             return None if answer is None else answer.is_passed
         return passes_broker(subscription, self.message)
 
-    def _wants_at(self, row: LedgerRow) -> list[LedgerMember]:
+    def _subscriptions_at(self, row: LedgerRow) -> list[LedgerMember]:
         """Returns what the client wanted while the row grew; more than one where it changed at about that time."""
-        told = self.ledger.wants_of(row.client_id)
+        told = self.ledger.subscriptions_of(row.client_id)
         from_time = max(row.first, self.message.store_timestamp)
         active = []
         for number, want in enumerate(told):
             end = told[number + 1].first if number + 1 < len(told) else None
-            begins = want.first - _SLACK <= row.last or number == 0
-            if begins and (end is None or from_time <= end):
+            if want.first - _SLACK <= row.last and (end is None or from_time <= end):
                 active.append(want)
         return active

@@ -137,8 +137,6 @@ class BrokerState:
     def persist(self) -> None:
         """Saves offsets, delays and filters, and writes RocketMQ's files."""
         self.offsets.persist()
-        if self.ledger is not None:
-            self.ledger.save()
         self.schedule.persist()
         self.filters.persist(now=self.now())
         # After a clean stop, a Java broker may take over the store.

@@ -30,7 +30,7 @@ pub struct BrokerState {
     /// Topics, groups and subscriptions.
     pub tables: Tables,
     pub offsets: Offsets,
-    /// Who was handed which stretch of a queue.
+    /// The ledger of pulls: rows of who was handed which stretch of a queue.
     pub ledger: Ledger,
     /// Limits the pairs of group and topic for which a connection may commit offsets for the first time.
     pub new_offsets: Quota,

@@ -10,9 +10,9 @@ import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from rmqfast.broker.metadata.database import create_file
+from rmqfast.broker.metadata.database import create_file, in_transaction
 from rmqfast.errors import StoreIOError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.store.metadata.integrity import is_damage
@@ -29,12 +29,12 @@ CREATE TABLE stretches (
 );
 CREATE INDEX stretches_by_place ON stretches (topic, queue, grp, start);
 CREATE INDEX stretches_by_time ON stretches (last_ms);
-CREATE TABLE wants (
+CREATE TABLE subscriptions (
   grp INTEGER, client INTEGER, topic INTEGER, filter INTEGER, model TEXT, consume_type TEXT, first_ms INTEGER,
   last_ms INTEGER, UNIQUE (grp, client, topic, first_ms)
 );
-CREATE INDEX wants_by_place ON wants (topic, grp);
-CREATE INDEX wants_by_time ON wants (last_ms);
+CREATE INDEX subscriptions_by_place ON subscriptions (topic, grp);
+CREATE INDEX subscriptions_by_time ON subscriptions (last_ms);
 CREATE TABLE gaps (start_ms INTEGER, stop_ms INTEGER);
 CREATE TABLE state (name TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;
 """
@@ -44,22 +44,24 @@ JOIN texts g ON g.id = grp JOIN texts c ON c.id = client LEFT JOIN texts f ON f.
 WHERE topic = (SELECT id FROM texts WHERE text = ?1) AND queue = ?2
 AND (?3 IS NULL OR grp = (SELECT id FROM texts WHERE text = ?3))
 AND ?4 BETWEEN min(start, stop) AND max(start, stop) - 1
-ORDER BY stretches.id LIMIT 1000
+ORDER BY stretches.id LIMIT ?5
 """
-_WANTS = """
-SELECT g.text, c.text, f.text, model, consume_type, first_ms, last_ms FROM wants
+_SUBSCRIPTIONS = """
+SELECT g.text, c.text, f.text, model, consume_type, first_ms, last_ms FROM subscriptions
 JOIN texts g ON g.id = grp JOIN texts c ON c.id = client LEFT JOIN texts f ON f.id = filter
 WHERE topic = (SELECT id FROM texts WHERE text = ?1) AND (?2 IS NULL OR grp = (SELECT id FROM texts WHERE text = ?2))
-ORDER BY first_ms LIMIT 1000
+ORDER BY first_ms LIMIT ?3
 """
 _REMOVE_TEXTS = """
 DELETE FROM texts WHERE id NOT IN (
   SELECT grp FROM stretches UNION SELECT topic FROM stretches UNION SELECT client FROM stretches
   UNION SELECT filter FROM stretches WHERE filter IS NOT NULL
-  UNION SELECT grp FROM wants UNION SELECT client FROM wants UNION SELECT topic FROM wants
-  UNION SELECT filter FROM wants WHERE filter IS NOT NULL
+  UNION SELECT grp FROM subscriptions UNION SELECT client FROM subscriptions UNION SELECT topic FROM subscriptions
+  UNION SELECT filter FROM subscriptions WHERE filter IS NOT NULL
 )
 """
+#: Rows that an answer has at most.
+MOST_ROWS = 10_000
 #: Rows that one deletion takes at most, so that no transaction takes long.
 _PIECE = 10_000
 #: Bytes that the file may have, and for each row that is allowed: more are those of long filters, each kept once.
@@ -89,7 +91,7 @@ class Stretch(NamedTuple):
     last_ms: int
 
 
-class Want(NamedTuple):
+class MemberSubscription(NamedTuple):
     """A member's own subscription to a topic, as its heartbeats told it from `first_ms` to `last_ms`.
 
     `filter` is None if it is too long to keep.
@@ -129,7 +131,9 @@ class LedgerDatabase:
 
         return self._change(begin)
 
-    def save(self, stretches: Iterable[Stretch], wants: Iterable[Want], gap: tuple[int, int] | None, now: int) -> None:
+    def save(
+        self, stretches: Iterable[Stretch], members: Iterable[MemberSubscription], gap: tuple[int, int] | None, now: int
+    ) -> None:
         """Adds rows, or replaces those that have grown, in one transaction."""
 
         def work(db: sqlite3.Connection) -> None:
@@ -153,8 +157,8 @@ class LedgerDatabase:
                 ),
             )
             db.executemany(
-                "INSERT OR REPLACE INTO wants VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                ((text(row.group), text(row.client), text(row.topic), text(row.filter), *row[4:]) for row in wants),
+                "INSERT OR REPLACE INTO subscriptions VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                ((text(row.group), text(row.client), text(row.topic), text(row.filter), *row[4:]) for row in members),
             )
             if gap is not None:
                 db.execute("INSERT INTO gaps VALUES (?, ?)", gap)
@@ -175,14 +179,14 @@ class LedgerDatabase:
     def _trim_piece(self, db: sqlite3.Connection, most_rows: int, oldest_ms: int) -> int:
         """Removes rows of one transaction. Returns their number."""
         is_large = _used_bytes(db) > _LEAST_BYTES + most_rows * _BYTES_A_ROW
-        ends = [_end_of_excess(db, table, most_rows, is_large=is_large) for table in ("stretches", "wants")]
+        ends = [_end_of_excess(db, table, most_rows, is_large=is_large) for table in ("stretches", "subscriptions")]
         until = max(oldest_ms, *ends)
         removed = sum(
             db.execute(
                 f"DELETE FROM {table} WHERE rowid IN (SELECT rowid FROM {table} WHERE last_ms < ? LIMIT ?)",  # noqa: S608
                 (until, _PIECE),
             ).rowcount
-            for table in ("stretches", "wants")
+            for table in ("stretches", "subscriptions")
         )
         db.execute("DELETE FROM gaps WHERE stop_ms < ?", (until,))
         if removed:
@@ -195,16 +199,25 @@ class LedgerDatabase:
             self._removed = 0
         return removed
 
-    def stretches(self, topic: str, queue_id: int, group: str | None, offset: int) -> list[tuple[object, ...]]:
-        """Returns the rows that cover an offset.
+    def stretches(
+        self, topic: str, queue_id: int, group: str | None, offset: int
+    ) -> tuple[list[tuple[Any, ...]], bool]:
+        """Returns the rows that cover an offset, and whether there are more than `MOST_ROWS`.
 
         A row has: number, kind, group, client, filter, start, stop, first and last time.
         """
-        return self._call(lambda db: db.execute(_STRETCHES, (topic, queue_id, group, offset)).fetchall())
+        return self._select(_STRETCHES, topic, queue_id, group, offset)
 
-    def wants(self, topic: str, group: str | None) -> list[tuple[object, ...]]:
-        """Returns the members' subscriptions: group, client, filter, model, consume type, first and last time."""
-        return self._call(lambda db: db.execute(_WANTS, (topic, group)).fetchall())
+    def subscriptions(self, topic: str, group: str | None) -> tuple[list[tuple[Any, ...]], bool]:
+        """Returns the members' subscriptions, and whether there are more than `MOST_ROWS`.
+
+        A row has: group, client, filter, model, consume type, first and last time.
+        """
+        return self._select(_SUBSCRIPTIONS, topic, group)
+
+    def _select(self, query: str, *values: object) -> tuple[list[tuple[Any, ...]], bool]:
+        rows = self._call(lambda db: db.execute(query, (*values, MOST_ROWS + 1)).fetchall())
+        return rows[:MOST_ROWS], len(rows) > MOST_ROWS
 
     def reach(self) -> tuple[int, Sequence[tuple[int, int]]]:
         """Returns since when the ledger is complete, and the gaps behind it."""
@@ -215,9 +228,10 @@ class LedgerDatabase:
 
         return self._call(work)
 
-    def close(self) -> None:
-        """Notes that nothing is missing, and closes the database. May be called twice."""
-        if self._db is not None:
+    def close(self, *, is_whole: bool = True) -> None:
+        """Closes the database, and notes that nothing is missing if `is_whole`. May be called twice."""
+        if is_whole and self._db is not None:
+            # Without the note, the next start tells a gap.
             with suppress(StoreIOError):
                 self._change(lambda db: db.execute("INSERT OR REPLACE INTO state VALUES ('is_closed', 1)"))
         with self._lock:
@@ -235,16 +249,12 @@ class LedgerDatabase:
 
     def _change(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         def transact(db: sqlite3.Connection) -> _T:
-            db.execute("BEGIN IMMEDIATE")
             try:
-                result = work(db)
-                db.execute("COMMIT")
+                return in_transaction(db, work)
             except BaseException:
-                db.rollback()
                 # A text of the transaction has no row now.
                 self._ids.clear()
                 raise
-            return result
 
         return self._call(transact)
 

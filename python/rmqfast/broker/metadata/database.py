@@ -151,7 +151,7 @@ class Database:
             work(db)
             return int(db.execute(_COUNTED, (COUNT,)).fetchone()[0])
 
-        self._count.write(_in_transaction(db, count))
+        self._count.write(in_transaction(db, count))
 
     def _call(self, work: Callable[[sqlite3.Connection], _T]) -> _T:
         """Calls `work` with the connection and returns its result. Opens the connection if needed."""
@@ -198,7 +198,7 @@ class Database:
             note = verify_log(db, self._path)
             if note is not None:
                 _log.warning("%s", note)
-            _in_transaction(db, lambda db: _prepare(db, tables))
+            in_transaction(db, lambda db: _prepare(db, tables))
             self._compare_count(db)
         except UnicodeDecodeError as error:
             db.close()
@@ -338,7 +338,7 @@ def _note(db: sqlite3.Connection, file: str, digest: str) -> None:
     _change(db, [("digest", file, f"{number:020d}", digest)])
 
 
-def _in_transaction(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], _T]) -> _T:
+def in_transaction(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], _T]) -> _T:
     db.execute("BEGIN IMMEDIATE")
     try:
         result = work(db)
