@@ -5,6 +5,7 @@
 mod append;
 mod decode;
 mod format;
+mod ledger;
 mod pull;
 mod scan;
 mod serve;
@@ -20,6 +21,6 @@ fn quick() -> Criterion {
 criterion_group! {
     name = micro;
     config = quick();
-    targets = format::benches, pull::benches, scan::benches, decode::benches, append::benches, serve::benches
+    targets = format::benches, pull::benches, ledger::benches, scan::benches, decode::benches, append::benches, serve::benches
 }
 criterion_main!(micro);
