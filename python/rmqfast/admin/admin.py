@@ -37,7 +37,8 @@ class Admin:
         name_server: `host:port`, several separated by `;`. Default: that of `config`, or `NAMESRV_ADDR`.
         instance_name: Separates clients of one process.
         config: Other settings of the connection: TLS, accounts, addresses.
-        timeout: Timeout of a request in seconds; three times as long for slow requests.
+        timeout: Timeout of a request in seconds; three times as long for slow requests. The members of a group get three
+            fifths of it, all together, to tell what they do.
 
     Attributes:
         clusters: Clusters and their brokers.

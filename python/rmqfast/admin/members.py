@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rmqfast.admin.admin_client import AdminClient, BrokerAddress, unless
 from rmqfast.admin.facts import GroupFacts, MemberFacts, SubscriptionFacts
+from rmqfast.admin.questions import Answer, Question, ask_all
 from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely
 from rmqfast.client.consumer.subscription import SubscriptionConflict, conflicts_of, meaning_of
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
@@ -18,13 +19,16 @@ from rmqfast.remoting import RequestCode, ResponseCode
 from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.system import monotonic
 
+#: Part of a request's timeout in which all members have to answer: three seconds, unless the caller waits longer.
+PATIENCE = 0.6
 #: Answer of each member by client id, or the error that it gave instead.
 Infos = Mapping[str, ConsumerRunningInfo | RemotingError]
 
 
 class Members:
-    """Asks each consumer of a group at most once per query, since a consumer that does not answer costs a timeout."""
+    """Asks the consumers of a group, all at the same time, and each once per query."""
 
     def __init__(self, client: AdminClient, group: str) -> None:
         self._client, self._group = client, group
@@ -32,37 +36,48 @@ class Members:
         # Keyed by broker, too: a member that one broker cannot reach may be connected to another broker.
         self._silent: dict[tuple[str, str], RemotingError] = {}
 
-    def answer(self, address: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
-        """Asks a consumer through a broker. Returns its answer, or the error that came instead."""
-        answer = self._answers.get(client_id) or self._silent.get((address, client_id))
-        if answer is not None:
-            return answer
-        try:
-            self._answers[client_id] = running_info_at(self._client, address, self._group, client_id)
-        except RemotingError as error:
-            self._silent[address, client_id] = error
-            return error
-        return self._answers[client_id]
-
     def infos(self, brokers: Iterable[BrokerAddress]) -> Infos:
         """Returns the answer of each online consumer by client id, through the first broker that can reach it."""
+        online = {each.address: online_at(self._client, each.address, self._group).client_ids for each in brokers}
+        self._ask(online)
         infos: dict[str, ConsumerRunningInfo | RemotingError] = {}
-        for broker in brokers:
-            for client_id in online_at(self._client, broker.address, self._group).client_ids:
-                if not isinstance(infos.get(client_id), ConsumerRunningInfo):
-                    infos[client_id] = self.answer(broker.address, client_id)
+        for address, client_ids in online.items():
+            infos |= {client_id: self._answer(address, client_id) for client_id in client_ids}
         return infos
 
     def facts(self, address: str, topic: str) -> GroupFacts:
         """Returns facts about the group, collected from one broker and from the group's consumers."""
         connections = online_at(self._client, address, self._group)
+        self._ask({address: connections.client_ids})
         return GroupFacts(
             group=self._group,
-            members=[_member_facts(each, topic, self.answer(address, each)) for each in connections.client_ids],
+            members=[_member_facts(each, topic, self._answer(address, each)) for each in connections.client_ids],
             subscription=connections.subscriptions.get(topic),
             consume_type=connections.consume_type,
             message_model=connections.message_model,
         )
+
+    def _answer(self, address: str, client_id: str) -> ConsumerRunningInfo | RemotingError:
+        return self._answers.get(client_id) or self._silent[address, client_id]
+
+    def _ask(self, online: Mapping[str, Sequence[str]]) -> None:
+        """Asks the consumers that each broker knows, through the first broker that can reach them."""
+        deadline = monotonic() + self._client.timeout * PATIENCE
+        for others, (address, client_ids) in zip(reversed(range(len(online))), online.items(), strict=True):
+            unasked = [each for each in client_ids if each not in self._answers and (address, each) not in self._silent]
+            # The next broker needs time, too.
+            seconds = (deadline - monotonic()) / (2 if others else 1)
+            questions = [_running_info_question(address, self._group, each) for each in unasked]
+            for client_id, answer in zip(unasked, ask_all(self._client.api, questions, seconds=seconds), strict=True):
+                self._note(address, client_id, answer)
+
+    def _note(self, address: str, client_id: str, answer: Answer) -> None:
+        try:
+            if isinstance(answer, RemotingError):
+                raise answer
+            self._answers[client_id] = ConsumerRunningInfo.of_body(answer.body)
+        except RemotingError as error:
+            self._silent[address, client_id] = error
 
 
 def members_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
@@ -81,10 +96,13 @@ def running_info_at(
     client: AdminClient, address: str, group: str, client_id: str, *, jstack: bool = False
 ) -> ConsumerRunningInfo:
     """Returns a consumer's answer, through one broker. Raises `ResponseError`: 1 if offline, 207 without an answer."""
+    question = _running_info_question(address, group, client_id, jstack=jstack)
+    return ConsumerRunningInfo.of_body(client.ask(*question, slow=True).body)
+
+
+def _running_info_question(address: str, group: str, client_id: str, *, jstack: bool = False) -> Question:
     fields = {"consumerGroup": group, "clientId": client_id, "jstackEnable": jstack}
-    return ConsumerRunningInfo.of_body(
-        client.ask(address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields, slow=True).body
-    )
+    return Question(address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
 
 
 def _member_facts(client_id: str, topic: str, info: ConsumerRunningInfo | RemotingError) -> MemberFacts:

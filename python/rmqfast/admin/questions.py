@@ -1,0 +1,108 @@
+"""Questions to brokers, asked at the same time and under one deadline."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias
+
+from rmqfast.client.instance import ClientApi
+from rmqfast.client.instance.api import as_fields, checked
+from rmqfast.errors import RemotingError, RemotingTimeoutError
+from rmqfast.remoting import Response
+from rmqfast.system import monotonic
+from rmqfast.threads import new_event, new_lock, new_thread
+
+#: Questions that one broker gets at a time. RocketMQ has 16 threads for all requests of administrators
+#: (`adminBrokerThreadPoolNums`), and each waits ten seconds for a member that does not answer.
+AT_ONCE = 12
+
+#: Answer of a broker, or the error that came instead.
+Answer: TypeAlias = Response | RemotingError
+
+
+class Question(NamedTuple):
+    """A request to a broker at an address, `host:port`."""
+
+    address: str
+    code: int
+    ext_fields: Mapping[str, object] = MappingProxyType({})
+
+
+def ask_all(api: ClientApi, questions: Sequence[Question], *, seconds: float) -> list[Answer]:
+    """Returns the answer to each question, or the error that came instead, in the order of the questions.
+
+    All answers together get so many seconds. Each broker has at most `AT_ONCE` questions at a time.
+
+    Raises:
+        ForkError: The client is of the process before a fork.
+    """
+    round_ = _Round(api, questions, monotonic() + seconds)
+    round_.start()
+    return round_.wait()
+
+
+class _Round:
+    def __init__(self, api: ClientApi, questions: Sequence[Question], deadline: float) -> None:
+        self._api, self._questions, self._deadline = api, questions, deadline
+        self._lock, self._is_over = new_lock(), new_event()
+        self._answers: dict[int, Response | Exception] = {}
+        #: Questions not asked yet, by address.
+        self._open: dict[str, deque[int]] = {}
+        for index, question in enumerate(questions):
+            self._open.setdefault(question.address, deque()).append(index)
+
+    def start(self) -> None:
+        # A thread for each broker, since opening a connection to one that is gone takes seconds.
+        for address in self._open:
+            new_thread(self._begin, address, name=f"rmqfast-ask-{address}").start()
+
+    def wait(self) -> list[Answer]:
+        if self._questions:
+            self._is_over.wait()
+        answers: list[Answer] = []
+        for index in range(len(self._questions)):
+            answer = self._answers[index]
+            if not isinstance(answer, Response | RemotingError):
+                raise answer
+            answers.append(answer)
+        return answers
+
+    def _begin(self, address: str) -> None:
+        for _ in range(AT_ONCE):
+            self._ask_next(address)
+
+    def _ask_next(self, address: str) -> None:
+        """Asks a broker its next question. A question that cannot be asked ends with its error."""
+        while (index := self._take(address)) is not None:
+            code, ext_fields, left = *self._questions[index][1:], self._deadline - monotonic()
+            if left <= 0:
+                self._end(index, RemotingTimeoutError(f"<{address}> was not asked: the time was over"))
+                continue
+            on_done = partial(self._finish, address, index)
+            try:
+                self._api.connections.submit(address, code, as_fields(ext_fields), b"", on_done, timeout=left)
+            except Exception as error:  # noqa: BLE001  # `wait` raises it: without an end it would wait forever
+                self._end(index, error)
+            else:
+                return
+
+    def _take(self, address: str) -> int | None:
+        with self._lock:
+            indexes = self._open[address]
+            return indexes.popleft() if indexes else None
+
+    def _finish(self, address: str, index: int, outcome: Answer) -> None:
+        try:
+            self._end(index, checked(outcome, address) if isinstance(outcome, Response) else outcome)
+        except RemotingError as error:
+            self._end(index, error)
+        self._ask_next(address)
+
+    def _end(self, index: int, answer: Response | Exception) -> None:
+        with self._lock:
+            self._answers[index] = answer
+            if len(self._answers) == len(self._questions):
+                self._is_over.set()
