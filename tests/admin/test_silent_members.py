@@ -43,7 +43,7 @@ def explained(
     """A group with one member for each answer; None answers by itself."""
     with ExitStack() as stack, Admin(name_server=cluster.name_server, timeout=timeout) as admin:
         for number, answer in enumerate(answers):
-            more = {} if answer is None else {"running_info": answer}
+            more: dict[str, Any] = {} if answer is None else {"running_info": answer}
             stack.enter_context(online(cluster.name_server, f"M{number:02}", group, [wants(TOPIC, "*")], **more))
         # Before the members end, which wait for their answers.
         for silence in {answer for answer in answers if isinstance(answer, Silence)}:

@@ -15,6 +15,7 @@ from rmqfast.admin.facts import (
     SubscriptionFacts,
 )
 from rmqfast.admin.message_track import MessageTrack, TrackType
+from rmqfast.admin.snapshot import BrokerSnapshot, GroupSummary, Snapshot, TopicSummary
 from rmqfast.admin.topics import TopicOffset
 from rmqfast.client.consumer.subscription import SubscriptionConflict
 from rmqfast.client.trace import TraceType, TraceView
@@ -24,6 +25,7 @@ from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo,
 __all__ = [
     "Admin",
     "BrokerRow",
+    "BrokerSnapshot",
     "Connection",
     "ConsumeStats",
     "ConsumerConnection",
@@ -32,6 +34,7 @@ __all__ = [
     "CopyKind",
     "Explanation",
     "GroupFacts",
+    "GroupSummary",
     "MemberFacts",
     "MessageFacts",
     "MessageTrack",
@@ -39,10 +42,12 @@ __all__ = [
     "ProcessQueueInfo",
     "QueueFacts",
     "QueueProgress",
+    "Snapshot",
     "SqlAnswer",
     "SubscriptionConflict",
     "SubscriptionFacts",
     "TopicOffset",
+    "TopicSummary",
     "TraceType",
     "TraceView",
     "TrackType",

@@ -17,6 +17,7 @@ from rmqfast.admin.explain import Explainer
 from rmqfast.admin.groups import Groups
 from rmqfast.admin.messages import Messages
 from rmqfast.admin.offsets import Offsets
+from rmqfast.admin.snapshot_taker import SnapshotTaker
 from rmqfast.admin.topics import Topics
 from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client.instance import ClientConfig
@@ -37,8 +38,8 @@ class Admin:
         name_server: `host:port`, several separated by `;`. Default: that of `config`, or `NAMESRV_ADDR`.
         instance_name: Separates clients of one process.
         config: Other settings of the connection: TLS, accounts, addresses.
-        timeout: Timeout of a request in seconds; three times as long for slow requests. The members of a group get three
-            fifths of it, all together, to tell what they do.
+        timeout: Timeout of a request in seconds; three times as long for slow requests. The members of a group get
+            three fifths of it, all together.
 
     Attributes:
         clusters: Clusters and their brokers.
@@ -49,6 +50,7 @@ class Admin:
         messages: Looks up messages and their traces.
         dead_letters: Lists and resends dead letters.
         explain: Explains the state of a message, a queue or a group.
+        snapshot: Returns what all brokers tell of topics, groups and offsets, at one moment.
 
     Raises:
         ArgumentError: An address has no port.
@@ -82,8 +84,9 @@ class Admin:
         self.offsets: Final = Offsets(client, self.groups)
         self.messages: Final = Messages(client, self.groups)
         self.dead_letters: Final = DeadLetters(client, self.topics, self.groups)
-        # A bound method, so that `admin.explain(...)` is a call.
+        # Bound methods, so that `admin.explain(...)` is a call.
         self.explain: Final = Explainer(client, self.groups, self.messages).explain
+        self.snapshot: Final = SnapshotTaker(client).snapshot
         self.create_topic: Final = self.topics.create
         self.create_group: Final = self.groups.create
         self.view_message: Final = self.messages.by_id

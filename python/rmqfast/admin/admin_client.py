@@ -137,6 +137,13 @@ class AdminClient:
 
     def masters(self, cluster: str | None = None) -> list[BrokerAddress]:
         """Returns the masters of one cluster; `None` means all clusters."""
+        addresses = self.addresses(broker for broker in self.brokers_in(cluster) if MASTER_ID in broker.addresses)
+        if not addresses:
+            raise ClientError("no master is known to the name server", next_step="start a broker, and wait a moment")
+        return addresses
+
+    def brokers_in(self, cluster: str | None) -> list[BrokerData]:
+        """Returns the brokers of one cluster, sorted by name; `None` means all clusters."""
         info = self.cluster_info()
         if cluster is not None and cluster not in info.clusters:
             raise ClientError(
@@ -144,11 +151,7 @@ class AdminClient:
                 next_step=f"clusters here: {', '.join(sorted(info.clusters)) or 'none'}",
             )
         names = set(info.brokers) if cluster is None else set(info.clusters[cluster])
-        masters = [broker for name, broker in sorted(info.brokers.items()) if name in names]
-        addresses = self.addresses(broker for broker in masters if MASTER_ID in broker.addresses)
-        if not addresses:
-            raise ClientError("no master is known to the name server", next_step="start a broker, and wait a moment")
-        return addresses
+        return [broker for name, broker in sorted(info.brokers.items()) if name in names]
 
     def addresses(self, brokers: Iterable[BrokerData]) -> list[BrokerAddress]:
         selected = [(broker.broker_name, select_address(broker)) for broker in brokers]

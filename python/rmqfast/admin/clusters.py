@@ -105,8 +105,8 @@ class Brokers:
 
     def status(self, broker: str) -> dict[str, str]:
         """Returns the runtime status of a broker under RocketMQ's names: rates, request queues, offsets, disks."""
-        body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_RUNTIME_INFO).body
-        return JsonObject.of_body(body).member("table").texts_by_text()
+        address = self._client.broker_address(broker)
+        return status_of_body(self._client.ask(address, RequestCode.GET_BROKER_RUNTIME_INFO).body)
 
     def config(self, broker: str) -> dict[str, str]:
         """Returns the configuration of a broker under RocketMQ's names."""
@@ -141,6 +141,11 @@ class Brokers:
                 f"the broker {broker} did not take {', '.join(ignored)}",
                 next_step="some keys count only from its next start on: set them in its broker.conf",
             )
+
+
+def status_of_body(body: bytes) -> dict[str, str]:
+    """Parses the runtime status of a broker. Raises `ResponseError` if it is malformed."""
+    return JsonObject.of_body(body).member("table").texts_by_text()
 
 
 #: `runtime` of a broker's status: the time since its start.

@@ -27,6 +27,8 @@ class QueueProgress:
         broker_offset: End of the queue.
         consumer_offset: Next offset that the group consumes; 0 also if it has no offset.
         last_timestamp: Store time of the last consumed message, in milliseconds since 1970; 0 for none.
+        unread_timestamp: Store time of the first message that is stored and not consumed, in milliseconds since 1970; 0
+            for none, and `None` if it was not told. Only our brokers tell it, in a snapshot.
 
     Example:
         >>> QueueProgress("orders", "broker-a", 0, broker_offset=10, consumer_offset=7, last_timestamp=0).diff
@@ -39,6 +41,7 @@ class QueueProgress:
     broker_offset: int
     consumer_offset: int
     last_timestamp: int
+    unread_timestamp: int | None = None
 
     @property
     def queue(self) -> MessageQueue:
@@ -99,9 +102,13 @@ class ConsumeStats(Sequence[QueueProgress]):
     @classmethod
     def of_body(cls, body: bytes) -> ConsumeStats:
         """Parses the answer of one broker. Raises `ResponseError` if a JSON field has the wrong type."""
-        members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
+        return cls.of_json(JsonObject.of_body(body, most=MAX_STATS_BYTES))
+
+    @classmethod
+    def of_json(cls, members: JsonObject, *, is_detailed: bool = False) -> ConsumeStats:
+        """Parses one group. With `is_detailed`, a missing time of the first unread message means that there is none."""
         table = members.objects_by_queue("offsetTable", most=MAX_QUEUES)
-        rows = [_row(queue, item) for queue, item in table.items()]
+        rows = [_row(queue, item, is_detailed=is_detailed) for queue, item in table.items()]
         return cls(_sort(rows), members.fraction("consumeTps"))
 
     @classmethod
@@ -115,10 +122,16 @@ def stats_at(client: AdminClient, broker: BrokerAddress, group: str, topic: str 
     return ConsumeStats.of_body(client.ask(broker.address, RequestCode.GET_CONSUME_STATS, fields, slow=True).body)
 
 
-def _row(queue: MessageQueue, item: JsonObject) -> QueueProgress:
-    # In the order of the last three fields of QueueProgress.
-    numbers = (item.number(name, 0) for name in ("brokerOffset", "consumerOffset", "lastTimestamp"))
-    return QueueProgress(queue.topic, queue.broker_name, queue.queue_id, *numbers)
+def _row(queue: MessageQueue, item: JsonObject, *, is_detailed: bool) -> QueueProgress:
+    return QueueProgress(
+        queue.topic,
+        queue.broker_name,
+        queue.queue_id,
+        broker_offset=item.number("brokerOffset", 0),
+        consumer_offset=item.number("consumerOffset", 0),
+        last_timestamp=item.number("lastTimestamp", 0),
+        unread_timestamp=item.number("unreadTimestamp", 0) if is_detailed else None,
+    )
 
 
 def _sort(rows: Sequence[QueueProgress]) -> tuple[QueueProgress, ...]:

@@ -182,7 +182,11 @@ class Groups:
 
 
 def configs_at(client: AdminClient, address: str) -> dict[str, SubscriptionGroupConfig]:
-    body = client.ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, slow=True).body
+    return configs_of_body(client.ask(address, RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, slow=True).body)
+
+
+def configs_of_body(body: bytes) -> dict[str, SubscriptionGroupConfig]:
+    """Parses groups by name. Raises `ResponseError` if a JSON field has the wrong type."""
     table = JsonObject.of_body(body, most=MAX_STATS_BYTES).object("subscriptionGroupTable")
     names = [] if table is None else table.names()
     return {name: _config_of(name, table.member(name)) for name in names if table is not None}

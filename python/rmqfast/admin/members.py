@@ -82,8 +82,11 @@ class Members:
 
 def members_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:
     """Returns the consumers that one broker knows. Raises `ResponseError` 206 if no consumer is online."""
-    fields = {"consumerGroup": group}
-    return ConsumerConnection.of_body(client.ask(address, RequestCode.GET_CONSUMER_CONNECTION_LIST, fields).body)
+    return ConsumerConnection.of_body(client.ask(*connections_question(address, group)).body)
+
+
+def connections_question(address: str, group: str) -> Question:
+    return Question(address, RequestCode.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": group})
 
 
 def online_at(client: AdminClient, address: str, group: str) -> ConsumerConnection:

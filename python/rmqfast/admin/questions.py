@@ -77,13 +77,14 @@ class _Round:
     def _ask_next(self, address: str) -> None:
         """Asks a broker its next question. A question that cannot be asked ends with its error."""
         while (index := self._take(address)) is not None:
-            code, ext_fields, left = *self._questions[index][1:], self._deadline - monotonic()
+            question, left = self._questions[index], self._deadline - monotonic()
             if left <= 0:
                 self._end(index, RemotingTimeoutError(f"<{address}> was not asked: the time was over"))
                 continue
             on_done = partial(self._finish, address, index)
             try:
-                self._api.connections.submit(address, code, as_fields(ext_fields), b"", on_done, timeout=left)
+                fields = as_fields(question.ext_fields)
+                self._api.connections.submit(address, question.code, fields, b"", on_done, timeout=left)
             except Exception as error:  # noqa: BLE001  # `wait` raises it: without an end it would wait forever
                 self._end(index, error)
             else:

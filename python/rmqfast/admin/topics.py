@@ -184,6 +184,25 @@ def topic_offsets_of_body(body: bytes) -> list[TopicOffset]:
     ]
 
 
+def topic_configs_of_body(body: bytes) -> dict[str, TopicConfig]:
+    """Parses topics by name. Raises `ResponseError` if a JSON field has the wrong type."""
+    table = JsonObject.of_body(body, most=MAX_STATS_BYTES).object("topicConfigTable")
+    return {} if table is None else {name: _config_of(name, table.member(name)) for name in table.names()}
+
+
+def _config_of(name: str, members: JsonObject) -> TopicConfig:
+    default = TopicConfig(topic_name=name)
+    return TopicConfig(
+        topic_name=name,
+        read_queue_nums=members.number("readQueueNums", default.read_queue_nums),
+        write_queue_nums=members.number("writeQueueNums", default.write_queue_nums),
+        perm=members.number("perm", default.perm),
+        topic_filter_type=members.optional_text("topicFilterType") or default.topic_filter_type,
+        topic_sys_flag=members.number("topicSysFlag", default.topic_sys_flag),
+        order=members.flag("order"),
+    )
+
+
 def _with_changes(
     topic: str, data: QueueData, *, queues: int | None, read_queues: int | None, perm: int | None
 ) -> TopicConfig:

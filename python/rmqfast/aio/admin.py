@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rmqfast import admin as blocking
-from rmqfast.admin import clusters, dead_letters, explain, groups, messages, offsets, topics
+from rmqfast.admin import clusters, dead_letters, explain, groups, messages, offsets, snapshot_taker, topics
 from rmqfast.aio import calls
 from rmqfast.aio.calls import Calls
 from rmqfast.aio.twin import awaitable, with_signature_of
@@ -46,6 +46,7 @@ class Admin:
         self.messages: Final = Messages(twin.messages, self._calls)
         self.dead_letters: Final = DeadLetters(twin.dead_letters, self._calls)
         self.explain: Final = Explainer(twin, self._calls).explain
+        self.snapshot: Final = SnapshotTaker(twin, self._calls).snapshot
         self.create_topic: Final = self.topics.create
         self.create_group: Final = self.groups.create
         self.view_message: Final = self.messages.by_id
@@ -121,3 +122,7 @@ class DeadLetters(_Subject):
 
 class Explainer(_Subject):
     explain: Final = awaitable(explain.Explainer.explain)
+
+
+class SnapshotTaker(_Subject):
+    snapshot: Final = awaitable(snapshot_taker.SnapshotTaker.snapshot)

@@ -15,13 +15,12 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from rmqfast.admin import Admin
+from rmqfast.admin import Admin, Snapshot
 from rmqfast.cli.output import Form, say, write
 from rmqfast.client.instance import ClientConfig, ClientErrorCode
 from rmqfast.errors import ArgumentError, ClientError, ResponseError, RmqError, UnknownTopicError
 from rmqfast.paths import local_path
 from rmqfast.remoting import ResponseCode, TlsOptions
-from rmqfast.store import built_in_groups
 from rmqfast.system import home_directory
 
 DEFAULT = "default"
@@ -317,13 +316,10 @@ def administration(access: Access) -> Iterator[Admin]:
         yield admin
 
 
-def group_names(admin: Admin) -> list[str]:
-    """Returns the consumer groups of a cluster by name, without built-in ones."""
-    prefix = "%RETRY%"
-    began = {topic.removeprefix(prefix) for topic in admin.topics.all() if topic.startswith(prefix)}
-    # mqadmin lists only groups with a retry topic, and so no group that nobody ever joined.
-    configured = admin.groups.all().keys() - {group.group_name for group in built_in_groups()}
-    return sorted(began | configured)
+def say_problems(snapshot: Snapshot) -> None:
+    """Reports what brokers did not tell."""
+    for problem in snapshot.problems:
+        say(problem)
 
 
 def write_values(form: Form, columns: Sequence[str], values: Iterable[object]) -> None:

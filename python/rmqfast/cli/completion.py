@@ -76,9 +76,7 @@ def _topics(admin: Admin) -> list[str]:
 
 
 def _groups(admin: Admin) -> list[str]:
-    from rmqfast.cli.cluster_access import group_names
-
-    return group_names(admin)
+    return [group.group for group in admin.snapshot(tables=("topics", "groups")).groups]
 
 
 def _topics_of_store(context: typer.Context) -> list[str]:

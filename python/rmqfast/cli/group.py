@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rmqfast.admin import Admin, Explanation, SubscriptionFacts
+from rmqfast.admin import Admin, Explanation, GroupSummary, SubscriptionFacts
 from rmqfast.admin.offsets import END
 from rmqfast.cells import time_text
 from rmqfast.cli.cluster_access import (
@@ -16,17 +16,16 @@ from rmqfast.cli.cluster_access import (
     Cluster,
     Yes,
     administration,
-    group_names,
     reaches_cluster,
+    say_problems,
     write_values,
 )
 from rmqfast.cli.completion import complete_group
 from rmqfast.cli.output import Form, Row, print_json, say, write
 from rmqfast.cli.shared_options import EndTime, Group, Output, StartTime, Topic
 from rmqfast.cli.watch import watchable
-from rmqfast.errors import ArgumentError, ClientError, RemotingError, ResponseError, UnknownMessageError
+from rmqfast.errors import ArgumentError, ClientError, ResponseError, UnknownMessageError
 from rmqfast.message import MessageQueue
-from rmqfast.remoting import ResponseCode
 from rmqfast.store import milliseconds
 
 LIST_COLUMNS = ("group", "members", "consume_type", "message_model", "consume_tps", "diff_total")
@@ -54,7 +53,9 @@ app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help
 def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the groups with their online members and backlog."""
     with administration(access) as admin:
-        write(output, LIST_COLUMNS, ([_group_row(admin, group)] for group in group_names(admin)))
+        snapshot = admin.snapshot(tables=("topics", "groups", "progress"), members=True)
+    write(output, LIST_COLUMNS, [[_group_row(group) for group in snapshot.groups]])
+    say_problems(snapshot)
 
 
 @app.command()
@@ -67,8 +68,10 @@ def show(group: Group, *, access: Access, output: Output = Form.TABLE) -> None:
     expired before the group had passed them.
     """
     with administration(access) as admin:
+        # Before members are asked: those that do not answer keep threads of RocketMQ's brokers busy.
+        times = _times(admin, group)
         explanation = admin.explain(group)
-        queues = _queue_rows(explanation, _times(admin, group))
+        queues = _queue_rows(explanation, times)
     subscriptions = [_subscription_row(each) for each in explanation.subscriptions]
     if output is Form.JSON:
         facts = {"group": group, "queues": _records(SHOW_COLUMNS, queues)}
@@ -133,31 +136,13 @@ def connections(group: Group, *, access: Access, output: Output = Form.TABLE) ->
         write_values(output, CONNECTION_COLUMNS, admin.groups.connections(group).connections)
 
 
-def _group_row(admin: Admin, group: str) -> Row:
+def _group_row(group: GroupSummary) -> Row:
     """Returns the columns of mqadmin's consumerProgress for a group. Unknown values are None."""
-    members, kind, model, tps, behind = 0, None, None, None, None
-    try:
-        connection = admin.groups.connections(group)
-        members, kind, model = len(connection.connections), connection.consume_type, connection.message_model
-    except (RemotingError, ClientError) as error:
-        _say_unless(error, group)  # no member is online
-    try:
-        stats = admin.groups.progress(group)
-        tps, behind = stats.consume_tps, stats.diff_total
-    except (RemotingError, ClientError) as error:
-        _say_unless(error, group)  # the group has no offsets
-    return [group, members, kind, model, tps, behind]
-
-
-def _say_unless(error: RemotingError | ClientError, group: str) -> None:
-    """Reports an error. Does nothing if the error only means that the group has no members or offsets."""
-    code = error.code if isinstance(error, ResponseError) else None
-    # These codes are normal for a group without online members or offsets.
-    if isinstance(error, RemotingError) and code not in {
-        ResponseCode.CONSUMER_NOT_ONLINE,
-        ResponseCode.TOPIC_NOT_EXIST,
-    }:
-        say(f"group {group}: {error}")
+    members = None if group.members is None else len(group.members)
+    # Without offsets there is no backlog: the group may start at either end.
+    stats = group.progress or None
+    rates = (None, None) if stats is None else (stats.consume_tps, stats.diff_total)
+    return [group.group, members, group.consume_type, group.message_model, *rates]
 
 
 def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:

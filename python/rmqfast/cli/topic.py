@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from rmqfast.admin import TopicSummary
 from rmqfast.cli.cluster_access import (
     CONNECTION_COLUMNS,
     Access,
@@ -13,12 +14,14 @@ from rmqfast.cli.cluster_access import (
     Yes,
     administration,
     reaches_cluster,
+    say_problems,
     write_values,
 )
-from rmqfast.cli.output import Form, say, write
+from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.cli.shared_options import Output, Topic
 from rmqfast.cli.watch import watchable
 
+LIST_COLUMNS = ("topic", "brokers", "read_queues", "write_queues", "perm")
 OFFSET_COLUMNS = ("topic", "broker_name", "queue_id", "min_offset", "max_offset", "last_update_timestamp")
 
 app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Topics of a cluster.")
@@ -34,10 +37,22 @@ def list_topics(
     every: Annotated[bool, typer.Option("--all", help="Include retry and dead-letter topics.")] = False,
     output: Output = Form.TABLE,
 ) -> None:
-    """Prints the topics."""
+    """Prints the topics with their brokers and queues."""
     with administration(access) as admin:
-        topics = [topic for topic in admin.topics.all(cluster=cluster) if every or not topic.startswith("%")]
-    write(output, ["topic"], [[[topic] for topic in topics]])
+        # Name servers also know the topics of brokers that do not answer.
+        names = admin.topics.all(cluster=cluster)
+        snapshot = admin.snapshot(cluster=cluster, tables=("topics",))
+    by_name = {topic.topic: topic for topic in snapshot.topics}
+    topics = [by_name.get(name, name) for name in names if every or not name.startswith("%")]
+    write(output, LIST_COLUMNS, [[_topic_row(topic) for topic in topics]])
+    say_problems(snapshot)
+
+
+def _topic_row(topic: TopicSummary | str) -> Row:
+    """Returns the columns of a topic. Of one of which no broker tells, only its name is known."""
+    if isinstance(topic, str):
+        return [topic, *[None] * (len(LIST_COLUMNS) - 1)]
+    return [topic.topic, list(topic.brokers), topic.read_queues, topic.write_queues, topic.perm]
 
 
 @app.command()

@@ -182,14 +182,7 @@ class ConnectionProcessor:
         group = self._consumers.group(name)
         if group is None:
             raise ResponseError(ResponseCode.CONSUMER_NOT_ONLINE, f"the consumer group[{name}] not online")
-        body = {
-            "connectionSet": [client.connection() for client in group.clients.values()],
-            "consumeFromWhere": group.consume_from_where,
-            "consumeType": group.consume_type,
-            "messageModel": group.message_model,
-            "subscriptionTable": {topic: subscription.to_json() for topic, subscription in group.subscriptions.items()},
-        }
-        return Response(body=encode(body))
+        return Response(body=encode(group.to_json()))
 
     def producer_connections(self, request: Request) -> Response:
         group = Header(request.ext_fields).text("producerGroup")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rmqfast._native import DataPlane
 from rmqfast.broker.clients.client_channel import ClientChannel, GroupChange, check_room
@@ -28,6 +29,7 @@ class ConsumerGroup:
     Attributes:
         consume_type: Taken from the last heartbeat, like `message_model` and `consume_from_where`.
         clients: Clients by connection, in order of arrival.
+        own_subscriptions: Subscriptions in the last heartbeat of each client, by connection.
         subscriptions: Subscriptions of the whole group, by topic.
     """
 
@@ -36,6 +38,7 @@ class ConsumerGroup:
     message_model: str | None = None
     consume_from_where: str | None = None
     clients: dict[Channel, ClientChannel] = field(default_factory=dict)
+    own_subscriptions: dict[Channel, tuple[SubscriptionData, ...]] = field(default_factory=dict)
     subscriptions: dict[str, SubscriptionData] = field(default_factory=dict)
 
     def update_client(self, client: ClientChannel, data: ConsumerData) -> bool:
@@ -46,6 +49,7 @@ class ConsumerGroup:
         # As in 4.9.4, each heartbeat overwrites them; members of a group are expected to agree.
         self.consume_type, self.message_model = data.consume_type, data.message_model
         self.consume_from_where = data.consume_from_where
+        self.own_subscriptions[client.channel] = data.subscriptions
         old = self.clients.get(client.channel)
         if old is None:
             self.clients[client.channel] = client
@@ -82,8 +86,23 @@ class ConsumerGroup:
             del self.subscriptions[topic]
         return SubscriptionChange(tuple(updated.values()), tuple(removed), has_other_topics=is_new or bool(removed))
 
+    def remove_client(self, channel: Channel) -> ClientChannel | None:
+        self.own_subscriptions.pop(channel, None)
+        return self.clients.pop(channel, None)
+
     def copy(self) -> ConsumerGroup:
-        return replace(self, clients=dict(self.clients), subscriptions=dict(self.subscriptions))
+        own = dict(self.own_subscriptions)
+        return replace(self, clients=dict(self.clients), own_subscriptions=own, subscriptions=dict(self.subscriptions))
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the group in the form in which administrators get it."""
+        return {
+            "connectionSet": [client.connection() for client in self.clients.values()],
+            "consumeFromWhere": self.consume_from_where,
+            "consumeType": self.consume_type,
+            "messageModel": self.message_model,
+            "subscriptionTable": {topic: each.to_json() for topic, each in self.subscriptions.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +218,11 @@ class ConsumerManager:
         with self._lock:
             return list(self._groups)
 
+    def groups(self) -> list[ConsumerGroup]:
+        """Returns copies of all online groups."""
+        with self._lock:
+            return [group.copy() for group in self._groups.values()]
+
     def client_ids(self, name: str) -> list[str]:
         with self._lock:
             group = self._groups.get(name)
@@ -232,7 +256,7 @@ class ConsumerManager:
         return self._groups[name], True
 
     def _remove_client(self, group: ConsumerGroup, channel: Channel) -> None:
-        client = group.clients.pop(channel, None)
+        client = group.remove_client(channel)
         if client is not None and self._ledger is not None:
             self._ledger.note_leave(group.name, client.client_id)
         names = self._names_by_channel.get(channel, set())

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from rmqfast.broker.clients.consumer_manager import ConsumerManager
+from rmqfast.broker.clients.consumer_manager import ConsumerGroup, ConsumerManager
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
 from rmqfast.broker.statistics.broker_stats import BrokerStats
@@ -80,16 +80,23 @@ class ConsumeStatsProcessor:
         return Response(body=encode({"groupList": sorted(groups)}))
 
     def fetch_all_consume_stats_in_broker(self, request: Request) -> Response:
-        """Answers request 317: the same as 208 for all groups. With `isOrder`, only for ordered topics."""
-        only_order = Header(request.ext_fields).flag("isOrder")
+        """Answers request 317: the same as 208 for all groups. With `isOrder`, only for ordered topics.
+
+        With `isDetailed`, which only rmqfast has, also the members of all groups with their own subscriptions, and for
+        each queue the store time of the first message that the group has not passed.
+        """
+        header = Header(request.ext_fields)
+        only_order, is_detailed = header.flag("isOrder"), header.flag("isDetailed")
         names = sorted(group.group_name for group in self._groups.groups())
-        stats = [{group: self._stats_of(group, only_order=only_order)} for group in names]
+        stats = [{group: self._stats_of(group, only_order=only_order, is_detailed=is_detailed)} for group in names]
         wrappers = [wrapper for entry in stats for rows in entry.values() for row in rows for wrapper in _wrappers(row)]
         body = {
             "brokerAddr": self._config().broker_address,
             "consumeStatsList": stats,
             "totalDiff": sum(wrapper["brokerOffset"] - wrapper["consumerOffset"] for wrapper in wrappers),
         }
+        if is_detailed:
+            body["consumerTable"] = {group.name: _members(group) for group in self._consumers.groups()}
         return Response(body=encode(body))
 
     def query_consume_time_span(self, request: Request) -> Response:
@@ -117,12 +124,12 @@ class ConsumeStatsProcessor:
     def _store_time(self, queue: MessageQueue, offset: int) -> int:
         return self._live.store_time(queue.topic, queue.queue_id, offset) if offset >= 0 else -1
 
-    def _stats_of(self, group: str, *, only_order: bool) -> list[dict[str, Any]]:
+    def _stats_of(self, group: str, *, only_order: bool, is_detailed: bool) -> list[dict[str, Any]]:
         topics = self._topics_of(group, sorted(self._offsets.topics_of(group)))
         return [
             {
                 "consumeTps": self._stats.tps_group_get_nums(group, topic.topic_name),
-                "offsetTable": self._offset_wrappers(group, topic, topic.write_queue_nums),
+                "offsetTable": self._offset_wrappers(group, topic, topic.write_queue_nums, is_detailed=is_detailed),
             }
             for topic in topics
             if topic.order or not only_order
@@ -136,14 +143,22 @@ class ConsumeStatsProcessor:
             if topic and (not is_online or self._consumers.subscription(group, name) is not None):
                 yield topic
 
-    def _offset_wrappers(self, group: str, topic: TopicConfig, count: int) -> dict[MessageQueue, dict[str, int]]:
-        return {queue: self._offset_wrapper(group, queue) for queue in self._queues(topic, count)}
+    def _offset_wrappers(
+        self, group: str, topic: TopicConfig, count: int, *, is_detailed: bool = False
+    ) -> dict[MessageQueue, dict[str, int]]:
+        return {
+            queue: self._offset_wrapper(group, queue, is_detailed=is_detailed) for queue in self._queues(topic, count)
+        }
 
-    def _offset_wrapper(self, group: str, queue: MessageQueue) -> dict[str, int]:
-        _, end = self._live.queue_bounds(queue.topic, queue.queue_id)
+    def _offset_wrapper(self, group: str, queue: MessageQueue, *, is_detailed: bool) -> dict[str, int]:
+        first, end = self._live.queue_bounds(queue.topic, queue.queue_id)
         consumed = max(0, self._offsets.offset(group, queue.topic, queue.queue_id))
         last = self._live.store_time(queue.topic, queue.queue_id, consumed - 1) if consumed > 0 else 0
-        return {"brokerOffset": end, "consumerOffset": consumed, "lastTimestamp": max(0, last)}
+        wrapper = {"brokerOffset": end, "consumerOffset": consumed, "lastTimestamp": max(0, last)}
+        # Expired messages are none that the group could still read.
+        if is_detailed and (unread := max(first, consumed)) < end:
+            wrapper["unreadTimestamp"] = max(0, self._live.store_time(queue.topic, queue.queue_id, unread))
+        return wrapper
 
     def _topic_offset(self, queue: MessageQueue) -> dict[str, int]:
         begin, end = self._live.queue_bounds(queue.topic, queue.queue_id)
@@ -169,6 +184,15 @@ def time_text(time: int) -> str:
     except (OverflowError, ValueError, OSError):
         return str(time)
     return f"{moment:%Y-%m-%d#%H:%M:%S}:{time % 1000:03}"
+
+
+def _members(group: ConsumerGroup) -> dict[str, Any]:
+    """Returns a group as request 203 does, and the subscriptions of each member."""
+    own = [
+        {"clientId": client.client_id, "subscriptions": [each.to_json() for each in group.own_subscriptions[channel]]}
+        for channel, client in group.clients.items()
+    ]
+    return {**group.to_json(), "memberSubscriptions": own}
 
 
 def _wrappers(stats: dict[str, Any]) -> Iterable[dict[str, int]]:

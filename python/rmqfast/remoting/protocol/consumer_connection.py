@@ -13,6 +13,7 @@ from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 _MOST_CLIENTS = 100_000
+_MOST_TOPICS = 100_000
 _MOST_BYTES = 64 << 20
 ACTIVELY, PASSIVELY = "CONSUME_ACTIVELY", "CONSUME_PASSIVELY"
 BROADCASTING = "BROADCASTING"
@@ -38,6 +39,8 @@ class ConsumerConnection:
         consume_type: `CONSUME_PASSIVELY` for push, `CONSUME_ACTIVELY` for pull and lite pull; 5.x has further types.
         message_model: `CLUSTERING` or `BROADCASTING`.
         consume_from_where: Position at which a new group starts.
+        member_subscriptions: Each member's own subscriptions, by client id and topic. `None` if the broker does not
+            tell: those of RocketMQ do not.
     """
 
     connections: tuple[Connection, ...]
@@ -45,6 +48,7 @@ class ConsumerConnection:
     consume_type: str = PASSIVELY
     message_model: str = "CLUSTERING"
     consume_from_where: str = "CONSUME_FROM_LAST_OFFSET"
+    member_subscriptions: Mapping[str, Mapping[str, SubscriptionData]] | None = None
 
     def _repr_html_(self) -> str:
         columns = Connection.__slots__
@@ -59,21 +63,37 @@ class ConsumerConnection:
     @classmethod
     def of_body(cls, body: bytes) -> ConsumerConnection:
         """Parses an answer. Raises `ResponseError` if it is malformed."""
-        members = JsonObject.of_body(body, most=_MOST_BYTES)
+        return cls.of_json(JsonObject.of_body(body, most=_MOST_BYTES))
+
+    @classmethod
+    def of_json(cls, members: JsonObject) -> ConsumerConnection:
+        """Parses one group. Raises `ResponseError` if it is malformed."""
         table = members.object("subscriptionTable")
-        names = [] if table is None else table.names()
         return cls(
             connections=_connections_of(members),
-            subscriptions={
-                # A subscription without a version counts as the oldest.
-                name: SubscriptionData.from_json(table.member(name), now=0)
-                for name in names
-                if table is not None
-            },
+            subscriptions={} if table is None else {name: _subscription(table.member(name)) for name in table.names()},
             consume_type=members.optional_text("consumeType") or "",
             message_model=members.optional_text("messageModel") or "",
             consume_from_where=members.optional_text("consumeFromWhere") or "",
+            member_subscriptions=_member_subscriptions(members),
         )
+
+
+def _member_subscriptions(members: JsonObject) -> dict[str, dict[str, SubscriptionData]] | None:
+    if "memberSubscriptions" not in members.names():
+        return None
+    rows = members.objects("memberSubscriptions", most=_MOST_CLIENTS)
+    return {
+        row.text("clientId"): {
+            each.topic: each for each in map(_subscription, row.objects("subscriptions", most=_MOST_TOPICS))
+        }
+        for row in rows
+    }
+
+
+def _subscription(members: JsonObject) -> SubscriptionData:
+    # A subscription without a version counts as the oldest.
+    return SubscriptionData.from_json(members, now=0)
 
 
 def connections_of(body: bytes) -> tuple[Connection, ...]:

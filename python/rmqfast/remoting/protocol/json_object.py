@@ -135,10 +135,17 @@ class JsonObject:
 
     def texts_by_number(self, *, most: int) -> dict[int, str]:
         """Returns this object as a map from integers to strings. Raises `ResponseError` for over `most` entries."""
-        if len(self._members) > most:
-            raise _refusal(f"{self._path}: expected at most {most} members, got {len(self._members)}")
+        self._check_count(most)
         return {
             self._required_number(str(key), key): self._text(str(key), value) for key, value in self._members.items()
+        }
+
+    def numbers_by_number(self, *, most: int) -> dict[int, int]:
+        """Returns this object as a map from integers to integers. Raises `ResponseError` for over `most` entries."""
+        self._check_count(most)
+        return {
+            self._required_number(str(key), key): self._required_number(str(key), value)
+            for key, value in self._members.items()
         }
 
     def texts_by_text(self) -> dict[str, str]:
@@ -168,6 +175,10 @@ class JsonObject:
         if self._by_plain_name is None:
             self._by_plain_name = {_plain(key): item for key, item in self._members.items() if isinstance(key, str)}
         return self._by_plain_name.get(_plain(name))
+
+    def _check_count(self, most: int) -> None:
+        if len(self._members) > most:
+            raise _refusal(f"{self._path}: expected at most {most} members, got {len(self._members)}")
 
     def _by_queue(self, name: str, most: int) -> dict[MessageQueue, Any]:
         members = self._value(name)
@@ -203,6 +214,9 @@ class JsonObject:
 
     def _integer(self, name: str, value: Any, limit: int) -> int | None:
         """Converts a value to an integer as fastjson does: fractions are cut off, and strings may contain commas."""
+        # The usual and fast case.
+        if type(value) is int and -limit <= value < limit:
+            return value
         if isinstance(value, str):
             digits = value.replace(",", "")
             value = None if value in _NOTHING else int(digits) if _INTEGER.fullmatch(digits) else value

@@ -1,0 +1,190 @@
+"""Takes snapshots of clusters: by five questions to each broker, as a broker tells each table in one answer.
+
+Source: `AdminBrokerProcessor.getAllTopicConfig`, `AdminBrokerProcessor.getAllSubscriptionGroup`,
+`AdminBrokerProcessor.getAllConsumerOffset`, `AdminBrokerProcessor.fetchAllConsumeStatsInBroker`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from rmqfast.admin.admin_client import RETRY_PREFIX, SLOW, AdminClient
+from rmqfast.admin.clusters import status_of_body
+from rmqfast.admin.consume_stats import ConsumeStats
+from rmqfast.admin.groups import configs_of_body
+from rmqfast.admin.members import connections_question
+from rmqfast.admin.questions import Answer, Question, ask_all
+from rmqfast.admin.snapshot import BrokerSnapshot, Snapshot, is_retry
+from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, topic_configs_of_body
+from rmqfast.errors import ArgumentError, RemotingError, ResponseError
+from rmqfast.remoting import RequestCode, ResponseCode
+from rmqfast.remoting.protocol.broker_data import BrokerData
+from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
+from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.store.config.offsets import parse_key
+
+#: Tables of a snapshot.
+TABLES = ("status", "topics", "groups", "offsets", "progress")
+_MOST_GROUPS = 1_000_000
+#: Groups whose members could not be had, by name, for each broker.
+_PROBLEMS = 3
+
+
+class SnapshotTaker:
+    """`admin.snapshot`: takes snapshots of a cluster."""
+
+    def __init__(self, client: AdminClient) -> None:
+        self._client = client
+
+    def snapshot(
+        self, *, cluster: str | None = None, tables: Collection[str] = TABLES, members: bool = False
+    ) -> Snapshot:
+        """Returns what the brokers of a cluster tell of topics, groups, offsets and of themselves, at one moment.
+
+        Sends a request for each table to each broker, to all at the same time. A broker that does not answer is no
+        error: what it did not tell is in `problems`.
+
+        Args:
+            cluster: Default: all clusters.
+            tables: Some of "status", "topics", "groups", "offsets" and "progress".
+            members: Whether to ask for the online members of groups, too. Our brokers tell them with "progress"; those
+                of RocketMQ get a request for each group of "topics".
+
+        Raises:
+            ArgumentError: There is no such table.
+            ClientError: The cluster does not exist.
+            RemotingError: No name server answers.
+
+        Example:
+            >>> import rmqfast
+            >>> with rmqfast.EmbeddedCluster() as cluster, rmqfast.Admin(name_server=cluster.name_server) as admin:
+            ...     admin.create_group("billing")
+            ...     [group.group for group in admin.snapshot().groups]
+            ['billing']
+        """
+        if unknown := sorted(set(tables) - set(TABLES)):
+            raise ArgumentError(f"tables: expected some of {', '.join(TABLES)}, got {unknown[0]!r}")
+        wanted = [table for table in _TABLES if table.name in tables]
+        taken_at = time.time_ns() // 1_000_000
+        brokers = [broker for broker in self._client.brokers_in(cluster) if broker.addresses]
+        # A broker is asked at its master, or at a slave if it has no master.
+        addresses = dict(self._client.addresses(brokers))
+        questions = [
+            Question(addresses[broker.broker_name], table.code, table.ext_fields)
+            for broker in brokers
+            for table in wanted
+        ]
+        answers = iter(self._ask_all(questions))
+        told = [
+            _broker_snapshot(broker, addresses[broker.broker_name], {table: next(answers) for table in wanted})
+            for broker in brokers
+        ]
+        return Snapshot(taken_at=taken_at, brokers=tuple(self._with_members(told) if members else told))
+
+    def _with_members(self, brokers: Sequence[BrokerSnapshot]) -> list[BrokerSnapshot]:
+        """Asks brokers that do not tell all online groups at once for each of their groups."""
+        asked: set[str] = set()
+        places: list[tuple[BrokerSnapshot, str]] = []
+        for broker in brokers:
+            if broker.consumers is None:
+                # As `groups.connections`, the first broker with its retry topic tells of a group.
+                groups = {topic.removeprefix(RETRY_PREFIX) for topic in broker.topics or () if is_retry(topic)} - asked
+                places += [(broker, group) for group in sorted(groups)]
+                asked |= groups
+        answers = self._ask_all([connections_question(broker.address, group) for broker, group in places])
+        online: dict[str, dict[str, ConsumerConnection]] = {broker.address: {} for broker, _ in places}
+        problems: dict[str, list[str]] = {broker.address: [] for broker, _ in places}
+        for (broker, group), answer in zip(places, answers, strict=True):
+            try:
+                online[broker.address][group] = ConsumerConnection.of_body(_body(answer))
+            except RemotingError as error:
+                if not isinstance(error, ResponseError) or error.code != ResponseCode.CONSUMER_NOT_ONLINE:
+                    problems[broker.address].append(f"{broker.broker_name}, members of group {group}: {error}")
+        return [
+            replace(
+                broker,
+                consumers=online.get(broker.address, broker.consumers),
+                problems=(*broker.problems, *_first_of(problems.get(broker.address, []))),
+            )
+            for broker in brokers
+        ]
+
+    def _ask_all(self, questions: Sequence[Question]) -> list[Answer]:
+        return ask_all(self._client.api, questions, seconds=self._client.timeout * SLOW)
+
+
+def offsets_of_body(body: bytes) -> dict[tuple[str, str], Mapping[int, int]]:
+    """Parses offsets by queue id, for each group and topic. Raises `ResponseError` for a field of the wrong type."""
+    table = JsonObject.of_body(body, most=MAX_STATS_BYTES).object("offsetTable")
+    keys = [] if table is None else [(key, parse_key(key)) for key in table.names()]
+    return {
+        (names[1], names[0]): table.member(key).numbers_by_number(most=MAX_QUEUES)
+        for key, names in keys
+        if table is not None and names is not None
+    }
+
+
+def _progress_of_body(body: bytes) -> dict[str, Any]:
+    """Parses the answer to request 317. Only our brokers tell members in it, and times of unread messages."""
+    members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
+    consumers = members.object("consumerTable")
+    progress: dict[str, tuple[ConsumeStats, ...]] = {}
+    for entry in members.objects("consumeStatsList", most=_MOST_GROUPS):
+        for group in entry.names():
+            rows = entry.objects(group, most=_MOST_GROUPS)
+            progress[group] = tuple(ConsumeStats.of_json(row, is_detailed=consumers is not None) for row in rows)
+    online = None if consumers is None else {name: consumers.member(name) for name in consumers.names()}
+    return {
+        "progress": progress,
+        "consumers": None if online is None else {name: ConsumerConnection.of_json(it) for name, it in online.items()},
+    }
+
+
+class _Table(NamedTuple):
+    """A table, the request for it, and the fields of `BrokerSnapshot` that its answer has."""
+
+    name: str
+    code: int
+    parse: Callable[[bytes], dict[str, Any]]
+
+    @property
+    def ext_fields(self) -> dict[str, object]:
+        # RocketMQ's brokers ignore the second field, which they do not know.
+        return {"isOrder": False, "isDetailed": True} if self.code == RequestCode.GET_BROKER_CONSUME_STATS else {}
+
+
+_TABLES = (
+    _Table("status", RequestCode.GET_BROKER_RUNTIME_INFO, lambda body: {"status": status_of_body(body)}),
+    _Table("topics", RequestCode.GET_ALL_TOPIC_CONFIG, lambda body: {"topics": topic_configs_of_body(body)}),
+    _Table("groups", RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG, lambda body: {"groups": configs_of_body(body)}),
+    _Table("offsets", RequestCode.GET_ALL_CONSUMER_OFFSET, lambda body: {"offsets": offsets_of_body(body)}),
+    _Table("progress", RequestCode.GET_BROKER_CONSUME_STATS, _progress_of_body),
+)
+
+
+def _broker_snapshot(broker: BrokerData, address: str, answers: Mapping[_Table, Answer]) -> BrokerSnapshot:
+    fields: dict[str, Any] = {}
+    problems: dict[str, list[str]] = {}
+    for table, answer in answers.items():
+        try:
+            fields |= table.parse(_body(answer))
+        except RemotingError as error:
+            problems.setdefault(str(error), []).append(table.name)
+    name = broker.broker_name
+    texts = [f"{name} at {address} does not tell {', '.join(tables)}: {error}" for error, tables in problems.items()]
+    return BrokerSnapshot(cluster=broker.cluster, broker_name=name, address=address, problems=tuple(texts), **fields)
+
+
+def _body(answer: Answer) -> bytes:
+    if isinstance(answer, RemotingError):
+        raise answer
+    return answer.body
+
+
+def _first_of(problems: Sequence[str]) -> list[str]:
+    """Returns the first problems, and the number of the others: a broker may have thousands of groups."""
+    others = len(problems) - _PROBLEMS
+    return [*problems[:_PROBLEMS], *([f"and {others} more groups"] if others > 0 else [])]
