@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
@@ -82,8 +83,8 @@ def test_a_server_says_when_it_is_ready_and_saves_everything_when_it_is_told_to_
 
 def test_a_name_server_and_a_broker_are_processes_of_their_own(tmp_path: Path) -> None:
     names, file = tmp_path / "namesrv.conf", tmp_path / "broker.conf"
-    names.write_text(f"kvConfigPath={tmp_path / 'kv.json'}\n")
-    file.write_text(f"{SMALL}listenPort=0\nbrokerName=b\nstorePathRootDir={tmp_path / 'store'}\n")
+    names.write_text(f"kvConfigPath={tmp_path / 'kv.json'}\nmetricsPort=0\n")
+    file.write_text(f"{SMALL}listenPort=0\nbrokerName=b\nstorePathRootDir={tmp_path / 'store'}\nmetricsPort=0\n")
     with (
         serving("namesrv", "--port", 0, "-c", names) as (name_server, told),
         serving("broker", "-c", file, "-n", told["name_server"]) as (broker, own),
@@ -91,6 +92,9 @@ def test_a_name_server_and_a_broker_are_processes_of_their_own(tmp_path: Path) -
         with RemotingClient(told["name_server"]) as client:
             assert own["broker"].encode() in client.request(RequestCode.GET_BROKER_CLUSTER_INFO).body
         assert send(own["broker"], "orders", b"x").code == 0
+        for address, sample in ((own["metrics"], b'topic="orders"'), (told["metrics"], b"rmqfast_name_server_brokers")):
+            with urlopen(address, timeout=30) as metrics:
+                assert sample in metrics.read()
         assert update_config(own["broker"], transactionCheckMax="3").code == 0
         assert "transactionCheckMax=3" in file.read_text().splitlines()
         end(broker)

@@ -11,14 +11,14 @@ from rmqfast.admin.admin_client import AdminClient, BrokerAddress, unless
 from rmqfast.admin.facts import GroupFacts, MemberFacts, SubscriptionFacts
 from rmqfast.admin.questions import Answer, Question, ask_all
 from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely
-from rmqfast.client.consumer.subscription import SubscriptionConflict, conflicts_of, meaning_of
+from rmqfast.client.consumer.subscription import SubscriptionConflict, conflicts_of
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.errors import RemotingError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, ResponseCode
 from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
-from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData, meaning_of
 from rmqfast.system import monotonic
 
 #: Part of a request's timeout in which all members have to answer: three seconds, unless the caller waits longer.

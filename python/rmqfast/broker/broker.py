@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rmqfast._native import Call
 from rmqfast._native import RemotingServer as Listener
@@ -33,6 +33,9 @@ from rmqfast.store.config import TopicConfig
 from rmqfast.store.writer import WritableStore
 from rmqfast.system import milliseconds_since_boot
 from rmqfast.threads import new_event
+
+if TYPE_CHECKING:
+    from rmqfast.metrics.server import MetricsServer
 
 _log = logger_of(__name__)
 #: Threads that answer requests from the data plane; none waits for a client, since `Later` has its own thread.
@@ -98,6 +101,7 @@ class Broker:
         self._registrar: Registrar | None = None
         self._listeners: list[Listener] = []
         self._timers: list[Timer] = []
+        self._metrics: MetricsServer | None = None
         self._stopped = new_event()
 
     def start(self) -> str:
@@ -110,7 +114,7 @@ class Broker:
 
         Raises:
             StoreError: The store cannot be opened for appending.
-            RemotingError: The port is not available.
+            RemotingError: The port is not available, or that of the metrics is not.
             TlsFileError: A certificate or a key cannot be used.
             ArgumentError: The broker was started before, a value of the configuration is illegal, or TLS properties
                 contradict each other.
@@ -132,6 +136,7 @@ class Broker:
             self._listen()
             self._serve_log()
             self._register(NameServers(self._name_servers(), self.config, signer))
+            self._metrics = self._serve_metrics()
             self._timers = timers_of(self.state, self._clients, self._access, self._stopped.is_set)
         except BaseException:
             self.stop()
@@ -145,6 +150,11 @@ class Broker:
     def address(self) -> str:
         """Address of the broker in the form `ip:port`."""
         return self.config.broker_address
+
+    @property
+    def metrics_address(self) -> str | None:
+        """Address of the metrics in the form `ip:port`, which are at `/metrics`; None without `metricsPort`."""
+        return None if self._metrics is None else self._metrics.address
 
     @property
     def state(self) -> BrokerState:
@@ -172,6 +182,8 @@ class Broker:
         # Jobs first, since they use the parts closed below.
         for timer in self._timers:
             timer.stop()
+        if self._metrics is not None:
+            self._metrics.close()
         if self._registrar is not None:
             self._registrar.stop()
         for listener in self._listeners:
@@ -283,6 +295,16 @@ class Broker:
             if config.is_sync_master:
                 raise
             _log.warning("no listener for slaves: %s", error)
+
+    def _serve_metrics(self) -> MetricsServer | None:
+        port = self.config.text("metricsPort")
+        if not port:
+            return None
+        # Imported only if needed, for a faster start.
+        from rmqfast.broker.metrics import metrics_text
+        from rmqfast.metrics.server import MetricsServer
+
+        return MetricsServer(partial(metrics_text, self.state), port=int(port), host=self.config.text("metricsAddress"))
 
     def _options(self) -> ServerOptions:
         idle = float(self.config.number("serverChannelMaxIdleTimeSeconds"))

@@ -92,7 +92,8 @@ def server(
             progress=partial(_stop_recovery, signals),
         )
         with cluster:
-            print(f"ready name_server={cluster.name_server} broker={cluster.brokers[0].address}", flush=True)
+            running = cluster.brokers[0]
+            _print_ready(running.metrics_address, name_server=cluster.name_server, broker=running.address)
             _wait(signals)
     say("stopped")
 
@@ -128,7 +129,7 @@ def namesrv(
         print(settings.printed(), end="")
         return
     with _until_stopped() as signals, NameServer(settings) as running:
-        print(f"ready name_server={running.address}", flush=True)
+        _print_ready(running.metrics_address, name_server=running.address)
         _wait(signals)
     say("stopped")
 
@@ -163,7 +164,7 @@ def broker(
         _until_stopped() as signals,
         Broker(settings, config_file=file, progress=partial(_stop_recovery, signals)) as running,
     ):
-        print(f"ready broker={running.address}", flush=True)
+        _print_ready(running.metrics_address, broker=running.address)
         _wait(signals)
     say("stopped")
 
@@ -172,11 +173,17 @@ def _run_slave(settings: BrokerConfig, file: ConfigFile | None) -> None:
     from rmqfast.slave import Slave
 
     with _until_stopped() as signals, Slave(settings, config_file=file) as running:
-        print(f"ready broker={running.address}", flush=True)
+        _print_ready(running.metrics_address, broker=running.address)
         while not signals.wait():
             if running.error is not None:
                 raise running.error
     say("stopped")
+
+
+def _print_ready(metrics: str | None, **addresses: str) -> None:
+    if metrics is not None:
+        addresses["metrics"] = f"http://{metrics}/metrics"
+    print("ready", *(f"{name}={address}" for name, address in addresses.items()), flush=True)
 
 
 #: Seconds after which a busy thread lets others run, so that short requests do not wait behind long ones.

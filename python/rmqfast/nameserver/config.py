@@ -48,6 +48,9 @@ class NamesrvConfig:
             is shown only if set.
         acl_enable: Whether to check requests by the accounts below `conf` of `rocketmq_home`, as a broker does.
             RocketMQ has no such property; it is shown only if set.
+        metrics_port: Port of the metrics, which are at `/metrics`; 0 chooses a free one, `None` serves none. RocketMQ
+            has no such property; it is shown only if set.
+        metrics_address: Address at which the metrics are served. Default: only this machine may ask.
         tls: TLS properties, under RocketMQ's names; shown only if set.
 
     Other properties are kept and shown, but have no effect.
@@ -80,6 +83,8 @@ class NamesrvConfig:
     use_epoll_native_selector: bool = False
     insecure_bind: bool = False
     acl_enable: bool = False
+    metrics_port: int | None = None
+    metrics_address: str = ""
     tls: Mapping[str, str] = field(default_factory=dict)
 
     #: Properties that a request may change at run time; none of these names a file, an address or a port.
@@ -163,7 +168,7 @@ class NamesrvConfig:
 
 _NAMES = tuple(each.name for each in fields(NamesrvConfig) if each.name != "tls")
 #: Properties that RocketMQ lacks.
-_OWN = frozenset({"acl_enable", "insecure_bind"})
+_OWN = frozenset({"acl_enable", "insecure_bind", "metrics_port", "metrics_address"})
 
 
 def _parse(name: str, text: str, old: Any) -> Any:
@@ -172,7 +177,7 @@ def _parse(name: str, text: str, old: Any) -> Any:
     if isinstance(old, bool):
         # Like Java's Boolean.parseBoolean.
         return text.strip().lower() == "true"
-    if isinstance(old, int):
+    if isinstance(old, int) or old is None:
         try:
             number = int(text)
         except ValueError:

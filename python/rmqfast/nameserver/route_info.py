@@ -197,6 +197,17 @@ class RouteInfoManager:
         with self._lock:
             return self._brokers.to_json()
 
+    def heard_brokers(self) -> dict[BrokerIdentity, int]:
+        """Returns for each master and slave when it was last heard of, in milliseconds since 1970."""
+        with self._lock:
+            known = [
+                BrokerIdentity(broker.cluster, broker.broker_name, broker_id, address)
+                for broker in self._brokers
+                for broker_id, address in broker.addresses.items()
+            ]
+            live = {broker: self._live.get(broker.address) for broker in known}
+        return {broker: info.last_update for broker, info in live.items() if info is not None}
+
     def all_topics(self) -> list[str]:
         with self._lock:
             return self._topics.names()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Self
 
 from rmqfast.errors import ArgumentError
@@ -25,6 +26,7 @@ from rmqfast.threads import new_event, new_thread
 
 if TYPE_CHECKING:
     from rmqfast.acl import AccessValidator
+    from rmqfast.metrics.server import MetricsServer
 
 _LOG = logger_of("rmqfast.nameserver")
 _SIGNAL_INTERVAL = 1.0
@@ -88,6 +90,7 @@ class NameServer:
         self._check = checked if checked is not None else _exposure_of(self.config)
         self._server: RemotingServer | None = None
         self._address = ""
+        self._metrics: MetricsServer | None = None
         self._stopped = new_event()
         self.kv_configs: Final = KVConfigManager.load(self.config.path("kv_config_path"))
         self.processors: dict[int, Processor] = {
@@ -104,7 +107,7 @@ class NameServer:
             The address, `ip:port`.
 
         Raises:
-            RemotingError: The address is not available.
+            RemotingError: The address is not available, or that of the metrics is not.
             TlsFileError: A certificate or a key cannot be used.
             ArgumentError: The server was started before, or TLS properties contradict each other.
         """
@@ -124,6 +127,7 @@ class NameServer:
         )
         try:
             self._address = self._server.listen(f"{with_brackets(self.config.bind_address)}:{self.config.listen_port}")
+            self._metrics = self._serve_metrics()
         except BaseException:
             self.stop()
             raise
@@ -136,6 +140,8 @@ class NameServer:
     def stop(self) -> None:
         """Stops listening, closes all connections, and makes `serve_forever` return."""
         self._stopped.set()
+        if self._metrics is not None:
+            self._metrics.close()
         if self._server is not None:
             self._server.close()
 
@@ -154,6 +160,11 @@ class NameServer:
     def address(self) -> str:
         """The address at which the server listens, `ip:port`. Empty before `start`."""
         return self._address
+
+    @property
+    def metrics_address(self) -> str | None:
+        """Address of the metrics in the form `ip:port`, which are at `/metrics`; None without `metricsPort`."""
+        return None if self._metrics is None else self._metrics.address
 
     def __enter__(self) -> Self:
         self.start()
@@ -178,6 +189,17 @@ class NameServer:
     def channel_closed(self, channel: Channel) -> None:
         """Removes the brokers of a connection that was closed."""
         self.routes.channel_closed(channel)
+
+    def _serve_metrics(self) -> MetricsServer | None:
+        port = self.config.metrics_port
+        if port is None:
+            return None
+        # Imported only if needed, for a faster start.
+        from rmqfast.metrics.server import MetricsServer
+        from rmqfast.nameserver.metrics import metrics_text
+
+        text = partial(metrics_text, self.routes, self._now)
+        return MetricsServer(text, port=port, host=self.config.metrics_address or "127.0.0.1")
 
     def _now_and_then(self, name: str, work: Callable[[], object], first: float, interval: float) -> None:
         """Starts a thread that calls `work` at intervals until `stop`."""

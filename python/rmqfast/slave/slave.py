@@ -135,6 +135,11 @@ class Slave:
         return self.config.broker_address
 
     @property
+    def metrics_address(self) -> str | None:
+        """Address of the metrics in the form `ip:port`, which are at `/metrics`; None without `metricsPort`."""
+        return self._served.metrics_address()
+
+    @property
     def status(self) -> MirrorStatus:
         """The progress of the copy."""
         return self._mirror.status
@@ -177,6 +182,9 @@ class ServedCopy:
         self.sizes: AppendOptions = copy_options(config)
         self._config_file, self._check, self._signer = config_file, check, signer
         self._broker: Broker | None = None
+
+    def metrics_address(self) -> str | None:
+        return None if self._broker is None else self._broker.metrics_address
 
     def on_open(self, replica: Replica) -> None:
         """Starts a broker that serves the copy."""

@@ -72,6 +72,11 @@ class ProducerManager:
             clients = self._groups.get(group)
             return None if clients is None else list(clients.values())
 
+    def all_clients(self) -> list[ClientChannel]:
+        """Returns the clients of all groups. One of several groups is there once for each."""
+        with self._lock:
+            return [client for clients in self._groups.values() for client in clients.values()]
+
     def available_channel(self, group: str) -> Channel | None:
         """Returns an open connection of a group, in round-robin order. None if there is none."""
         with self._lock:

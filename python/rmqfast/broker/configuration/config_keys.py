@@ -175,6 +175,8 @@ _OWN_TABLE = (
     ConfigKey("pullLedgerEnable", FLAG, "true", START),
     ConfigKey("pullLedgerHours", INT, "720", START),
     ConfigKey("pullLedgerRows", INT, "1000000", START),
+    ConfigKey("metricsPort", INT, None, START),
+    ConfigKey("metricsAddress", TEXT, "127.0.0.1", START),
     ConfigKey("newNamesBurst", INT, "10000", START),
     ConfigKey("newNamesPerSecond", INT, "100", START),
 )

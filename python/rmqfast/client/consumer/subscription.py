@@ -14,7 +14,7 @@ from typing import Self
 from rmqfast import _native
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
 from rmqfast.errors import ExpressionError
-from rmqfast.remoting.protocol.subscription_data import SUB_ALL, TAG, SubscriptionData
+from rmqfast.remoting.protocol.subscription_data import SUB_ALL, TAG, SubscriptionData, meaning_of
 from rmqfast.store.request import warn_of_columns
 
 SQL92 = "SQL92"
@@ -145,15 +145,6 @@ def expression_of(subscription: SubscriptionData | None) -> str:
         return NOTHING
     prefix = "" if subscription.is_tag_type else f"{subscription.expression_type} "
     return prefix + subscription.sub_string
-
-
-def meaning_of(subscription: SubscriptionData | None) -> object:
-    """Returns a value by which subscriptions can be compared. The order of tags does not matter."""
-    if subscription is None:
-        return None
-    if subscription.is_tag_type and subscription.sub_string != SUB_ALL and subscription.tags_set:
-        return frozenset(subscription.tags_set)
-    return subscription.expression_type, subscription.sub_string.strip()
 
 
 def _find_unexplained(

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from rmqfast.client.consumer.subscription import (
-    SOMEBODY,
-    SubscriptionConflict,
-    meaning_of,
-    subscription_conflicts,
-)
+from rmqfast.client.consumer.subscription import SOMEBODY, SubscriptionConflict, subscription_conflicts
 from rmqfast.client.instance import ClientInstance
 from rmqfast.client.instance.scheduler import Handle, Scheduler
 from rmqfast.errors import ResponseError, RmqError
@@ -17,7 +12,7 @@ from rmqfast.logs import logger_of
 from rmqfast.remoting import RequestCode, ResponseCode
 from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
-from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData, meaning_of
 from rmqfast.threads import new_lock, new_thread
 
 _log = logger_of(__name__)

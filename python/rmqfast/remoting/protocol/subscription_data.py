@@ -64,3 +64,12 @@ class SubscriptionData:
             "tagsSet": list(self.tags_set),
             "topic": self.topic,
         }
+
+
+def meaning_of(subscription: SubscriptionData | None) -> object:
+    """Returns a value by which subscriptions can be compared. The order of tags does not matter."""
+    if subscription is None:
+        return None
+    if subscription.is_tag_type and subscription.sub_string != SUB_ALL and subscription.tags_set:
+        return frozenset(subscription.tags_set)
+    return subscription.expression_type, subscription.sub_string.strip()

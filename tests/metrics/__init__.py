@@ -1,0 +1,1 @@
+"""Tests of `rmqfast.metrics`, and of what servers tell with it."""
