@@ -20,6 +20,7 @@ from rmqfast.broker.configuration.config import BrokerConfig, Configuration
 from rmqfast.broker.delay.schedule import DelayOffsetProcessor
 from rmqfast.broker.metadata import Metadata
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
+from rmqfast.broker.queries.broker_details import BrokerDetails
 from rmqfast.broker.queries.consume_stats_processor import ConsumeStatsProcessor
 from rmqfast.broker.queries.query_message_processor import QueryMessageProcessor
 from rmqfast.broker.queries.queue_processor import ConsumeQueueProcessor, QueueBoundsProcessor
@@ -69,6 +70,7 @@ class ControlPlane:
         self.groups = SubscriptionGroupManager(self.metadata, self.config, self.tables.data_plane, now=self.clock)
         self.filters = ConsumerFilterManager(self.metadata)
         self.consumers = ConsumerManager(self.tables.data_plane, self.filters)
+        self.producers = ProducerManager()
         self.offsets = ConsumerOffsetManager(self.metadata, self.tables.data_plane, self.store.live)
         self.clients = self._clients()
         self.lines: defaultdict[str, Line] = defaultdict(Line)
@@ -129,7 +131,7 @@ class ControlPlane:
         return ClientProcessor(
             self.tables.data_plane,
             consumers=self.consumers,
-            producers=ProducerManager(),
+            producers=self.producers,
             filters=self.filters,
             find_group=self.groups.find,
             is_known=lambda name: self.groups.get(name) is not None,
@@ -165,6 +167,9 @@ class ControlPlane:
                 consumers=self.consumers,
                 offsets=offsets,
                 stats=self.stats,
+                details=BrokerDetails(
+                    self.topics, live, consumers=self.consumers, producers=self.producers, stats=self.stats
+                ),
                 now=self.clock,
             ),
             ConsumeQueueProcessor(self.topics, live, self.consumers),

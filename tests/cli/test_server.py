@@ -93,7 +93,7 @@ def test_a_name_server_and_a_broker_are_processes_of_their_own(tmp_path: Path) -
             assert own["broker"].encode() in client.request(RequestCode.GET_BROKER_CLUSTER_INFO).body
         assert send(own["broker"], "orders", b"x").code == 0
         for address, sample in ((own["metrics"], b'topic="orders"'), (told["metrics"], b"rmqfast_name_server_brokers")):
-            with urlopen(address, timeout=30) as metrics:
+            with urlopen(address, timeout=30) as metrics:  # noqa: S310 - of this machine
                 assert sample in metrics.read()
         assert update_config(own["broker"], transactionCheckMax="3").code == 0
         assert "transactionCheckMax=3" in file.read_text().splitlines()
@@ -234,3 +234,17 @@ def test_a_server_starts_without_libraries_that_it_does_not_need() -> None:
     command = [sys.executable, "-c", f"import sys, rmqfast.cli.app; print({look})"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_an_exporter_tells_the_metrics_of_a_cluster(tmp_path: Path) -> None:
+    file = tmp_path / "broker.conf"
+    file.write_text(SMALL)
+    with (
+        serving("server", "--namesrv-port", 0, "--broker-port", 0, "-c", file) as (_, cluster),
+        serving("exporter", "-n", cluster["name_server"], "--port", 0) as (process, told),
+    ):
+        with urlopen(told["metrics"], timeout=30) as metrics:  # noqa: S310 - of this machine
+            assert b'rmqfast_up{cluster="DefaultCluster",node_type="broker",node_id="broker-a"} 1' in metrics.read()
+        assert end(process) == "stopped\n"
+    refused = run("exporter", "-n", "127.0.0.1:1", "--port", "0")
+    assert (refused.exit_code, refused.stdout) == (3, "")

@@ -16,6 +16,7 @@ RUN_BY = {
     "coming-from/kafka.md": "tests/website/test_coming_from.py",
     "coming-from/rocketmq-client-python.md": "tests/website/test_coming_from.py",
     "index.md": "tests/examples/test_home_page.py",
+    "metrics.md": "tests/metrics/test_document.py",
     "mirror.md": "tests/mirror/test_mirror_document.py",
     "recipes/airflow.md": "tests/recipes/test_recipes.py",
     "recipes/dagster.md": "tests/recipes/test_recipes.py",

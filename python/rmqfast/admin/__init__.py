@@ -15,7 +15,7 @@ from rmqfast.admin.facts import (
     SubscriptionFacts,
 )
 from rmqfast.admin.message_track import MessageTrack, TrackType
-from rmqfast.admin.snapshot import BrokerSnapshot, GroupSummary, Snapshot, TopicSummary
+from rmqfast.admin.snapshot import BrokerSnapshot, GroupSummary, MinuteStats, Snapshot, TopicSummary
 from rmqfast.admin.topics import TopicOffset
 from rmqfast.client.consumer.subscription import SubscriptionConflict
 from rmqfast.client.trace import TraceType, TraceView
@@ -38,6 +38,7 @@ __all__ = [
     "MemberFacts",
     "MessageFacts",
     "MessageTrack",
+    "MinuteStats",
     "Outcome",
     "ProcessQueueInfo",
     "QueueFacts",

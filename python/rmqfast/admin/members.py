@@ -67,7 +67,7 @@ class Members:
             unasked = [each for each in client_ids if each not in self._answers and (address, each) not in self._silent]
             # The next broker needs time, too.
             seconds = (deadline - monotonic()) / (2 if others else 1)
-            questions = [_running_info_question(address, self._group, each) for each in unasked]
+            questions = [running_info_question(address, self._group, each) for each in unasked]
             for client_id, answer in zip(unasked, ask_all(self._client.api, questions, seconds=seconds), strict=True):
                 self._note(address, client_id, answer)
 
@@ -99,11 +99,11 @@ def running_info_at(
     client: AdminClient, address: str, group: str, client_id: str, *, jstack: bool = False
 ) -> ConsumerRunningInfo:
     """Returns a consumer's answer, through one broker. Raises `ResponseError`: 1 if offline, 207 without an answer."""
-    question = _running_info_question(address, group, client_id, jstack=jstack)
+    question = running_info_question(address, group, client_id, jstack=jstack)
     return ConsumerRunningInfo.of_body(client.ask(*question, slow=True).body)
 
 
-def _running_info_question(address: str, group: str, client_id: str, *, jstack: bool = False) -> Question:
+def running_info_question(address: str, group: str, client_id: str, *, jstack: bool = False) -> Question:
     fields = {"consumerGroup": group, "clientId": client_id, "jstackEnable": jstack}
     return Question(address, RequestCode.GET_CONSUMER_RUNNING_INFO, fields)
 

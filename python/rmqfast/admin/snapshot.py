@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from rmqfast.admin.admin_client import RETRY_PREFIX
 from rmqfast.admin.consume_stats import ConsumeStats
@@ -18,6 +19,13 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig, built_in_groups
 
 _BUILT_IN = frozenset(group.group_name for group in built_in_groups())
+
+
+class MinuteStats(NamedTuple):
+    """A statistic of the last minute: what was counted, and how much of it a second."""
+
+    sum: float
+    tps: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,6 +43,9 @@ class BrokerSnapshot:
         progress: Progress of each group, one entry for each of its topics.
         consumers: Online groups with their members. Brokers of RocketMQ tell them for one group at a time only, so
             that a snapshot has them if asked for.
+        producers: Numbers of online producers by group. Only our brokers tell them, `ends` and `stats` in a snapshot.
+        ends: Number of messages that each topic ever got: the ends of its queues, added up.
+        stats: Statistics of the last minute by RocketMQ's names and keys, as `stats["TOPIC_PUT_NUMS"]["orders"]`.
         problems: Reasons for missing tables.
     """
 
@@ -47,6 +58,9 @@ class BrokerSnapshot:
     offsets: Mapping[tuple[str, str], Mapping[int, int]] | None = None
     progress: Mapping[str, tuple[ConsumeStats, ...]] | None = None
     consumers: Mapping[str, ConsumerConnection] | None = None
+    producers: Mapping[str, int] | None = None
+    ends: Mapping[str, int] | None = None
+    stats: Mapping[str, Mapping[str, MinuteStats]] | None = None
     problems: tuple[str, ...] = ()
 
 

@@ -17,7 +17,7 @@ from rmqfast.admin.consume_stats import ConsumeStats
 from rmqfast.admin.groups import configs_of_body
 from rmqfast.admin.members import connections_question
 from rmqfast.admin.questions import Answer, Question, ask_all
-from rmqfast.admin.snapshot import BrokerSnapshot, Snapshot, is_retry
+from rmqfast.admin.snapshot import BrokerSnapshot, MinuteStats, Snapshot, is_retry
 from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, topic_configs_of_body
 from rmqfast.errors import ArgumentError, RemotingError, ResponseError
 from rmqfast.remoting import RequestCode, ResponseCode
@@ -29,6 +29,7 @@ from rmqfast.store.config.offsets import parse_key
 #: Tables of a snapshot.
 TABLES = ("status", "topics", "groups", "offsets", "progress")
 _MOST_GROUPS = 1_000_000
+_DETAILS = ("consumerTable", "endTable", "producerTable", "statsTable")
 #: Groups whose members could not be had, by name, for each broker.
 _PROBLEMS = 3
 
@@ -128,19 +129,29 @@ def offsets_of_body(body: bytes) -> dict[tuple[str, str], Mapping[int, int]]:
 
 
 def _progress_of_body(body: bytes) -> dict[str, Any]:
-    """Parses the answer to request 317. Only our brokers tell members in it, and times of unread messages."""
+    """Parses the answer to request 317. Only our brokers tell all of it; see `BrokerDetails`."""
     members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
-    consumers = members.object("consumerTable")
+    consumers, ends, producers, stats = (members.object(name) for name in _DETAILS)
     progress: dict[str, tuple[ConsumeStats, ...]] = {}
     for entry in members.objects("consumeStatsList", most=_MOST_GROUPS):
         for group in entry.names():
             rows = entry.objects(group, most=_MOST_GROUPS)
             progress[group] = tuple(ConsumeStats.of_json(row, is_detailed=consumers is not None) for row in rows)
-    online = None if consumers is None else {name: consumers.member(name) for name in consumers.names()}
-    return {
-        "progress": progress,
-        "consumers": None if online is None else {name: ConsumerConnection.of_json(it) for name, it in online.items()},
-    }
+    fields: dict[str, Any] = {"progress": progress}
+    if consumers is not None:
+        fields["consumers"] = {name: ConsumerConnection.of_json(consumers.member(name)) for name in consumers.names()}
+    if ends is not None:
+        fields["ends"] = {name: ends.number(name, 0) for name in ends.names()}
+    if producers is not None:
+        fields["producers"] = {name: producers.number(name, 0) for name in producers.names()}
+    if stats is not None:
+        fields["stats"] = {name: _minute_stats(stats.member(name)) for name in stats.names()}
+    return fields
+
+
+def _minute_stats(table: JsonObject) -> dict[str, MinuteStats]:
+    rows = {key: table.member(key) for key in table.names()}
+    return {key: MinuteStats(row.fraction("sum"), row.fraction("tps")) for key, row in rows.items()}
 
 
 class _Table(NamedTuple):

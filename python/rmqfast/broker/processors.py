@@ -19,6 +19,7 @@ from rmqfast.broker.ledger.ledger_processor import LedgerProcessor
 from rmqfast.broker.messages.reply_messages import ReplyMessageProcessor, ReplyOptions
 from rmqfast.broker.messages.send_back import SendBackProcessor
 from rmqfast.broker.offsets.consumer_offset_processor import ConsumerOffsetProcessor, ResetOffsetProcessor
+from rmqfast.broker.queries.broker_details import BrokerDetails
 from rmqfast.broker.queries.consume_stats_processor import ConsumeStatsProcessor
 from rmqfast.broker.queries.query_message_processor import QueryMessageProcessor
 from rmqfast.broker.queries.queue_processor import ConsumeQueueProcessor, QueueBoundsProcessor
@@ -173,6 +174,9 @@ def _figures(state: BrokerState) -> dict[int, Processor]:
         consumers=state.consumers,
         offsets=state.offsets,
         stats=state.stats,
+        details=BrokerDetails(
+            state.topics, state.live, consumers=state.consumers, producers=state.producers, stats=state.stats
+        ),
         now=state.now,
     )
     runtime_info = RuntimeInfoProcessor(

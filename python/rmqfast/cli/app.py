@@ -12,6 +12,7 @@ from rmqfast.cli import (
     cluster,
     consume,
     demo,
+    exporter,
     group,
     ingest,
     messages,
@@ -62,6 +63,7 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("ingest")(ingest.ingest)
 app.command("mirror")(mirror.mirror)
+app.command("exporter")(exporter.exporter)
 app.command("demo")(demo.demo)
 # The servers also run without Typer, so their options are declared as `Option`.
 app.command("server")(typer_command(server.server))

@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-from rmqfast.broker.clients.consumer_manager import ConsumerGroup, ConsumerManager
+from rmqfast.broker.clients.consumer_manager import ConsumerManager
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.offsets.consumer_offset_manager import ConsumerOffsetManager
+from rmqfast.broker.queries.broker_details import BrokerDetails
 from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.topics.subscription_group_manager import SubscriptionGroupManager
 from rmqfast.broker.topics.topic_manager import TopicManager
@@ -34,6 +35,7 @@ class ConsumeStatsProcessor:
         consumers: ConsumerManager,
         offsets: ConsumerOffsetManager,
         stats: BrokerStats,
+        details: BrokerDetails,
         now: Callable[[], int],
     ) -> None:
         self._config = config
@@ -43,6 +45,7 @@ class ConsumeStatsProcessor:
         self._consumers = consumers
         self._offsets = offsets
         self._stats = stats
+        self._details = details
         self._now = now
 
     def processors(self) -> dict[int, Processor]:
@@ -82,21 +85,21 @@ class ConsumeStatsProcessor:
     def fetch_all_consume_stats_in_broker(self, request: Request) -> Response:
         """Answers request 317: the same as 208 for all groups. With `isOrder`, only for ordered topics.
 
-        With `isDetailed`, which only rmqfast has, also the members of all groups with their own subscriptions, and for
-        each queue the store time of the first message that the group has not passed.
+        With `isDetailed`, which only rmqfast has, also the store time of each queue's first message that the group has
+        not passed, and the tables of `BrokerDetails`.
         """
         header = Header(request.ext_fields)
         only_order, is_detailed = header.flag("isOrder"), header.flag("isDetailed")
         names = sorted(group.group_name for group in self._groups.groups())
         stats = [{group: self._stats_of(group, only_order=only_order, is_detailed=is_detailed)} for group in names]
         wrappers = [wrapper for entry in stats for rows in entry.values() for row in rows for wrapper in _wrappers(row)]
-        body = {
+        body: dict[str, Any] = {
             "brokerAddr": self._config().broker_address,
             "consumeStatsList": stats,
             "totalDiff": sum(wrapper["brokerOffset"] - wrapper["consumerOffset"] for wrapper in wrappers),
         }
         if is_detailed:
-            body["consumerTable"] = {group.name: _members(group) for group in self._consumers.groups()}
+            body |= self._details.to_json()
         return Response(body=encode(body))
 
     def query_consume_time_span(self, request: Request) -> Response:
@@ -184,15 +187,6 @@ def time_text(time: int) -> str:
     except (OverflowError, ValueError, OSError):
         return str(time)
     return f"{moment:%Y-%m-%d#%H:%M:%S}:{time % 1000:03}"
-
-
-def _members(group: ConsumerGroup) -> dict[str, Any]:
-    """Returns a group as request 203 does, and the subscriptions of each member."""
-    own = [
-        {"clientId": client.client_id, "subscriptions": [each.to_json() for each in group.own_subscriptions[channel]]}
-        for channel, client in group.clients.items()
-    ]
-    return {**group.to_json(), "memberSubscriptions": own}
 
 
 def _wrappers(stats: dict[str, Any]) -> Iterable[dict[str, int]]:

@@ -168,6 +168,15 @@ class BrokerStats:
         item = self._items.get(("GROUP_GET_NUMS", f"{topic}@{group}"))
         return 0.0 if item is None else item.minute.tps
 
+    def last_minute(self) -> dict[str, dict[str, StatsSnapshot]]:
+        """Returns all statistics of the last minute, by name and key."""
+        with self._lock:
+            items = list(self._items.items())
+        table: dict[str, dict[str, StatsSnapshot]] = {}
+        for (name, key), item in items:
+            table.setdefault(name, {})[key] = item.minute
+        return table
+
     def on_topic_deleted(self, topic: str) -> None:
         self._forget(lambda name, key: topic in _topics_of(name, key))
 

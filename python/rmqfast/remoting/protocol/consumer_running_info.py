@@ -39,6 +39,27 @@ class ProcessQueueInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumeStatus:
+    """How a consumer gets on in a topic, in the last minute.
+
+    Attributes:
+        pull_rt: Milliseconds of a pull, on average.
+        pull_tps: Messages pulled per second.
+        consume_rt: Milliseconds of a call of the listener, on average.
+        consume_ok_tps: Messages consumed per second.
+        consume_failed_tps: Messages per second for which the listener failed.
+        consume_failed_msgs: Messages of the last hour for which the listener failed.
+    """
+
+    pull_rt: float
+    pull_tps: float
+    consume_rt: float
+    consume_ok_tps: float
+    consume_failed_tps: float
+    consume_failed_msgs: int
+
+
+@dataclass(frozen=True, slots=True)
 class ConsumerRunningInfo:
     """The state of a running consumer.
 
@@ -47,12 +68,14 @@ class ConsumerRunningInfo:
         subscriptions: Subscriptions of the member, by topic.
         queues: Queues that the member owns; empty for pull and lite pull consumers, which do not report queues.
         jstack: Stacks of the member's threads, if requested.
+        status: How the member gets on, by topic; empty for pull and lite pull consumers.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)
     subscriptions: Mapping[str, SubscriptionData] = field(default_factory=dict)
     queues: Mapping[MessageQueue, ProcessQueueInfo] = field(default_factory=dict)
     jstack: str | None = None
+    status: Mapping[str, ConsumeStatus] = field(default_factory=dict)
 
     def queues_of(self, topic: str) -> list[MessageQueue] | None:
         """Returns the consumer's queues of a topic. `None` if it reports no queues, as pull consumers do."""
@@ -70,11 +93,13 @@ class ConsumerRunningInfo:
         ]
         properties = members.object("properties")
         table = members.objects_by_queue("mqTable", most=_MOST)
+        status = members.object("statusTable")
         return cls(
             properties={} if properties is None else properties.texts_by_text(),
             subscriptions={subscription.topic: subscription for subscription in subscriptions},
             queues={queue: _queue_info(item) for queue, item in table.items()},
             jstack=members.optional_text("jstack"),
+            status={} if status is None else {name: _status(status.member(name)) for name in status.names()},
         )
 
 
@@ -87,4 +112,15 @@ def _queue_info(item: JsonObject) -> ProcessQueueInfo:
         is_dropped=item.flag("droped"),
         last_pull_timestamp=item.number("lastPullTimestamp", 0),
         last_consume_timestamp=item.number("lastConsumeTimestamp", 0),
+    )
+
+
+def _status(item: JsonObject) -> ConsumeStatus:
+    return ConsumeStatus(
+        pull_rt=item.fraction("pullRT"),
+        pull_tps=item.fraction("pullTPS"),
+        consume_rt=item.fraction("consumeRT"),
+        consume_ok_tps=item.fraction("consumeOKTPS"),
+        consume_failed_tps=item.fraction("consumeFailedTPS"),
+        consume_failed_msgs=item.number("consumeFailedMsgs", 0),
     )

@@ -1,0 +1,263 @@
+"""What RocketMQ's brokers tell of one topic, group or member at a time, asked little by little.
+
+Our brokers tell the same in a snapshot, except what members say of themselves.
+
+Source: RocketMQ Exporter's `MetricsCollectTask`, `ClientMetricTaskRunnable`; `AdminBrokerProcessor`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from rmqfast.admin import BrokerSnapshot, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, MinuteStats, Snapshot
+from rmqfast.admin.admin_client import AdminClient
+from rmqfast.admin.members import connections_question, running_info_question
+from rmqfast.admin.questions import Question, ask_all
+from rmqfast.admin.topics import topic_offsets_of_body
+from rmqfast.errors import RemotingError, ResponseError
+from rmqfast.exporter.cluster_metrics import DLQ_PREFIX, RETRY_PREFIX
+from rmqfast.remoting import RequestCode, properties
+from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.system import monotonic
+
+_MOST_QUEUES = 1 << 20
+
+
+@dataclass(slots=True)
+class BrokerAnswers:
+    """What a broker told. The attributes are those of `BrokerSnapshot`.
+
+    `unread` is the store time of the oldest unread message by group and topic, 0 for none.
+    """
+
+    consumers: dict[str, ConsumerConnection] = field(default_factory=dict)
+    producers: dict[str, int] = field(default_factory=dict)
+    ends: dict[str, int] = field(default_factory=dict)
+    stats: dict[str, dict[str, MinuteStats]] = field(default_factory=dict)
+    unread: dict[tuple[str, str], int] = field(default_factory=dict)
+    reserved_hours: int | None = None
+
+
+class _Task(NamedTuple):
+    """A question, what takes the body of its answer, and what is done if the broker has no answer."""
+
+    question: Question
+    take: Callable[[bytes], object]
+    drop: Callable[[], object]
+
+
+class SingleQuestions:
+    """Asks brokers in turns for what they tell one at a time, at most so many questions per second and broker."""
+
+    def __init__(self, client: AdminClient, *, per_second: int) -> None:
+        self._client, self._per_second = client, per_second
+        self._snapshot: Snapshot | None = None
+        self._answers: dict[str, BrokerAnswers] = {}
+        self._open: dict[str, deque[_Task]] = {}
+        self.members: dict[tuple[str, str], ConsumerRunningInfo] = {}
+        #: Questions asked, and questions without an answer.
+        self.asked = self.failed = 0
+        #: Time of the last round through all questions of a broker, in seconds, by address.
+        self.round_seconds: dict[str, float] = {}
+        self._began: dict[str, float] = {}
+
+    def ask_some(self, snapshot: Snapshot) -> None:
+        """Asks each broker its next questions. A broker that was asked all of them is asked from the start."""
+        if snapshot is not self._snapshot:
+            self._snapshot = snapshot
+            self._forget_gone(snapshot)
+        # Whoever does not answer must not delay the others.
+        for broker in (broker for broker in snapshot.brokers if broker.topics is not None):
+            if not self._open.get(broker.address):
+                now = monotonic()
+                if broker.address in self._began:
+                    self.round_seconds[broker.address] = now - self._began[broker.address]
+                self._began[broker.address] = now
+                self._open[broker.address] = deque(self._tasks(broker))
+        tasks = [
+            waiting.popleft() for waiting in self._open.values() for _ in range(min(self._per_second, len(waiting)))
+        ]
+        answers = ask_all(self._client.api, [task.question for task in tasks], seconds=self._client.timeout)
+        self.asked += len(tasks)
+        for task, answer in zip(tasks, answers, strict=True):
+            try:
+                if isinstance(answer, RemotingError):
+                    raise answer
+                task.take(answer.body)
+            except ResponseError:
+                # There is no such statistic, nobody is online, or the topic is gone.
+                task.drop()
+            except RemotingError:
+                self.failed += 1
+
+    def complete(self, snapshot: Snapshot) -> Snapshot:
+        """Returns a snapshot with what brokers told besides."""
+        return replace(snapshot, brokers=tuple(self._complete(broker) for broker in snapshot.brokers))
+
+    def reserved_hours(self) -> dict[str, int]:
+        """Returns after how many hours messages may be deleted, by the broker's address."""
+        return {
+            address: each.reserved_hours for address, each in self._answers.items() if each.reserved_hours is not None
+        }
+
+    def _complete(self, broker: BrokerSnapshot) -> BrokerSnapshot:
+        answers = self._answers.get(broker.address)
+        if answers is None or _tells_all(broker):
+            return broker
+        progress = {
+            group: tuple(_with_unread(stats, answers.unread, group) for stats in topics)
+            for group, topics in (broker.progress or {}).items()
+        }
+        return replace(
+            broker,
+            progress=progress if broker.progress is not None else None,
+            consumers=dict(answers.consumers) if broker.address in self.round_seconds else None,
+            producers=dict(answers.producers),
+            ends=dict(answers.ends),
+            stats={name: dict(table) for name, table in answers.stats.items()},
+        )
+
+    def _tasks(self, broker: BrokerSnapshot) -> Iterator[_Task]:
+        answers, address = self._answers.setdefault(broker.address, BrokerAnswers()), broker.address
+        yield _Task(
+            Question(address, RequestCode.GET_BROKER_CONFIG), lambda body: _take_config(answers, body), _nothing
+        )
+        if not _tells_all(broker):
+            yield from _tasks_of_broker(broker, answers)
+        for group in sorted(broker.consumers or answers.consumers):
+            for client_id in (broker.consumers or answers.consumers)[group].client_ids:
+                yield self._member_task(address, group, client_id)
+
+    def _member_task(self, address: str, group: str, client_id: str) -> _Task:
+        def take(body: bytes) -> None:
+            self.members[group, client_id] = ConsumerRunningInfo.of_body(body)
+
+        def drop() -> None:
+            self.members.pop((group, client_id), None)
+
+        return _Task(running_info_question(address, group, client_id), take, drop)
+
+    def _forget_gone(self, snapshot: Snapshot) -> None:
+        """Forgets brokers, topics, groups and members that the snapshot has no more."""
+        addresses = {broker.address for broker in snapshot.brokers}
+        for known in (self._answers, self._open, self.round_seconds, self._began):
+            for address in known.keys() - addresses:
+                del known[address]
+        for broker in snapshot.brokers:
+            answers = self._answers.get(broker.address)
+            if answers is not None and broker.topics is not None:
+                _keep(answers.ends, broker.topics)
+                for table in answers.stats.values():
+                    _keep(table, {key for key in table if key.split("@")[0] in {*broker.topics, broker.cluster}})
+                groups = {topic.removeprefix(RETRY_PREFIX) for topic in broker.topics if topic.startswith(RETRY_PREFIX)}
+                _keep(answers.consumers, groups)
+        online = {
+            (group, client_id)
+            for broker in self.complete(snapshot).brokers
+            for group, known in (broker.consumers or {}).items()
+            for client_id in known.client_ids
+        }
+        _keep(self.members, online)
+
+
+def _tells_all(broker: BrokerSnapshot) -> bool:
+    """Whether a broker is ours, which tells all but what members say."""
+    return broker.stats is not None
+
+
+def _tasks_of_broker(broker: BrokerSnapshot, answers: BrokerAnswers) -> Iterator[_Task]:
+    address, topics = broker.address, sorted(broker.topics or ())
+    producers = Question(address, RequestCode.GET_ALL_PRODUCER_INFO)
+    yield _Task(producers, lambda body: _take_producers(answers, body), _nothing)
+    yield from _stat_tasks(address, answers, ("BROKER_PUT_NUMS", "BROKER_GET_NUMS"), broker.cluster)
+    for topic in topics:
+        if topic.startswith(RETRY_PREFIX):
+            yield _connections_task(address, answers, topic.removeprefix(RETRY_PREFIX))
+    for group, stats in (broker.progress or {}).items():
+        yield from _group_tasks(address, answers, group, sorted({row.topic for each in stats for row in each}))
+    for topic in topics:
+        yield _end_task(address, answers, topic)
+        if not topic.startswith((RETRY_PREFIX, DLQ_PREFIX)):
+            yield from _stat_tasks(address, answers, ("TOPIC_PUT_NUMS", "TOPIC_PUT_SIZE"), topic)
+
+
+def _group_tasks(address: str, answers: BrokerAnswers, group: str, topics: Sequence[str]) -> Iterator[_Task]:
+    for topic in topics:
+        if not topic.startswith(RETRY_PREFIX):
+            yield from _stat_tasks(address, answers, ("GROUP_GET_SIZE", "SNDBCK_PUT_NUMS"), f"{topic}@{group}")
+        yield _unread_task(address, answers, group, topic)
+
+
+def _stat_tasks(address: str, answers: BrokerAnswers, names: Sequence[str], key: str) -> Iterator[_Task]:
+    for name in names:
+        yield _stat_task(address, answers, name, key)
+
+
+def _stat_task(address: str, answers: BrokerAnswers, name: str, key: str) -> _Task:
+    table = answers.stats.setdefault(name, {})
+
+    def take(body: bytes) -> None:
+        minute = JsonObject.of_body(body).member("statsMinute")
+        table[key] = MinuteStats(minute.fraction("sum"), minute.fraction("tps"))
+
+    fields = {"statsName": name, "statsKey": key}
+    return _Task(Question(address, RequestCode.VIEW_BROKER_STATS_DATA, fields), take, lambda: table.pop(key, None))
+
+
+def _end_task(address: str, answers: BrokerAnswers, topic: str) -> _Task:
+    def take(body: bytes) -> None:
+        answers.ends[topic] = sum(row.max_offset for row in topic_offsets_of_body(body))
+
+    question = Question(address, RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic})
+    return _Task(question, take, lambda: answers.ends.pop(topic, None))
+
+
+def _connections_task(address: str, answers: BrokerAnswers, group: str) -> _Task:
+    def take(body: bytes) -> None:
+        answers.consumers[group] = ConsumerConnection.of_body(body)
+
+    return _Task(connections_question(address, group), take, lambda: answers.consumers.pop(group, None))
+
+
+def _unread_task(address: str, answers: BrokerAnswers, group: str, topic: str) -> _Task:
+    def take(body: bytes) -> None:
+        now = time.time_ns() // 1_000_000
+        rows = JsonObject.of_body(body).objects("consumeTimeSpanSet", most=_MOST_QUEUES)
+        # The broker tells the age of each queue's first unread message.
+        ages = [age for row in rows if (age := row.number("delayTime", 0)) > 0]
+        answers.unread[group, topic] = now - max(ages) if ages else 0
+
+    question = Question(address, RequestCode.QUERY_CONSUME_TIME_SPAN, {"group": group, "topic": topic})
+    return _Task(question, take, lambda: answers.unread.pop((group, topic), None))
+
+
+def _take_config(answers: BrokerAnswers, body: bytes) -> None:
+    hours = properties.loads(body.decode("utf-8", "replace")).get("fileReservedTime", "")
+    answers.reserved_hours = int(hours) if hours.isdecimal() else None
+
+
+def _take_producers(answers: BrokerAnswers, body: bytes) -> None:
+    data = JsonObject.of_body(body).object("data")
+    names = [] if data is None else data.names()
+    answers.producers = {name: len(data.objects(name, most=_MOST_QUEUES)) for name in names if data is not None}
+
+
+def _with_unread(stats: ConsumeStats, unread: Mapping[tuple[str, str], int], group: str) -> ConsumeStats:
+    """Returns progress in a topic with the time of the oldest unread message, which the broker told of all queues."""
+    if not stats.rows or (group, stats.rows[0].topic) not in unread:
+        return stats
+    told = unread[group, stats.rows[0].topic]
+    return replace(stats, rows=tuple(replace(row, unread_timestamp=told if row.diff > 0 else 0) for row in stats.rows))
+
+
+def _keep(table: dict[Any, Any], keys: Any) -> None:
+    for key in table.keys() - set(keys):
+        del table[key]
+
+
+def _nothing() -> None:
+    pass
