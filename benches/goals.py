@@ -158,6 +158,19 @@ def ledgers() -> list[Goal]:
     return goals
 
 
+def operation() -> list[Goal]:
+    """What a cluster of 2,000 topics and 3,000 groups on three brokers costs those who look at it."""
+    listed = "operate list rmqfast", "operate list mqadmin"
+    return [
+        Goal("operate", "snapshot of 3,000 groups", "operate snapshot", None, 1.5, "value", "s"),
+        Goal("operate", "group list : mqadmin consumerProgress", *listed, None, "time"),
+        Goal("operate", "group show, 20 silent members", "operate show silent", None, 4, "value", "s"),
+        Goal("operate", "a scrape of the exporter", "operate scrape", None, 1, "value", "s"),
+        Goal("operate", "samples in it", "operate samples", None, None, "value", ""),
+        Goal("operate", "requests a second at a broker", "operate requests", None, 20, "value", ""),
+    ]
+
+
 def clients() -> list[Goal]:
     """Our clients beside RocketMQ's, on the same broker of RocketMQ's; `own` is ours on our broker."""
     goals, ours, java = [], "client rmqfast", "client Java"
@@ -481,6 +494,7 @@ def all_goals() -> list[Goal]:
         *engine(),
         *brokers(),
         *ledgers(),
+        *operation(),
         *clients(),
         *sparks(),
         *columnars(),

@@ -43,6 +43,7 @@ GROUPS = {
     "sync": engine_groups.sync,
     "broker": broker.broker,
     "ledger": broker.ledger,
+    "operate": broker.operate,
     "client": client.client,
     "live": live.live,
     "cluster": live.cluster,

@@ -1,0 +1,264 @@
+"""What a cluster of 2,000 topics and 3,000 groups costs those who look at it: snapshots, lists, scrapes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from broker import wire
+from broker.sides import SCRIPT
+from data import scratch_dir
+from groups import Plan
+from machine import ROOT
+from measurement import Series, interleave, take
+from peer import Answer, Failed, Missing
+from processes import stop
+
+TOPICS, GROUPS, BROKERS, SILENT = 2000, 3000, 3, 20
+SILENT_GROUP = "silent"
+
+
+def operate(plan: Plan) -> list[Series]:
+    """All rows, on three brokers in processes of their own."""
+    topics, groups = int(TOPICS * plan.scale), int(GROUPS * plan.scale)
+    with cluster(topics, groups) as name_server:
+        found = interleave(
+            {
+                "operate snapshot": partial(snapshot, name_server, groups),
+                "operate list rmqfast": partial(run, rmqfast("group", "list", "-n", name_server), groups),
+                "operate list mqadmin": partial(run, mqadmin(name_server), groups),
+            },
+            plan.effort,
+            [],
+        )
+        return found + silent(plan, name_server) + scrapes(plan, name_server, groups)
+
+
+def snapshot(name_server: str, groups: int) -> Answer:
+    """The library's own time, without the start of a program."""
+    import rmqfast
+
+    with rmqfast.Admin(name_server=name_server, timeout=30) as admin:
+        begin = time.perf_counter()
+        taken = admin.snapshot()
+        rows = len(taken.groups)
+        seconds = time.perf_counter() - begin
+    if taken.problems or rows < groups:
+        raise Failed(f"{rows} groups, {taken.problems}")
+    return {"rows": rows, "seconds": seconds, "value": seconds}
+
+
+def silent(plan: Plan, name_server: str) -> list[Series]:
+    """`group show` of a group with members that do not answer."""
+    show = Series("operate show silent")
+    with silent_members(name_server):
+        command = rmqfast("group", "show", SILENT_GROUP, "-n", name_server)
+        for _ in range(plan.effort.repeat):
+            take(show, lambda: valued(run(command, 1)))
+    return [show]
+
+
+def scrapes(plan: Plan, name_server: str, groups: int) -> list[Series]:
+    """A scrape of the exporter, the samples in it, and the requests that a broker gets from it."""
+    scrape, samples, asked = (Series(f"operate {name}") for name in ("scrape", "samples", "requests"))
+    with serving("exporter", "-n", name_server, "--port", "0") as (_, words):
+        address = words["metrics"]
+
+        def once() -> Answer:
+            begin = time.perf_counter()
+            text = metrics(address)
+            seconds = time.perf_counter() - begin
+            rows = sum(1 for line in text.splitlines() if not line.startswith("#"))
+            if rows < groups * BROKERS:
+                raise Failed(f"{rows} samples")
+            return {"rows": rows, "seconds": seconds, "value": seconds}
+
+        for _ in range(plan.effort.repeat):
+            take(scrape, once)
+        take(samples, lambda: {**(each := once()), "value": each["rows"]})
+        take(asked, lambda: requests(address))
+    return [scrape, samples, asked]
+
+
+def metrics(address: str) -> str:
+    with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310 - of this machine
+        text: str = answer.read().decode()
+    return text
+
+
+def requests(address: str) -> Answer:
+    """Requests per second and broker over half a minute: single ones as counted, and five in each interval of 15 s."""
+    counts = []
+    for pause in (0, 30):
+        time.sleep(pause)
+        lines = metrics(address).splitlines()
+        counts += [float(line.split()[1]) for line in lines if line.startswith("rmqfast_exporter_questions_total ")]
+    single = (counts[1] - counts[0]) / 30 / BROKERS
+    return {"rows": 1, "seconds": 30.0, "value": single + 5 / 15}
+
+
+def valued(answer: Answer) -> Answer:
+    return {**answer, "value": answer["seconds"]}
+
+
+def rmqfast(*words: str) -> list[str]:
+    return [sys.executable, "-m", "rmqfast", *words]
+
+
+def mqadmin(name_server: str) -> list[str]:
+    if shutil.which("java") is None or shutil.which("mvn") is None:
+        raise Missing("java or mvn is not installed")
+    return [str(SCRIPT), "java", "4.9.4", "Admin", "consumerProgress", "-n", name_server]
+
+
+def run(command: Sequence[str], rows: int) -> Answer:
+    """Times a program from its start to its end."""
+    begin = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    seconds = time.perf_counter() - begin
+    if done.returncode > 1 or len(done.stdout.splitlines()) < rows:
+        raise Failed(f"{command[:4]}: {done.returncode} {done.stderr[-300:]}")
+    return {"rows": rows, "seconds": seconds}
+
+
+@contextmanager
+def cluster(topics: int, groups: int) -> Iterator[str]:
+    """A name server and three brokers whose stores have all topics, groups and offsets, and two messages a queue."""
+    directory = scratch_dir() / "operate"
+    shutil.rmtree(directory, ignore_errors=True)
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, directory, ignore_errors=True)
+        directory.mkdir(parents=True)
+        names = directory / "namesrv.conf"
+        names.write_text(f"kvConfigPath={directory / 'kv.json'}\n")
+        _, told = stack.enter_context(serving("namesrv", "--port", "0", "-c", str(names)))
+        for number in range(BROKERS):
+            write_store(directory / f"store{number}", topics, groups)
+            conf = directory / f"broker{number}.conf"
+            lines = (
+                f"storePathRootDir={directory / f'store{number}'}",
+                f"brokerName=broker-{number}",
+                "listenPort=0",
+                *(f"{name}={size}" for name, size in SIZES.items()),
+            )
+            conf.write_text("\n".join(lines))
+            stack.enter_context(serving("broker", "-c", str(conf), "-n", told["name_server"]))
+        yield told["name_server"]
+
+
+SIZES = {
+    "mappedFileSizeCommitLog": 64 << 20,
+    "mappedFileSizeConsumeQueue": 2000,
+    "maxHashSlotNum": 1000,
+    "maxIndexNum": 4000,
+}
+
+
+def write_store(path: Path, topics: int, groups: int) -> None:
+    """A store with the tables that a broker of RocketMQ leaves."""
+    import rmqfast
+
+    names = [f"topic-{number:05}" for number in range(topics)]
+    options = rmqfast.AppendOptions(file_size=64 << 20, queue_file_size=2000, index_slots=1000, index_entries=4000)
+    with rmqfast.open_store(path, mode="a", options=options) as store:
+        store.append_many(
+            rmqfast.Message(name, b"x" * 100, queue_id=queue) for name in names for queue in range(4) for _ in range(2)
+        )
+    config = path / "config"
+    config.mkdir(exist_ok=True)
+    members = [f"group-{number:05}" for number in range(groups)]
+    queues = dict.fromkeys(names, 4) | {f"%RETRY%{name}": 1 for name in members}
+    version = {"counter": 1, "timestamp": 1}
+    tables: dict[str, dict[str, Any]] = {
+        "topics.json": {
+            "dataVersion": version,
+            "topicConfigTable": {name: topic(name, count) for name, count in queues.items()},
+        },
+        "subscriptionGroup.json": {
+            "dataVersion": version,
+            "subscriptionGroupTable": {name: {"groupName": name, "retryMaxTimes": 16} for name in members},
+        },
+        "consumerOffset.json": {
+            "offsetTable": {
+                f"{names[number % topics]}@{name}": {"0": 1, "1": 1, "2": 0, "3": 1}
+                for number, name in enumerate(members)
+            }
+        },
+    }
+    for file, content in tables.items():
+        (config / file).write_text(json.dumps(content))
+
+
+def topic(name: str, queues: int) -> dict[str, Any]:
+    return {"topicName": name, "readQueueNums": queues, "writeQueueNums": queues, "perm": 6}
+
+
+@contextmanager
+def serving(*words: str) -> Iterator[tuple[int, dict[str, str]]]:
+    """A server of rmqfast, and what its line `ready` says."""
+    log = (scratch_dir() / f"operate-{words[0]}.log").open("ab")
+    with log, subprocess.Popen(rmqfast(*words), stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT) as child:
+        try:
+            assert child.stdout is not None
+            line = child.stdout.readline().split()
+            if line[:1] != ["ready"]:
+                raise Failed(f"{words[0]} did not start: {log.name}")
+            yield child.pid, dict(word.split("=", 1) for word in line[1:])
+        finally:
+            stop(child)
+
+
+@contextmanager
+def silent_members(name_server: str) -> Iterator[None]:
+    """Members that heartbeat at each broker, and answer nothing."""
+    with ExitStack() as stack:
+        brokers = sorted(
+            address
+            for broker in cluster_info(name_server)["brokerAddrTable"].values()
+            for address in broker["brokerAddrs"].values()
+        )
+        for number in range(SILENT):
+            for address in brokers:
+                host, _, port = address.rpartition(":")
+                connection = stack.enter_context(socket.create_connection((host, int(port)), 30))
+                connection.sendall(wire.frame(HEART_BEAT, {}, json.dumps(heartbeat(f"10.0.0.1@S{number:02}")).encode()))
+                wire.answer(connection)
+        yield
+
+
+HEART_BEAT, GET_BROKER_CLUSTER_INFO = 34, 106
+
+
+def heartbeat(client_id: str) -> dict[str, Any]:
+    topics = ("topic-00000", f"%RETRY%{SILENT_GROUP}")
+    return {
+        "clientID": client_id,
+        "producerDataSet": [],
+        "consumerDataSet": [
+            {
+                "groupName": SILENT_GROUP,
+                "consumeType": "CONSUME_PASSIVELY",
+                "messageModel": "CLUSTERING",
+                "consumeFromWhere": "CONSUME_FROM_LAST_OFFSET",
+                "subscriptionDataSet": [{"topic": name, "subString": "*", "subVersion": 1} for name in topics],
+            }
+        ],
+    }
+
+
+def cluster_info(name_server: str) -> dict[str, Any]:
+    from rmqfast.remoting import RemotingClient, fastjson
+
+    with RemotingClient(name_server) as client:
+        decoded: dict[str, Any] = fastjson.decode(client.request(GET_BROKER_CLUSTER_INFO).body)
+    return decoded
