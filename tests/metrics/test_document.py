@@ -15,6 +15,7 @@ import yaml
 from rmqfast import Admin, ClientConfig, EmbeddedCluster
 from rmqfast.broker import BrokerConfig
 from rmqfast.broker.metrics import metrics_of
+from rmqfast.client.metrics import client_metrics, serve_metrics
 from rmqfast.exporter import Exporter
 from rmqfast.exporter.cluster_metrics import Cluster
 from rmqfast.metrics import Kind
@@ -36,9 +37,10 @@ SPOKEN_OF = {
 
 @pytest.fixture(scope="module")
 def own_names() -> set[str]:
-    """The names that a broker and a name server tell."""
+    """The names that a broker, a name server and clients tell."""
     with EmbeddedCluster() as cluster:
         families = [*metrics_of(cluster.brokers[0].state), *metrics_of_name_server(RouteInfoManager(), 0)]
+    families += client_metrics()
     return {family.name for family in families}
 
 
@@ -58,6 +60,17 @@ def test_the_page_names_each_metric_and_no_other(own_names: set[str], exporter_n
     own_of_exporter = {name for name in exporter_names if name.startswith("rmqfast_")}
     assert (own_names | own_of_exporter) - said == set()
     assert said - own_names - exporter_names - SPOKEN_OF == set()
+
+
+def test_the_code_of_the_page_runs() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "metrics.md").read_text(encoding="utf-8"), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 - of the page
+    assert names["serve_metrics"] is serve_metrics
+    try:
+        assert isinstance(scrape(names["server"].address), dict)
+    finally:
+        names["server"].close()
 
 
 def test_the_lines_of_the_page_are_configuration() -> None:

@@ -6,7 +6,7 @@ Source: `MQClientInstance`, `MQClientManager`, `RebalanceService`.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 from rmqfast._native import NameServers, RouteTable
@@ -72,6 +72,11 @@ class ClientInstance:
     def of(cls, config: ClientConfig, client_id: str) -> ClientInstance:
         """Returns the instance of a client id in this process. Each call must be paired with a `release`."""
         return _INSTANCES.take(client_id, lambda: cls(config, client_id))
+
+    @classmethod
+    def all(cls) -> list[ClientInstance]:
+        """Returns the instances of this process."""
+        return _INSTANCES.things()
 
     def release(self) -> None:
         """Ends the caller's use of the instance. The last user shuts it down."""
@@ -150,6 +155,14 @@ class ClientInstance:
         """Removes a producer and unregisters it at all brokers. Failures are logged."""
         if self._members.remove_producer(group):
             self._leave(producer_group=group)
+
+    def consumers(self) -> Mapping[str, ConsumerInner]:
+        """Returns the consumers by group."""
+        return self._members.consumers()
+
+    def producers(self) -> Mapping[str, ProducerInner]:
+        """Returns the producers by group."""
+        return self._members.producers()
 
     def consumer(self, group: str) -> ConsumerInner | None:
         """Returns the consumer of a group. None if there is none."""
@@ -366,6 +379,10 @@ class Registry(Generic[_T]):
             else:
                 del self._things[name]
             return users <= 1
+
+    def things(self) -> list[_T]:
+        with self._lock:
+            return [thing for thing, _ in self._things.values()]
 
     def _clear(self) -> None:
         """Empties the registry and replaces its lock. Also runs in a fork, which must not use its parent's clients."""

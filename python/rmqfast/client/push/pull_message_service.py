@@ -86,10 +86,10 @@ class PullMessageService:
                 self._queues.on_consumed(fetched.epoch, 0, 0, fetched.next_begin_offset)
             return
         messages = self._receiver.messages(queue, fetched)
-        if messages:
-            self._counters.on_pull(queue.topic, len(messages), fetched.elapsed)
+        dropped = len(fetched) - len(messages)
+        self._counters.on_pull(queue.topic, len(messages), fetched.elapsed, dropped=dropped)
         # messages of a released queue no longer count
-        process_queue.free(len(fetched) - len(messages), 0)
+        process_queue.free(dropped, 0)
         self._receiver.consume(messages, fetched.size, process_queue, queue)
         self.on_consumed(process_queue)
 
