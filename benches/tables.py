@@ -38,6 +38,7 @@ TABLES: dict[str, Table | Grid] = {
     "spark-earlier": topics.EARLIER,
     "mirror": clusters.MIRROR,
     "ledger": clusters.LEDGER,
+    "operate": clusters.OPERATE,
     "slaves": clusters.SLAVES,
 }
 

@@ -63,6 +63,20 @@ LEDGER = Table(
     goals=True,
 )
 
+OPERATE = Table(
+    (
+        Row("snapshot: 15 requests", "operate snapshot", kind="value", unit="s"),
+        Row(
+            "`rmqfast group list`", "operate list rmqfast", "`mqadmin consumerProgress`", "operate list mqadmin", "time"
+        ),
+        Row("`rmqfast group show`, 20 members that do not answer", "operate show silent", kind="value", unit="s"),
+        Row("a scrape of `rmqfast exporter`", "operate scrape", kind="value", unit="s"),
+        Row("samples in it", "operate samples", kind="value", unit=""),
+        Row("requests a second at a broker for it", "operate requests", kind="value", unit=""),
+    ),
+    goals=True,
+)
+
 CLIENTS = Table(
     (
         Row("sync send, 1 thread", "client rmqfast sync 1 {}", _JAVA, "client Java sync 1 {}"),
