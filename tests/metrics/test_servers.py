@@ -74,6 +74,21 @@ def test_a_group_that_has_read_everything_has_no_lag_and_no_deadline(cluster: Em
     assert value(found, "rmqfast_group_retention_seconds", topic=TOPIC, group="done") is None
 
 
+def test_a_topic_that_a_group_no_longer_subscribes_to_is_no_lag(cluster: EmbeddedCluster, admin: Admin) -> None:
+    group = "moved_on"
+    admin.create_topic("another")
+    admin.create_group(group)
+    admin.offsets.reset(group, MessageQueue(TOPIC, "broker-a", 0), 0)
+
+    def lag() -> float | None:
+        return value(scrape(cluster.brokers[0].metrics_address), "rmqfast_group_lag_seconds", topic=TOPIC, group=group)
+
+    assert lag() is not None
+    with online(cluster.name_server, "C1", group, [wants("another", "*")]):
+        assert lag() is None
+    assert lag() is not None
+
+
 def test_messages_are_counted_in_and_out(cluster: EmbeddedCluster, admin: Admin) -> None:
     topic, group = "counted", "counters"
     admin.create_topic(topic, queues=1)

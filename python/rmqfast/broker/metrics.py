@@ -112,11 +112,12 @@ class _Reading:
     # Lags: offsets of groups, and the ends of queues.
 
     def _lags(self) -> Iterator[_Lag]:
-        live = self._state.live
-        for key, queues in self._state.offsets.table().items():
+        state, live = self._state, self._state.live
+        for key, queues in state.offsets.table().items():
             topic, _, group = key.partition("@")
-            # Offsets outlive a deleted group.
-            if self._state.topics.get(topic) is None or self._state.groups.get(group) is None:
+            # Offsets outlive a deleted group, and a subscription.
+            is_there = state.topics.get(topic) is not None and state.groups.get(group) is not None
+            if not is_there or not state.consumers.may_consume(group, topic):
                 continue
             behind, unread_at = 0, None
             for queue_id, offset in queues.items():

@@ -71,16 +71,10 @@ class SingleQuestions:
             self._snapshot = snapshot
             self._forget_gone(snapshot)
         # Whoever does not answer must not delay the others.
+        tasks: list[_Task] = []
         for broker in (broker for broker in snapshot.brokers if broker.topics is not None):
-            if not self._open.get(broker.address):
-                now = monotonic()
-                if broker.address in self._began:
-                    self.round_seconds[broker.address] = now - self._began[broker.address]
-                self._began[broker.address] = now
-                self._open[broker.address] = deque(self._tasks(broker))
-        tasks = [
-            waiting.popleft() for waiting in self._open.values() for _ in range(min(self._per_second, len(waiting)))
-        ]
+            waiting = self._open.get(broker.address) or self._begin_round(broker)
+            tasks += [waiting.popleft() for _ in range(min(self._per_second, len(waiting)))]
         answers = ask_all(self._client.api, [task.question for task in tasks], seconds=self._client.timeout)
         self.asked += len(tasks)
         for task, answer in zip(tasks, answers, strict=True):
@@ -121,6 +115,14 @@ class SingleQuestions:
             stats={name: dict(table) for name, table in answers.stats.items()},
         )
 
+    def _begin_round(self, broker: BrokerSnapshot) -> deque[_Task]:
+        now = monotonic()
+        if broker.address in self._began:
+            self.round_seconds[broker.address] = now - self._began[broker.address]
+        self._began[broker.address] = now
+        self._open[broker.address] = deque(self._tasks(broker))
+        return self._open[broker.address]
+
     def _tasks(self, broker: BrokerSnapshot) -> Iterator[_Task]:
         answers, address = self._answers.setdefault(broker.address, BrokerAnswers()), broker.address
         yield _Task(
@@ -151,8 +153,9 @@ class SingleQuestions:
             answers = self._answers.get(broker.address)
             if answers is not None and broker.topics is not None:
                 _keep(answers.ends, broker.topics)
+                subjects = {*broker.topics, broker.cluster}
                 for table in answers.stats.values():
-                    _keep(table, {key for key in table if key.split("@")[0] in {*broker.topics, broker.cluster}})
+                    _keep(table, {key for key in table if key.split("@")[0] in subjects})
                 groups = {topic.removeprefix(RETRY_PREFIX) for topic in broker.topics if topic.startswith(RETRY_PREFIX)}
                 _keep(answers.consumers, groups)
         online = {

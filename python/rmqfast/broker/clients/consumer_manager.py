@@ -239,10 +239,11 @@ class ConsumerManager:
             group = self._groups.get(name)
             return None if group is None else group.subscriptions.get(topic)
 
-    def subscription_count(self, name: str) -> int:
+    def may_consume(self, name: str, topic: str) -> bool:
+        """Whether a group subscribes to a topic, or is not online, so that nobody knows what it subscribes to."""
         with self._lock:
             group = self._groups.get(name)
-            return 0 if group is None else len(group.subscriptions)
+            return group is None or not group.subscriptions or topic in group.subscriptions
 
     def groups_of_topic(self, topic: str) -> set[str]:
         with self._lock:

@@ -56,14 +56,9 @@ class ConsumerOffsetProcessor:
         topic = header.optional_text("topic")
         is_offline = header.flag("offline")
         for name in sorted(self._offsets.topics_of(source)) if not (topic or "").strip() else [topic or ""]:
-            if self._find_topic(name) is not None and (is_offline or self._is_consuming(source, name)):
+            if self._find_topic(name) is not None and (is_offline or self._consumers.may_consume(source, name)):
                 self._offsets.clone(source, target, name)
         return Response()
-
-    def _is_consuming(self, group: str, topic: str) -> bool:
-        """Whether a group consumes a topic. A group that is offline counts for all topics in which it has offsets."""
-        is_online = self._consumers.subscription_count(group) > 0
-        return not is_online or self._consumers.subscription(group, topic) is not None
 
 
 #: Timestamp that means the end of a queue.

@@ -10,6 +10,17 @@ from rmqfast.broker.statistics.broker_stats import BrokerStats
 from rmqfast.broker.topics.topic_manager import TopicManager
 from rmqfast.store import LiveStore
 
+#: The statistics that a snapshot has; those of single queues would be many.
+_STATS = (
+    "TOPIC_PUT_NUMS",
+    "TOPIC_PUT_SIZE",
+    "GROUP_GET_NUMS",
+    "GROUP_GET_SIZE",
+    "SNDBCK_PUT_NUMS",
+    "BROKER_PUT_NUMS",
+    "BROKER_GET_NUMS",
+)
+
 
 class BrokerDetails:
     """Online clients, ends of topics, and statistics of the last minute."""
@@ -37,7 +48,7 @@ class BrokerDetails:
             "producerTable": {group: len(clients) for group, clients in self._producers.table().items()},
             "statsTable": {
                 name: {key: {"sum": minute.sum, "tps": minute.tps} for key, minute in table.items()}
-                for name, table in self._stats.last_minute().items()
+                for name, table in self._stats.last_minute(_STATS).items()
             },
         }
 

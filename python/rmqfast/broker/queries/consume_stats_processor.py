@@ -140,10 +140,9 @@ class ConsumeStatsProcessor:
 
     def _topics_of(self, group: str, names: Iterable[str]) -> Iterable[TopicConfig]:
         """Yields existing topics to which the group subscribes. If the group is offline, yields all existing topics."""
-        is_online = self._consumers.subscription_count(group) > 0
         for name in names:
             topic = self._topics.get(name)
-            if topic and (not is_online or self._consumers.subscription(group, name) is not None):
+            if topic and self._consumers.may_consume(group, name):
                 yield topic
 
     def _offset_wrappers(

@@ -7,7 +7,7 @@ Source: RocketMQ's `BrokerStatsManager`, `StatsItemSet`, `StatsItem`, `StatsSnap
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import ClassVar, NamedTuple
 
 from rmqfast._native import DataPlane
@@ -168,13 +168,13 @@ class BrokerStats:
         item = self._items.get(("GROUP_GET_NUMS", f"{topic}@{group}"))
         return 0.0 if item is None else item.minute.tps
 
-    def last_minute(self) -> dict[str, dict[str, StatsSnapshot]]:
-        """Returns all statistics of the last minute, by name and key."""
+    def last_minute(self, names: Collection[str]) -> dict[str, dict[str, StatsSnapshot]]:
+        """Returns the statistics of the last minute that have these names, by name and key."""
+        table: dict[str, dict[str, StatsSnapshot]] = {name: {} for name in names}
         with self._lock:
-            items = list(self._items.items())
-        table: dict[str, dict[str, StatsSnapshot]] = {}
-        for (name, key), item in items:
-            table.setdefault(name, {})[key] = item.minute
+            for (name, key), item in self._items.items():
+                if name in table:
+                    table[name][key] = item.minute
         return table
 
     def on_topic_deleted(self, topic: str) -> None:
