@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 
@@ -31,13 +32,23 @@ _MEMBERS = ("table", "topicConfigTable", "subscriptionGroupTable", "offsetTable"
 
 
 class Asked:
-    """The requests that the brokers of a cluster got."""
+    """The requests that the brokers of a cluster got. Hides on demand what only our brokers tell at once."""
 
     def __init__(self) -> None:
         self.codes: list[int] = []
+        self.hides = False
 
     def __call__(self, request: Request) -> None:
         self.codes.append(request.code)
+        if self.hides:
+            ext_fields: Any = request.ext_fields
+            ext_fields.pop("isDetailed", None)
+
+    @contextmanager
+    def as_rocketmq(self) -> Iterator[None]:
+        self.hides = True
+        yield
+        self.hides = False
 
 
 @pytest.fixture(scope="module")
@@ -129,6 +140,48 @@ def test_members_who_subscribe_differently_are_a_conflict(cluster: EmbeddedClust
     assert (told.consume_type, told.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
     assert told.conflicts is not None
     assert [each.expressions for each in told.conflicts] == [{first: "TagA", second: "TagB"}]
+
+
+def test_brokers_of_rocketmq_are_asked_one_by_one(cluster: EmbeddedCluster, asked: Asked, admin: Admin) -> None:
+    group, alone = "told_singly", "told_alone"
+    with (
+        online(cluster.name_server, "C1", group, [wants(TOPIC, "TagA", 1)]) as first,
+        online(cluster.name_server, "C2", group, [wants(TOPIC, "TagB", 2)]) as second,
+        online(cluster.name_server, "C3", alone, [wants(TOPIC, "TagA", 1)]),
+        asked.as_rocketmq(),
+    ):
+        groups = {each.group: each for each in admin.snapshot().groups}
+        assert (groups[group].members, groups[group].conflicts) == (None, None)
+        groups = {each.group: each for each in admin.snapshot(members=True, unread=True).groups}
+        # Only members of groups with several are asked for what they want.
+        assert asked.codes.count(RequestCode.GET_CONSUMER_RUNNING_INFO) == 2
+    told = groups[group]
+    assert told.members is not None
+    assert [each.client_id for each in told.members] == [first, second]
+    assert told.conflicts is not None
+    assert [each.expressions for each in told.conflicts] == [{first: "TagA", second: "TagB"}]
+    assert groups[alone].conflicts == ()
+    # The broker tells the age, and not since when: it is as old as the answer took.
+    progress = groups[GROUP].progress
+    assert progress is not None
+    ours = {each.group: each for each in admin.snapshot().groups}[GROUP].progress
+    assert ours is not None
+    assert progress.unread_timestamp == pytest.approx(ours.unread_timestamp, abs=2000)
+    asked.codes.clear()
+
+
+def test_a_member_that_does_not_answer_leaves_conflicts_unknown(
+    cluster: EmbeddedCluster, asked: Asked, admin: Admin
+) -> None:
+    group = "half_told"
+    with (
+        online(cluster.name_server, "C1", group, [wants(TOPIC, "TagA", 1)], running_info=lambda: 1 / 0),
+        online(cluster.name_server, "C2", group, [wants(TOPIC, "TagB", 2)]),
+        asked.as_rocketmq(),
+    ):
+        (told,) = [each for each in admin.snapshot(members=True).groups if each.group == group]
+    assert told.members is not None
+    assert (len(told.members), told.conflicts) == (2, None)
 
 
 @contextmanager

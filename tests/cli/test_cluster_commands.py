@@ -164,6 +164,8 @@ def test_a_group_is_listed_shown_set_back_and_explained(cluster: EmbeddedCluster
         admin.offsets.reset(group, queue, 2, force=True)
         (row,) = [row for row in told(cluster, "group", "list") if row["group"] == group]
         assert (row["members"], row["consume_type"], row["diff_total"]) == (2, "CONSUME_PASSIVELY", 1)
+        assert row["conflicts"] == [topic]
+        assert row["lag_seconds"] >= 0
         shown = told(cluster, "group", "show", group, code=1)  # its members subscribe differently
         (row,) = shown["queues"]
         assert (row["broker_offset"], row["consumer_offset"], row["diff"], row["owner"]) == (3, 2, 1, first)

@@ -5,11 +5,13 @@ Source: `DefaultMQAdminExtImpl.examineConsumeStats`, `ConsumeStats`, `OffsetWrap
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import overload
 
 from rmqfast.admin.admin_client import AdminClient, BrokerAddress
+from rmqfast.admin.questions import Question
 from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES
 from rmqfast.html import table
 from rmqfast.message import MessageQueue
@@ -75,6 +77,19 @@ class ConsumeStats(Sequence[QueueProgress]):
         """Backlog of all queues: the number of messages that the group has not read."""
         return sum(row.diff for row in self.rows)
 
+    @property
+    def unread_timestamp(self) -> int | None:
+        """Store time of the oldest message not consumed, in milliseconds since 1970; 0 for none, `None` if not told."""
+        behind = [row.unread_timestamp for row in self.rows if row.diff > 0]
+        known = [each for each in behind if each]
+        # 0 means that nothing that is stored is unread: the rest has expired.
+        return min(known) if known else (None if None in behind else 0)
+
+    def with_unread(self, unread_timestamp: int) -> ConsumeStats:
+        """Returns a copy with the store time of the oldest unread message, which a broker told of all its queues."""
+        rows = (replace(row, unread_timestamp=unread_timestamp if row.diff > 0 else 0) for row in self.rows)
+        return replace(self, rows=tuple(rows))
+
     def of_queue(self, queue: MessageQueue) -> QueueProgress | None:
         """Returns how far one queue is read, or `None` if the group has no offset there."""
         return next((row for row in self.rows if row.queue == queue), None)
@@ -115,6 +130,20 @@ class ConsumeStats(Sequence[QueueProgress]):
     def of_brokers(cls, answers: Sequence[ConsumeStats]) -> ConsumeStats:
         """Returns the sum of the statistics of several brokers."""
         return cls(_sort([row for stats in answers for row in stats]), sum(stats.consume_tps for stats in answers))
+
+
+def time_span_question(address: str, group: str, topic: str) -> Question:
+    return Question(address, RequestCode.QUERY_CONSUME_TIME_SPAN, {"group": group, "topic": topic})
+
+
+def unread_of_body(body: bytes) -> int:
+    """Parses the answer to request 303. Returns the store time of the oldest unread message in all queues, 0 for none.
+
+    The broker tells the age of each queue's first unread message, so the result is late by the time of the answer.
+    """
+    rows = JsonObject.of_body(body, most=MAX_STATS_BYTES).objects("consumeTimeSpanSet", most=MAX_QUEUES)
+    ages = [age for row in rows if (age := row.number("delayTime", 0)) > 0]
+    return time.time_ns() // 1_000_000 - max(ages) if ages else 0
 
 
 def stats_at(client: AdminClient, broker: BrokerAddress, group: str, topic: str | None = None) -> ConsumeStats:

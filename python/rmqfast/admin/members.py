@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rmqfast.admin.admin_client import AdminClient, BrokerAddress, unless
 from rmqfast.admin.facts import GroupFacts, MemberFacts, SubscriptionFacts
-from rmqfast.admin.questions import Answer, Question, ask_all
+from rmqfast.admin.questions import Answer, Question, ask_all, body_of
 from rmqfast.client.consumer.strategies import AllocateMessageQueueAveragely
 from rmqfast.client.consumer.subscription import SubscriptionConflict, conflicts_of
 from rmqfast.client.instance.namespaces import RETRY_PREFIX
@@ -73,9 +73,7 @@ class Members:
 
     def _note(self, address: str, client_id: str, answer: Answer) -> None:
         try:
-            if isinstance(answer, RemotingError):
-                raise answer
-            self._answers[client_id] = ConsumerRunningInfo.of_body(answer.body)
+            self._answers[client_id] = ConsumerRunningInfo.of_body(body_of(answer))
         except RemotingError as error:
             self._silent[address, client_id] = error
 

@@ -44,6 +44,13 @@ def ask_all(api: ClientApi, questions: Sequence[Question], *, seconds: float) ->
     return round_.wait()
 
 
+def body_of(answer: Answer) -> bytes:
+    """Returns the body of an answer. Raises the error that came instead."""
+    if isinstance(answer, RemotingError):
+        raise answer
+    return answer.body
+
+
 class _Round:
     def __init__(self, api: ClientApi, questions: Sequence[Question], deadline: float) -> None:
         self._api, self._questions, self._deadline = api, questions, deadline

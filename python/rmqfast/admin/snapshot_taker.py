@@ -7,20 +7,19 @@ Source: `AdminBrokerProcessor.getAllTopicConfig`, `AdminBrokerProcessor.getAllSu
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
-from rmqfast.admin.admin_client import RETRY_PREFIX, SLOW, AdminClient
+from rmqfast.admin.admin_client import SLOW, AdminClient
 from rmqfast.admin.clusters import status_of_body
 from rmqfast.admin.consume_stats import ConsumeStats
+from rmqfast.admin.group_answers import with_members, with_subscriptions, with_unread
 from rmqfast.admin.groups import configs_of_body
-from rmqfast.admin.members import connections_question
-from rmqfast.admin.questions import Answer, Question, ask_all
-from rmqfast.admin.snapshot import BrokerSnapshot, MinuteStats, Snapshot, is_retry
+from rmqfast.admin.questions import Answer, Question, ask_all, body_of
+from rmqfast.admin.snapshot import BrokerSnapshot, MinuteStats, Snapshot
 from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, topic_configs_of_body
-from rmqfast.errors import ArgumentError, RemotingError, ResponseError
-from rmqfast.remoting import RequestCode, ResponseCode
+from rmqfast.errors import ArgumentError, RemotingError
+from rmqfast.remoting import RequestCode
 from rmqfast.remoting.protocol.broker_data import BrokerData
 from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
 from rmqfast.remoting.protocol.json_object import JsonObject
@@ -30,8 +29,6 @@ from rmqfast.store.config.offsets import parse_key
 TABLES = ("status", "topics", "groups", "offsets", "progress")
 _MOST_GROUPS = 1_000_000
 _DETAILS = ("consumerTable", "endTable", "producerTable", "statsTable")
-#: Groups whose members could not be had, by name, for each broker.
-_PROBLEMS = 3
 
 
 class SnapshotTaker:
@@ -41,7 +38,12 @@ class SnapshotTaker:
         self._client = client
 
     def snapshot(
-        self, *, cluster: str | None = None, tables: Collection[str] = TABLES, members: bool = False
+        self,
+        *,
+        cluster: str | None = None,
+        tables: Collection[str] = TABLES,
+        members: bool = False,
+        unread: bool = False,
     ) -> Snapshot:
         """Returns what the brokers of a cluster tell of topics, groups, offsets and of themselves, at one moment.
 
@@ -51,8 +53,11 @@ class SnapshotTaker:
         Args:
             cluster: Default: all clusters.
             tables: Some of "status", "topics", "groups", "offsets" and "progress".
-            members: Whether to ask for the online members of groups, too. Our brokers tell them with "progress"; those
-                of RocketMQ get a request for each group of "topics".
+            members: Whether to ask for the online members of groups, too, and members for what they subscribe to. Our
+                brokers tell both with "progress"; those of RocketMQ get a request for each group of "topics", and one
+                for each member of a group with several.
+            unread: Whether to ask for the times of the oldest unread messages, too. Our brokers tell them with
+                "progress"; those of RocketMQ get a request for each group and topic with a backlog.
 
         Raises:
             ArgumentError: There is no such table.
@@ -78,43 +83,16 @@ class SnapshotTaker:
             for broker in brokers
             for table in wanted
         ]
-        answers = iter(self._ask_all(questions))
+        answers = iter(ask_all(self._client.api, questions, seconds=self._client.timeout * SLOW))
         told = [
             _broker_snapshot(broker, addresses[broker.broker_name], {table: next(answers) for table in wanted})
             for broker in brokers
         ]
-        return Snapshot(taken_at=taken_at, brokers=tuple(self._with_members(told) if members else told))
-
-    def _with_members(self, brokers: Sequence[BrokerSnapshot]) -> list[BrokerSnapshot]:
-        """Asks brokers that do not tell all online groups at once for each of their groups."""
-        asked: set[str] = set()
-        places: list[tuple[BrokerSnapshot, str]] = []
-        for broker in brokers:
-            if broker.consumers is None:
-                # As `groups.connections`, the first broker with its retry topic tells of a group.
-                groups = {topic.removeprefix(RETRY_PREFIX) for topic in broker.topics or () if is_retry(topic)} - asked
-                places += [(broker, group) for group in sorted(groups)]
-                asked |= groups
-        answers = self._ask_all([connections_question(broker.address, group) for broker, group in places])
-        online: dict[str, dict[str, ConsumerConnection]] = {broker.address: {} for broker, _ in places}
-        problems: dict[str, list[str]] = {broker.address: [] for broker, _ in places}
-        for (broker, group), answer in zip(places, answers, strict=True):
-            try:
-                online[broker.address][group] = ConsumerConnection.of_body(_body(answer))
-            except RemotingError as error:
-                if not isinstance(error, ResponseError) or error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-                    problems[broker.address].append(f"{broker.broker_name}, members of group {group}: {error}")
-        return [
-            replace(
-                broker,
-                consumers=online.get(broker.address, broker.consumers),
-                problems=(*broker.problems, *_first_of(problems.get(broker.address, []))),
-            )
-            for broker in brokers
-        ]
-
-    def _ask_all(self, questions: Sequence[Question]) -> list[Answer]:
-        return ask_all(self._client.api, questions, seconds=self._client.timeout * SLOW)
+        if members:
+            told = with_subscriptions(self._client, with_members(self._client, told))
+        if unread:
+            told = with_unread(self._client, told)
+        return Snapshot(taken_at=taken_at, brokers=tuple(told))
 
 
 def offsets_of_body(body: bytes) -> dict[tuple[str, str], Mapping[int, int]]:
@@ -181,21 +159,9 @@ def _broker_snapshot(broker: BrokerData, address: str, answers: Mapping[_Table, 
     problems: dict[str, list[str]] = {}
     for table, answer in answers.items():
         try:
-            fields |= table.parse(_body(answer))
+            fields |= table.parse(body_of(answer))
         except RemotingError as error:
             problems.setdefault(str(error), []).append(table.name)
     name = broker.broker_name
     texts = [f"{name} at {address} does not tell {', '.join(tables)}: {error}" for error, tables in problems.items()]
     return BrokerSnapshot(cluster=broker.cluster, broker_name=name, address=address, problems=tuple(texts), **fields)
-
-
-def _body(answer: Answer) -> bytes:
-    if isinstance(answer, RemotingError):
-        raise answer
-    return answer.body
-
-
-def _first_of(problems: Sequence[str]) -> list[str]:
-    """Returns the first problems, and the number of the others: a broker may have thousands of groups."""
-    others = len(problems) - _PROBLEMS
-    return [*problems[:_PROBLEMS], *([f"and {others} more groups"] if others > 0 else [])]

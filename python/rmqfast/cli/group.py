@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from rmqfast.admin import Admin, Explanation, GroupSummary, SubscriptionFacts
+from rmqfast.admin import Admin, ConsumeStats, Explanation, GroupSummary, SubscriptionFacts
 from rmqfast.admin.offsets import END
 from rmqfast.cells import time_text
 from rmqfast.cli.cluster_access import (
@@ -28,7 +29,16 @@ from rmqfast.errors import ArgumentError, ClientError, ResponseError, UnknownMes
 from rmqfast.message import MessageQueue
 from rmqfast.store import milliseconds
 
-LIST_COLUMNS = ("group", "members", "consume_type", "message_model", "consume_tps", "diff_total")
+LIST_COLUMNS = (
+    "group",
+    "members",
+    "consume_type",
+    "message_model",
+    "consume_tps",
+    "diff_total",
+    "lag_seconds",
+    "conflicts",
+)
 SHOW_COLUMNS = (
     "topic",
     "broker_name",
@@ -51,10 +61,14 @@ app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help
 @watchable
 @reaches_cluster
 def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
-    """Prints the groups with their online members and backlog."""
+    """Prints the groups with their online members, their backlog in messages and in time, and conflicts.
+
+    A conflict is a topic to which members subscribe differently, which loses messages.
+    """
     with administration(access) as admin:
-        snapshot = admin.snapshot(tables=("topics", "groups", "progress"), members=True)
-    write(output, LIST_COLUMNS, [[_group_row(group) for group in snapshot.groups]])
+        snapshot = admin.snapshot(tables=("topics", "groups", "progress"), members=True, unread=True)
+    now = time.time_ns() // 1_000_000
+    write(output, LIST_COLUMNS, [[_group_row(group, now) for group in snapshot.groups]])
     say_problems(snapshot)
 
 
@@ -136,13 +150,20 @@ def connections(group: Group, *, access: Access, output: Output = Form.TABLE) ->
         write_values(output, CONNECTION_COLUMNS, admin.groups.connections(group).connections)
 
 
-def _group_row(group: GroupSummary) -> Row:
-    """Returns the columns of mqadmin's consumerProgress for a group. Unknown values are None."""
+def _group_row(group: GroupSummary, now: int) -> Row:
+    """Returns the columns of mqadmin's consumerProgress for a group, and ours. Unknown values are None."""
     members = None if group.members is None else len(group.members)
     # Without offsets there is no backlog: the group may start at either end.
     stats = group.progress or None
-    rates = (None, None) if stats is None else (stats.consume_tps, stats.diff_total)
-    return [group.group, members, group.consume_type, group.message_model, *rates]
+    figures = (None, None, None) if stats is None else (stats.consume_tps, stats.diff_total, _lag(stats, now))
+    conflicts = None if group.conflicts is None else [conflict.topic for conflict in group.conflicts]
+    return [group.group, members, group.consume_type, group.message_model, *figures, conflicts]
+
+
+def _lag(stats: ConsumeStats, now: int) -> float | None:
+    """Returns the age of the oldest unread message in seconds, 0 without one."""
+    unread = stats.unread_timestamp
+    return None if unread is None else round(max(0, now - unread) / 1000, 1) if unread else 0.0
 
 
 def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:

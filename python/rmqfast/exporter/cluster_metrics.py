@@ -233,12 +233,8 @@ class Cluster:
 
 def _age(stats: ConsumeStats, now: int) -> int | None:
     """Returns the age of the oldest unread message in milliseconds, 0 without one; `None` if it was not told."""
-    unread = [row.unread_timestamp for row in stats]
-    if all(row.diff <= 0 for row in stats):
-        return 0
-    known = [each for each in unread if each]
-    # 0 means that nothing that is stored is unread.
-    return max(0, now - min(known)) if known else (None if None in unread else 0)
+    unread = stats.unread_timestamp
+    return max(0, now - unread) if unread else unread
 
 
 def _gauge(name: str, text: str, labels: tuple[str, ...], samples: list[Sample]) -> Family:

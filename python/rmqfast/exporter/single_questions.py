@@ -7,7 +7,6 @@ Source: RocketMQ Exporter's `MetricsCollectTask`, `ClientMetricTaskRunnable`; `A
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,8 +14,9 @@ from typing import Any, NamedTuple
 
 from rmqfast.admin import BrokerSnapshot, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, MinuteStats, Snapshot
 from rmqfast.admin.admin_client import AdminClient
+from rmqfast.admin.consume_stats import time_span_question, unread_of_body
 from rmqfast.admin.members import connections_question, running_info_question
-from rmqfast.admin.questions import Question, ask_all
+from rmqfast.admin.questions import Question, ask_all, body_of
 from rmqfast.admin.topics import topic_offsets_of_body
 from rmqfast.errors import RemotingError, ResponseError
 from rmqfast.exporter.cluster_metrics import DLQ_PREFIX, RETRY_PREFIX
@@ -79,9 +79,7 @@ class SingleQuestions:
         self.asked += len(tasks)
         for task, answer in zip(tasks, answers, strict=True):
             try:
-                if isinstance(answer, RemotingError):
-                    raise answer
-                task.take(answer.body)
+                task.take(body_of(answer))
             except ResponseError:
                 # There is no such statistic, nobody is online, or the topic is gone.
                 task.drop()
@@ -228,14 +226,9 @@ def _connections_task(address: str, answers: BrokerAnswers, group: str) -> _Task
 
 def _unread_task(address: str, answers: BrokerAnswers, group: str, topic: str) -> _Task:
     def take(body: bytes) -> None:
-        now = time.time_ns() // 1_000_000
-        rows = JsonObject.of_body(body).objects("consumeTimeSpanSet", most=_MOST_QUEUES)
-        # The broker tells the age of each queue's first unread message.
-        ages = [age for row in rows if (age := row.number("delayTime", 0)) > 0]
-        answers.unread[group, topic] = now - max(ages) if ages else 0
+        answers.unread[group, topic] = unread_of_body(body)
 
-    question = Question(address, RequestCode.QUERY_CONSUME_TIME_SPAN, {"group": group, "topic": topic})
-    return _Task(question, take, lambda: answers.unread.pop((group, topic), None))
+    return _Task(time_span_question(address, group, topic), take, lambda: answers.unread.pop((group, topic), None))
 
 
 def _take_config(answers: BrokerAnswers, body: bytes) -> None:
@@ -250,11 +243,8 @@ def _take_producers(answers: BrokerAnswers, body: bytes) -> None:
 
 
 def _with_unread(stats: ConsumeStats, unread: Mapping[tuple[str, str], int], group: str) -> ConsumeStats:
-    """Returns progress in a topic with the time of the oldest unread message, which the broker told of all queues."""
-    if not stats.rows or (group, stats.rows[0].topic) not in unread:
-        return stats
-    told = unread[group, stats.rows[0].topic]
-    return replace(stats, rows=tuple(replace(row, unread_timestamp=told if row.diff > 0 else 0) for row in stats.rows))
+    told = unread.get((group, stats.rows[0].topic)) if stats.rows else None
+    return stats if told is None else stats.with_unread(told)
 
 
 def _keep(table: dict[Any, Any], keys: Any) -> None:
