@@ -324,6 +324,74 @@ def test_the_brokers_of_a_cluster_are_shown(cluster: EmbeddedCluster) -> None:
     assert {"key": "brokerVersionDesc", "value": "V4_9_4"} in told(cluster, "cluster", "stats", row["address"])
 
 
+def test_slaves_are_shown_with_how_far_they_are_behind(tmp_path: Path) -> None:
+    with EmbeddedCluster(tmp_path, replicas=1) as running:
+        done(running, "topic", "create", "cli_copied")
+        told(running, "produce", "cli_copied", "a", "b")
+
+        def rows() -> list[dict[str, Any]]:
+            shown: list[dict[str, Any]] = told(running, "cluster", "show")
+            return sorted(shown, key=lambda row: row["broker_id"])
+
+        until(lambda: [row["behind"] for row in rows()] == [None, 0])
+        master, slave = rows()
+        assert master["log_end"] == slave["log_end"] > 0
+        differing = {row["key"]: (row["broker-a"], row["broker-a:1"]) for row in told(running, "cluster", "diff")}
+        assert differing == {}
+        with Admin(name_server=running.name_server) as admin:
+            admin.brokers.update_config(master["address"], {"transactionCheckMax": 7})
+        (row,) = told(running, "cluster", "diff", code=1)
+        assert row == {"key": "transactionCheckMax", "broker-a": "7", "broker-a:1": "15"}
+
+
+def test_a_broker_is_compared_with_the_defaults(cluster: EmbeddedCluster) -> None:
+    rows = {row["key"]: row for row in told(cluster, "cluster", "diff", "broker-a")}
+    with Admin(name_server=cluster.name_server) as admin:
+        now = admin.brokers.config("broker-a")
+    assert rows
+    assert {"brokerName", "listenPort", "brokerIP1", "storePathRootDir"} & rows.keys() == set()
+    assert all(row["broker-a"] == now[key] != row["default"] for key, row in rows.items())
+
+
+def test_the_groups_of_a_topic_are_listed_with_their_backlog_there(cluster: EmbeddedCluster) -> None:
+    topic, other, group = "cli_read", "cli_also_read", "cli_readers"
+    for each in (topic, other):
+        done(cluster, "topic", "create", each, "--queues", "1")
+    told(cluster, "produce", topic, "a", "b", "c")
+    told(cluster, "produce", other, "a")
+    done(cluster, "group", "create", group)
+    done(cluster, "group", "create", "cli_other_readers")
+    with Admin(name_server=cluster.name_server) as admin:
+        admin.offsets.reset(group, MessageQueue(topic, "broker-a", 0), 1)
+        admin.offsets.reset(group, MessageQueue(other, "broker-a", 0), 0)
+    (row,) = told(cluster, "topic", "groups", topic)
+    assert (row["group"], row["members"], row["diff_total"]) == (group, 0, 2)
+    with online(cluster.name_server, "C1", "cli_subscribers", [wants(topic, "*")]):
+        rows = told(cluster, "topic", "groups", topic)
+        # It has no offset yet.
+        assert [(row["group"], row["members"], row["diff_total"]) for row in rows] == [
+            (group, 0, 2),
+            ("cli_subscribers", 1, None),
+        ]
+    assert "did you mean cli_read" in done(cluster, "topic", "groups", "cli_raed", code=1)
+
+
+def test_stacks_of_members_are_shown(cluster: EmbeddedCluster) -> None:
+    done(cluster, "topic", "create", "cli_stacks", "--queues", "1")
+    with (
+        online(cluster.name_server, "C1", "cli_stuck", [wants("cli_stacks", "*")]) as first,
+        online(
+            cluster.name_server, "C2", "cli_stuck", [wants("cli_stacks", "*")], running_info=lambda: 1 / 0
+        ) as second,
+    ):
+        rows = {row["member"]: row["stack"] for row in told(cluster, "group", "stacks", "cli_stuck", code=1)}
+        assert "MainThread" in rows[first]
+        assert rows[second] is None
+        said = done(cluster, "group", "stacks", "cli_stuck", "--member", first)
+        assert said.startswith(f"{first}\n")
+        assert "MainThread" in said
+
+
 def test_exit_codes_say_what_kind_of_trouble_it_was(
     cluster: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -6,12 +6,13 @@ Source: `DefaultMQAdminExtImpl`.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rmqfast.admin.admin_client import AdminClient
+from rmqfast.admin.questions import Question, ask_all
 from rmqfast.client.instance.api import ClusterInfo
-from rmqfast.errors import ArgumentError, ClientError
+from rmqfast.errors import ArgumentError, ClientError, RemotingError
 from rmqfast.remoting import RequestCode, properties
 from rmqfast.remoting.protocol.broker_data import MASTER_ID
 from rmqfast.remoting.protocol.json_object import JsonObject
@@ -108,6 +109,13 @@ class Brokers:
         address = self._client.broker_address(broker)
         return status_of_body(self._client.ask(address, RequestCode.GET_BROKER_RUNTIME_INFO).body)
 
+    def statuses(self, brokers: Sequence[BrokerRow]) -> list[dict[str, str] | RemotingError]:
+        """Returns the status of each broker, or the error that came instead. All are asked at the same time."""
+        code = RequestCode.GET_BROKER_RUNTIME_INFO
+        questions = [Question(self._client.translate(broker.address), code) for broker in brokers]
+        answers = ask_all(self._client.api, questions, seconds=self._client.timeout)
+        return [answer if isinstance(answer, RemotingError) else _status_or_error(answer.body) for answer in answers]
+
     def config(self, broker: str) -> dict[str, str]:
         """Returns the configuration of a broker under RocketMQ's names."""
         body = self._client.ask(self._client.broker_address(broker), RequestCode.GET_BROKER_CONFIG).body
@@ -141,6 +149,13 @@ class Brokers:
                 f"the broker {broker} did not take {', '.join(ignored)}",
                 next_step="some keys count only from its next start on: set them in its broker.conf",
             )
+
+
+def _status_or_error(body: bytes) -> dict[str, str] | RemotingError:
+    try:
+        return status_of_body(body)
+    except RemotingError as error:
+        return error
 
 
 def status_of_body(body: bytes) -> dict[str, str]:

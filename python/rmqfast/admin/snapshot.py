@@ -7,7 +7,7 @@ Source: `ConsumeStatsList`, `TopicConfigSerializeWrapper`, `SubscriptionGroupWra
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -143,6 +143,23 @@ class Snapshot:
         """All groups that were configured or have begun, without built-in ones, sorted by name."""
         return tuple(self._group_summary(name) for name in sorted(self._group_names()))
 
+    def groups_of(self, topic: str) -> tuple[GroupSummary, ...]:
+        """Returns the groups that have offsets in a topic or subscribe to it, with their progress in it, by name."""
+        subscribed = {
+            group
+            for broker in self.brokers
+            for group, known in (broker.consumers or {}).items()
+            if topic in known.subscriptions
+        }
+        groups = [replace(group, progress=self._progress(group.group, topic)) for group in self.groups]
+        return tuple(group for group in groups if group.progress or group.group in subscribed)
+
+    def _progress(self, group: str, topic: str | None = None) -> ConsumeStats | None:
+        told = [broker.progress for broker in self.brokers if broker.progress is not None]
+        stats = [each for progress in told for each in progress.get(group, ())]
+        in_topic = [each for each in stats if topic is None or (each.rows and each.rows[0].topic == topic)]
+        return ConsumeStats.of_brokers(in_topic) if told else None
+
     def _group_names(self) -> set[str]:
         configured = {name for broker in self.brokers for name in broker.groups or ()} - _BUILT_IN
         topics = {name for broker in self.brokers for name in broker.topics or ()}
@@ -150,14 +167,12 @@ class Snapshot:
         return configured | {name.removeprefix(RETRY_PREFIX) for name in topics if is_retry(name)}
 
     def _group_summary(self, group: str) -> GroupSummary:
-        told = [broker for broker in self.brokers if broker.progress is not None]
-        stats = [each for broker in told for each in (broker.progress or {}).get(group, ())]
         tables = [broker.consumers for broker in self.brokers if broker.consumers is not None]
         known = [table[group] for table in tables if group in table]
         members = {each.client_id: each for one in known for each in one.connections}
         return GroupSummary(
             group=group,
-            progress=ConsumeStats.of_brokers(stats) if told else None,
+            progress=self._progress(group),
             members=tuple(members[name] for name in sorted(members)) if tables else None,
             consume_type=known[0].consume_type if known else None,
             message_model=known[0].message_model if known else None,

@@ -72,6 +72,7 @@ class Clusters(_Subject):
 
 class Brokers(_Subject):
     status: Final = awaitable(clusters.Brokers.status)
+    statuses: Final = awaitable(clusters.Brokers.statuses)
     config: Final = awaitable(clusters.Brokers.config)
     update_config: Final = awaitable(clusters.Brokers.update_config)
 

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
 
-from rmqfast.admin import Admin, BrokerRow
+from rmqfast.admin import BrokerRow
 from rmqfast.cli.cluster_access import Access, Yes, administration, reaches_cluster
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.cli.shared_options import Output, pairs
 from rmqfast.cli.watch import watchable
 from rmqfast.errors import RemotingError
 
-COLUMNS = ("cluster", "broker_name", "broker_id", "address", "version", "in_tps", "out_tps")
+COLUMNS = ("cluster", "broker_name", "broker_id", "address", "version", "in_tps", "out_tps", "log_end", "behind")
+
+#: Settings that two brokers of a cluster cannot share, or that need not be alike.
+OF_ONE_BROKER = frozenset(
+    {
+        "brokerId",
+        "brokerIP1",
+        "brokerIP2",
+        "brokerName",
+        "brokerRole",
+        "haListenPort",
+        "haMasterAddress",
+        "listenPort",
+        "metricsPort",
+        "rocketmqHome",
+        "storePathAbortFile",
+        "storePathCommitLog",
+        "storePathConsumeQueue",
+        "storePathIndex",
+        "storePathRootDir",
+        "storeCheckpoint",
+    }
+)
 
 app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The brokers of a cluster.")
 
@@ -22,9 +45,15 @@ app: typer.Typer = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help
 @watchable
 @reaches_cluster
 def show(*, access: Access, output: Output = Form.TABLE) -> None:
-    """Prints the brokers with their releases, and their rates of the last ten seconds."""
+    """Prints the brokers with their releases, their rates of the last ten seconds, and the ends of their logs.
+
+    A slave is so many bytes of the log behind its master.
+    """
     with administration(access) as admin:
-        write(output, COLUMNS, ([_row(admin, broker)] for broker in admin.clusters.brokers()))
+        brokers = admin.clusters.brokers()
+        statuses = dict(zip(brokers, map(_told, brokers, admin.brokers.statuses(brokers)), strict=True))
+    ends = {broker.broker_name: _end(status) for broker, status in statuses.items() if broker.is_master}
+    write(output, COLUMNS, [[_row(broker, status, ends) for broker, status in statuses.items()]])
 
 
 @app.command()
@@ -38,6 +67,40 @@ def config(
     """Prints the configuration of a broker."""
     with administration(access) as admin:
         write(output, ("key", "value"), [[list(item) for item in sorted(admin.brokers.config(broker).items())]])
+
+
+@app.command()
+@reaches_cluster
+def diff(
+    broker: Annotated[
+        list[str] | None, typer.Argument(metavar="[BROKER]...", help="Names, or host:port. Default: all brokers.")
+    ] = None,
+    *,
+    access: Access,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints the settings that differ between brokers, or of a single one from the defaults of 4.9.4.
+
+    Names, addresses and paths differ always, and are left out; so are settings whose default rmqfast does not know.
+    Exit code 1: brokers differ.
+    """
+    with administration(access) as admin:
+        rows = admin.clusters.brokers()
+        addresses = {
+            row.broker_name if row.is_master else f"{row.broker_name}:{row.broker_id}": row.address for row in rows
+        }
+        configs = {name: admin.brokers.config(addresses.get(name, name)) for name in broker or addresses}
+    is_alone = len(configs) == 1
+    if is_alone:
+        from rmqfast.broker import BrokerConfig  # a whole broker, which slows down the start of other commands
+
+        configs = {"default": dict(BrokerConfig()), **configs}
+    shared = set.intersection(*map(set, configs.values())) if is_alone else set().union(*configs.values())
+    table = {key: [config.get(key) for config in configs.values()] for key in sorted(shared - OF_ONE_BROKER)}
+    differing = [[key, *values] for key, values in table.items() if len(set(values)) > 1]
+    write(output, ("key", *configs), [differing])
+    if differing and not is_alone:
+        raise typer.Exit(1)
 
 
 @app.command("set-config")
@@ -79,23 +142,26 @@ def stats(
         write(output, ("key", "value"), [[list(item) for item in sorted(admin.brokers.status(broker).items())]])
 
 
-def _row(admin: Admin, broker: BrokerRow) -> Row:
-    try:
-        status = admin.brokers.status(broker.address)
-    except RemotingError as error:
+def _told(broker: BrokerRow, status: dict[str, str] | RemotingError) -> dict[str, str]:
+    if isinstance(status, RemotingError):
         # One broker that does not answer must not hide the others.
-        say(f"{broker.broker_name} at {broker.address} tells nothing of itself: {error}")
-        status = {}
+        say(f"{broker.broker_name} at {broker.address} tells nothing of itself: {status}")
+        return {}
+    return status
+
+
+def _row(broker: BrokerRow, status: Mapping[str, str], master_ends: Mapping[str, int | None]) -> Row:
     # The key is misspelled in 4.9 and corrected in 5.x.
     rates = (_first(status.get("putTps")), _first(status.get("getTransferedTps") or status.get("getTransferredTps")))
-    return [
-        broker.cluster,
-        broker.broker_name,
-        broker.broker_id,
-        broker.address,
-        status.get("brokerVersionDesc"),
-        *rates,
-    ]
+    end, master_end = _end(status), master_ends.get(broker.broker_name)
+    behind = None if broker.is_master or end is None or master_end is None else master_end - end
+    place = (broker.cluster, broker.broker_name, broker.broker_id, broker.address)
+    return [*place, status.get("brokerVersionDesc"), *rates, end, behind]
+
+
+def _end(status: Mapping[str, str]) -> int | None:
+    end = status.get("commitLogMaxOffset", "")
+    return int(end) if end.isdecimal() else None
 
 
 def _first(rates: str | None) -> float | None:

@@ -53,6 +53,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "rmqfast topic show orders -n 127.0.0.1:9876",
         "rmqfast topic show orders --watch 5 -n 127.0.0.1:9876",
     ),
+    "topic groups": ("rmqfast topic groups orders -n 127.0.0.1:9876",),
     "topic producers": ("rmqfast topic producers orders --group shop -n 127.0.0.1:9876",),
     "topic create": ("rmqfast topic create bills --queues 8 -n 127.0.0.1:9876",),
     "topic delete": (
@@ -70,6 +71,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "rmqfast group delete auditors --yes -n 127.0.0.1:9876",
     ),
     "group connections": ("rmqfast group connections cashiers -n 127.0.0.1:9876",),
+    "group stacks": ("rmqfast group stacks cashiers -n 127.0.0.1:9876",),
     "group reset": (
         "rmqfast group reset cashiers orders --to begin -n 127.0.0.1:9876",
         "rmqfast group reset cashiers orders --to 2026-11-21T09:00 --yes",
@@ -92,6 +94,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "message trace": ("rmqfast message trace 7F0000010F2A18B4AAC2000000000000",),
     "cluster show": ("rmqfast cluster show -n 127.0.0.1:9876",),
     "cluster config": ("rmqfast cluster config broker-a -n 127.0.0.1:9876",),
+    "cluster diff": ("rmqfast cluster diff -n 127.0.0.1:9876", "rmqfast cluster diff broker-a -n 127.0.0.1:9876"),
     "cluster set-config": (
         "rmqfast cluster set-config broker-a transactionCheckMax=9",
         "rmqfast cluster set-config broker-a transactionCheckMax=9 --yes",

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 
-from rmqfast.admin import Admin, ConsumeStats, Explanation, GroupSummary, SubscriptionFacts
+from rmqfast.admin import Admin, Explanation, SubscriptionFacts
 from rmqfast.admin.offsets import END
 from rmqfast.cells import time_text
 from rmqfast.cli.cluster_access import (
@@ -22,23 +21,14 @@ from rmqfast.cli.cluster_access import (
     write_values,
 )
 from rmqfast.cli.completion import complete_group
+from rmqfast.cli.group_rows import write_groups
 from rmqfast.cli.output import Form, Row, print_json, say, write
 from rmqfast.cli.shared_options import EndTime, Group, Output, StartTime, Topic
 from rmqfast.cli.watch import watchable
-from rmqfast.errors import ArgumentError, ClientError, ResponseError, UnknownMessageError
+from rmqfast.errors import ArgumentError, ClientError, RemotingError, ResponseError, UnknownMessageError
 from rmqfast.message import MessageQueue
 from rmqfast.store import milliseconds
 
-LIST_COLUMNS = (
-    "group",
-    "members",
-    "consume_type",
-    "message_model",
-    "consume_tps",
-    "diff_total",
-    "lag_seconds",
-    "conflicts",
-)
 SHOW_COLUMNS = (
     "topic",
     "broker_name",
@@ -67,8 +57,7 @@ def list_groups(*, access: Access, output: Output = Form.TABLE) -> None:
     """
     with administration(access) as admin:
         snapshot = admin.snapshot(tables=("topics", "groups", "progress"), members=True, unread=True)
-    now = time.time_ns() // 1_000_000
-    write(output, LIST_COLUMNS, [[_group_row(group, now) for group in snapshot.groups]])
+    write_groups(output, snapshot.groups)
     say_problems(snapshot)
 
 
@@ -150,20 +139,37 @@ def connections(group: Group, *, access: Access, output: Output = Form.TABLE) ->
         write_values(output, CONNECTION_COLUMNS, admin.groups.connections(group).connections)
 
 
-def _group_row(group: GroupSummary, now: int) -> Row:
-    """Returns the columns of mqadmin's consumerProgress for a group, and ours. Unknown values are None."""
-    members = None if group.members is None else len(group.members)
-    # Without offsets there is no backlog: the group may start at either end.
-    stats = group.progress or None
-    figures = (None, None, None) if stats is None else (stats.consume_tps, stats.diff_total, _lag(stats, now))
-    conflicts = None if group.conflicts is None else [conflict.topic for conflict in group.conflicts]
-    return [group.group, members, group.consume_type, group.message_model, *figures, conflicts]
+@app.command()
+@reaches_cluster
+def stacks(
+    group: Group,
+    *,
+    member: Annotated[str | None, typer.Option(help="Only of this client id.")] = None,
+    access: Access,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints what the threads of a group's members do right now, as the members tell it.
+
+    Exit code 1: a member does not answer.
+    """
+    with administration(access) as admin:
+        names = [member] if member is not None else admin.groups.connections(group).client_ids
+        told = [(name, _stack(admin, group, name)) for name in names]
+    if output is Form.TABLE:
+        for name, stack in told:
+            print(f"{name}\n{stack.strip()}\n" if stack else f"{name}: tells no stack\n")
+    else:
+        write(output, ("member", "stack"), [[list(row) for row in told]])
+    if not all(stack for _, stack in told):
+        raise typer.Exit(1)
 
 
-def _lag(stats: ConsumeStats, now: int) -> float | None:
-    """Returns the age of the oldest unread message in seconds, 0 without one."""
-    unread = stats.unread_timestamp
-    return None if unread is None else round(max(0, now - unread) / 1000, 1) if unread else 0.0
+def _stack(admin: Admin, group: str, member: str) -> str | None:
+    try:
+        return admin.groups.running_info(group, member, jstack=True).jstack
+    except RemotingError as error:
+        say(f"{member}: {error}")
+        return None
 
 
 def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:

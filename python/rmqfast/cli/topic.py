@@ -17,6 +17,7 @@ from rmqfast.cli.cluster_access import (
     say_problems,
     write_values,
 )
+from rmqfast.cli.group_rows import write_groups
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.cli.shared_options import Output, Topic
 from rmqfast.cli.watch import watchable
@@ -62,6 +63,18 @@ def show(topic: Topic, *, access: Access, output: Output = Form.TABLE) -> None:
     """Prints the queues of a topic with their offsets."""
     with administration(access) as admin:
         write_values(output, OFFSET_COLUMNS, admin.topics.status(topic))
+
+
+@app.command()
+@watchable
+@reaches_cluster
+def groups(topic: Topic, *, access: Access, output: Output = Form.TABLE) -> None:
+    """Prints the groups that consume a topic or have consumed it, with their backlog in it."""
+    with administration(access) as admin:
+        admin.topics.route(topic)  # an error for a topic that does not exist
+        snapshot = admin.snapshot(tables=("topics", "groups", "progress"), members=True, unread=True)
+    write_groups(output, snapshot.groups_of(topic))
+    say_problems(snapshot)
 
 
 @app.command()
