@@ -33,6 +33,8 @@ PARSED_ONLY = {
     "rmqfast message trace 7F0000010F2A18B4AAC2000000000000",
     "rmqfast consume orders --group audit --from first -n 127.0.0.1:9876",
     "rmqfast demo --size-mib 64",
+    "rmqfast exporter -n 127.0.0.1:9876",
+    "rmqfast exporter --host 10.0.0.7 --port 5557 --profile prod",
     "rmqfast server",
     "rmqfast server --store ~/store -c broker.conf",
     "rmqfast namesrv",

@@ -60,7 +60,8 @@ class SingleQuestions:
         self._open: dict[str, deque[_Task]] = {}
         self.members: dict[tuple[str, str], ConsumerRunningInfo] = {}
         #: Questions asked, and questions without an answer.
-        self.asked = self.failed = 0
+        self.asked: int = 0
+        self.failed: int = 0
         #: Time of the last round through all questions of a broker, in seconds, by address.
         self.round_seconds: dict[str, float] = {}
         self._began: dict[str, float] = {}
