@@ -143,10 +143,14 @@ def test_no_more_requests_are_sent_than_promised(exporter: Exporter) -> None:
 
 def test_a_cluster_that_is_gone_is_told_by_what_is_missing() -> None:
     with EmbeddedCluster() as cluster:
-        exporter = Exporter(ClientConfig(name_server=cluster.name_server), port=0, interval=0.2, timeout=0.5)
+        config = ClientConfig(name_server=cluster.name_server)
+        exporter = Exporter(config, port=0, interval=0.2, stale_after=2, timeout=0.5)
         exporter.start()
+        until(lambda: "rmqfast_up" in scrape(exporter.address))
     try:
         until(lambda: (value(scrape(exporter.address), "rmqfast_exporter_failures_total") or 0) > 0)
+        until(lambda: "rmqfast_up" not in scrape(exporter.address))
+        assert (value(scrape(exporter.address), "rmqfast_exporter_snapshot_age_seconds") or 0) >= 2
     finally:
         exporter.stop()
     with pytest.raises(RemotingError):

@@ -34,6 +34,7 @@ _log = limited(logger_of(__name__))
 PORT = 5557
 #: Questions per second and broker, besides the five of a snapshot.
 PER_SECOND = 10
+_LEAST_STALE = 60.0
 
 
 @suggests_names
@@ -50,6 +51,8 @@ class Exporter:
         port: Port to listen at; 0 chooses a free one.
         host: Address to listen at. Default: only this machine may ask.
         interval: Time between two snapshots.
+        stale_after: Age of a snapshot from which on its metrics are no longer told, as if the cluster were gone.
+            Default: four intervals, and at least a minute.
         timeout: Timeout of a request in seconds; three times as long for a snapshot.
 
     Raises:
@@ -72,17 +75,21 @@ class Exporter:
         port: int = PORT,
         host: str = "127.0.0.1",
         interval: Duration = 15.0,
+        stale_after: Duration | None = None,
         timeout: Duration = TIMEOUT,
     ) -> None:
         self._client = AdminClient(config, seconds("timeout", timeout))
         self._port, self._host = port, host
         self._interval = seconds("interval", interval)
+        longest = max(4 * self._interval, _LEAST_STALE)
+        self._stale_after = longest if stale_after is None else seconds("stale_after", stale_after)
         self._single = SingleQuestions(self._client, per_second=PER_SECOND)
         self._snapshot: Snapshot | None = None
         self._slave_ends: dict[tuple[str, str, str], int] = {}
         #: What is served: a value that no thread changes.
         self._cluster: Cluster | None = None
         self._snapshot_seconds = 0.0
+        self._taken_at = 0.0
         self._failures = 0
         self._stopped = new_event()
         self._server: MetricsServer | None = None
@@ -117,7 +124,9 @@ class Exporter:
 
     def text(self) -> str:
         """Returns the newest metrics as text for Prometheus."""
-        families = [] if self._cluster is None else self._cluster.families(time.time_ns() // 1_000_000)
+        # What is old is no state of the cluster: nobody must take it for one.
+        cluster = None if self._age > self._stale_after else self._cluster
+        families = [] if cluster is None else cluster.families(time.time_ns() // 1_000_000)
         return write_text([*families, *self._own_families()])
 
     def __enter__(self) -> Self:
@@ -126,6 +135,10 @@ class Exporter:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    @property
+    def _age(self) -> float:
+        return monotonic() - self._taken_at
 
     def _publish(self, snapshot: Snapshot) -> None:
         self._cluster = Cluster(
@@ -140,6 +153,7 @@ class Exporter:
         rounds = [Sample((address,), spent) for address, spent in list(single.round_seconds.items())]
         return [
             _family("snapshot_seconds", Kind.GAUGE, "Time of the last snapshot.", self._snapshot_seconds),
+            _family("snapshot_age_seconds", Kind.GAUGE, "Age of the last snapshot.", self._age),
             _family("failures_total", Kind.COUNTER, "Snapshots that failed, or lack a table.", self._failures),
             _family("questions_total", Kind.COUNTER, "Requests besides snapshots.", single.asked),
             _family("questions_failed_total", Kind.COUNTER, "Those without an answer.", single.failed),
@@ -180,7 +194,7 @@ class Exporter:
     def _take_snapshot(self) -> Snapshot:
         began = monotonic()
         snapshot = SnapshotTaker(self._client).snapshot()
-        self._snapshot_seconds = monotonic() - began
+        self._snapshot_seconds, self._taken_at = monotonic() - began, began
         if snapshot.problems:
             self._failures += 1
             _log.warning("%s", "; ".join(snapshot.problems))
