@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,14 +132,22 @@ class PullLedger:
             "gaps": [{"from": start, "to": stop} for start, stop in gaps],
             "isCut": more_stretches or more_members,
             "stretches": [dict(zip(names, (row[0], KINDS[row[1]], *row[2:]), strict=True)) for row in stretches],
-            "members": [dict(zip(of_member, row, strict=True)) for row in members],
+            "members": [dict(zip(of_member, self._with_present(topic, row), strict=True)) for row in members],
         }
+
+    def _with_present(self, topic: str, row: Sequence[Any]) -> Sequence[Any]:
+        """Returns what a member wants with the time until which it did: a member that is online does so now."""
+        group, client, *_, first_ms, _ = row
+        with self._lock:
+            online = self._subscriptions.get((group, client, topic))
+        return row if online is None or online.first_ms != first_ms else (*row[:-1], self._now())
 
     def close(self) -> None:
         """Saves everything, and closes the database. A ledger that cannot be saved has a gap at the next start."""
+        now = self._now()
         with self._lock:
             for member in self._subscriptions.values():
-                self._add_unsaved(member)
+                self._add_unsaved(member._replace(last_ms=now))
         is_whole = False
         try:
             self._save_new()
