@@ -379,5 +379,8 @@ def test_what_an_expression_is_of_a_message_is_what_the_brokers_filter_says(
         assert told[0].sentence == "the group's offset is 0, and nobody was handed it"
     else:
         assert told[0].sentences[1] == "will be passed by the broker's filter SQL92 amount > 3 (amount is '5')"
+    if is_ours(each_cluster):
+        assert after == [Outcome.SKIPPED] * 4, "an administrator moved the offset, and our broker knows it"
+        return
     # a text that is no whole number is compared with one by no broker: the expression is not true then
     assert after == [Outcome.CONSUMED, Outcome.FILTERED, Outcome.FILTERED, Outcome.FILTERED]
