@@ -1,4 +1,4 @@
-"""What brokers of RocketMQ tell of one group at a time, added to their part of a snapshot.
+"""Completes snapshots of RocketMQ's brokers with what these tell of one group at a time.
 
 Our brokers tell all of it at once, so they are not asked.
 
@@ -73,12 +73,12 @@ def with_subscriptions(client: AdminClient, brokers: Sequence[BrokerSnapshot]) -
             info = ConsumerRunningInfo.of_body(body_of(answer))
             told.setdefault((address, group), {})[client_id] = info.subscriptions
 
-    def completed(broker: BrokerSnapshot) -> Mapping[str, ConsumerConnection] | None:
+    def complete(broker: BrokerSnapshot) -> Mapping[str, ConsumerConnection] | None:
         return broker.consumers and {
             group: _with_own(known, told.get((broker.address, group), {})) for group, known in broker.consumers.items()
         }
 
-    return [replace(broker, consumers=completed(broker)) for broker in brokers]
+    return [replace(broker, consumers=complete(broker)) for broker in brokers]
 
 
 def with_unread(client: AdminClient, brokers: Sequence[BrokerSnapshot]) -> list[BrokerSnapshot]:
@@ -97,7 +97,7 @@ def with_unread(client: AdminClient, brokers: Sequence[BrokerSnapshot]) -> list[
         with suppress(RemotingError):  # its time stays unknown
             told[place] = unread_of_body(body_of(answer))
 
-    def completed(address: str, group: str, stats: ConsumeStats) -> ConsumeStats:
+    def complete(address: str, group: str, stats: ConsumeStats) -> ConsumeStats:
         since = told.get((address, group, stats.rows[0].topic)) if stats.rows else None
         return stats if since is None else stats.with_unread(since)
 
@@ -106,7 +106,7 @@ def with_unread(client: AdminClient, brokers: Sequence[BrokerSnapshot]) -> list[
             broker,
             progress=broker.progress
             and {
-                group: tuple(completed(broker.address, group, each) for each in topics)
+                group: tuple(complete(broker.address, group, each) for each in topics)
                 for group, topics in broker.progress.items()
             },
         )

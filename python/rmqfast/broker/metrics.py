@@ -35,7 +35,7 @@ _COUNTER, _GAUGE = Kind.COUNTER, Kind.GAUGE
 
 @dataclass(frozen=True, slots=True)
 class _Lag:
-    """How far a group is behind in a topic of this broker.
+    """The backlog of a group in a topic of this broker.
 
     `unread_at` is the store time of the oldest message that is stored and not consumed, in milliseconds since 1970.
     """

@@ -60,7 +60,7 @@ def client_metrics() -> list[Family]:
         )
         for figure in _FIGURES
     ]
-    return [*families, _cached(consumers), _sends_in_flight()]
+    return [*families, _cached_messages(consumers), _sends_in_flight()]
 
 
 class _Figure(NamedTuple):
@@ -89,7 +89,7 @@ def _push_consumers() -> Iterator[tuple[str, str, PushMember]]:
                 yield instance.client_id, group, consumer
 
 
-def _cached(consumers: list[tuple[str, str, PushMember]]) -> Family:
+def _cached_messages(consumers: list[tuple[str, str, PushMember]]) -> Family:
     counts: dict[tuple[str, str, str], int] = {}
     for client_id, group, member in consumers:
         for queue, process_queue in list(member.rebalance.process_queues.items()):

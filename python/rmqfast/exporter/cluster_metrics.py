@@ -29,7 +29,7 @@ _OWN = ("cluster", "node_type", "node_id", "topic", "group")
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """What is known of a cluster.
+    """A snapshot of a cluster, and what members, slaves and configurations tell besides.
 
     Attributes:
         members: What each member of a group said of itself, by group and client id.

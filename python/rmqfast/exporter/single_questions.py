@@ -1,4 +1,4 @@
-"""What RocketMQ's brokers tell of one topic, group or member at a time, asked little by little.
+"""Asks RocketMQ's brokers, little by little, for what they tell of one topic, group or member at a time.
 
 Our brokers tell the same in a snapshot, except what members say of themselves.
 
@@ -29,7 +29,7 @@ _MOST_QUEUES = 1 << 20
 
 @dataclass(slots=True)
 class BrokerAnswers:
-    """What a broker told. The attributes are those of `BrokerSnapshot`.
+    """The answers of a broker. The attributes are those of `BrokerSnapshot`.
 
     `unread` is the store time of the oldest unread message by group and topic, 0 for none.
     """

@@ -1,4 +1,4 @@
-"""What a snapshot of a cluster takes from our brokers, and no broker of RocketMQ tells at once."""
+"""Tables that our brokers tell at once, for snapshots, and those of RocketMQ do not."""
 
 from __future__ import annotations
 
