@@ -179,9 +179,12 @@ def test_a_member_that_does_not_answer_leaves_conflicts_unknown(
         online(cluster.name_server, "C2", group, [wants(TOPIC, "TagB", 2)]),
         asked.as_rocketmq(),
     ):
-        (told,) = [each for each in admin.snapshot(members=True).groups if each.group == group]
+        snapshot = admin.snapshot(members=True)
+        (told,) = [each for each in snapshot.groups if each.group == group]
     assert told.members is not None
     assert (len(told.members), told.conflicts) == (2, None)
+    # Nobody must take it for a group without conflicts.
+    assert any(f"conflicts of group {group}: " in problem for problem in snapshot.problems)
 
 
 @contextmanager

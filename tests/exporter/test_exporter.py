@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from rmqfast import Admin, ClientConfig, EmbeddedCluster
-from rmqfast.errors import RemotingError
+from rmqfast.errors import RemotingError, ResponseError
 from rmqfast.exporter import Exporter
 from rmqfast.message import MessageQueue
+from rmqfast.remoting import Request, RequestCode, ResponseCode
 from tests.metrics.reading import scrape, value
 from tests.waiting import until
 
@@ -139,6 +141,26 @@ def test_no_more_requests_are_sent_than_promised(exporter: Exporter) -> None:
     asked = [value(found, "rmqfast_exporter_questions_total") or 0 for found in (before, after)]
     assert 0 < asked[1] - asked[0] <= 20
     assert value(after, "rmqfast_exporter_questions_failed_total") == 0
+
+
+def test_how_far_slaves_are_behind_is_told() -> None:
+    with EmbeddedCluster(replicas=1) as cluster, Admin(name_server=cluster.name_server) as admin:
+        until(lambda: len(admin.clusters.brokers()) == 2)
+        (slave,) = [row for row in admin.clusters.brokers() if not row.is_master]
+        labels = {"cluster": slave.cluster, "brokerIP": slave.address, "broker": slave.broker_name}
+        with Exporter(ClientConfig(name_server=cluster.name_server), port=0, interval=0.5) as exporter:
+            until(lambda: value(scrape(exporter.address), "rocketmq_broker_commitlog_diff", **labels) == 0)
+
+
+def test_what_an_account_may_not_ask_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    def check(request: Request) -> None:
+        if request.code == RequestCode.GET_BROKER_CONFIG:
+            raise ResponseError(ResponseCode.NO_PERMISSION, "not for you")
+
+    with EmbeddedCluster(check=check) as cluster, caplog.at_level(logging.WARNING, "rmqfast"):
+        with Exporter(ClientConfig(name_server=cluster.name_server), port=0) as exporter:
+            until(lambda: (value(scrape(exporter.address), "rmqfast_exporter_questions_failed_total") or 0) > 0)
+        assert "not for you" in caplog.text
 
 
 def test_a_cluster_that_is_gone_is_told_by_what_is_missing() -> None:

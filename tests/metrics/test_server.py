@@ -9,12 +9,14 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import NamedTuple
 
 import pytest
 
 from rmqfast.errors import RemotingError
-from rmqfast.metrics.server import MetricsServer
+from rmqfast.metrics.server import MOST_CLIENTS, MetricsServer
+from tests.waiting import until
 
 
 class Collected:
@@ -105,6 +107,24 @@ def test_garbage_ends_nothing(server: MetricsServer, data: bytes) -> None:
         while connection.recv(4096):
             pass
     assert asked(server, "/metrics").status == 200
+
+
+def test_more_connections_than_it_has_threads_for_are_closed(server: MetricsServer) -> None:
+    host, port = server.address.split(":")
+    with ExitStack() as stack:
+        for _ in range(MOST_CLIENTS):
+            # Who begins a request and says no more keeps a thread, for a while.
+            stack.enter_context(socket.create_connection((host, int(port)), timeout=30)).sendall(b"GET ")
+        with socket.create_connection((host, int(port)), timeout=30) as one_more:
+            assert one_more.recv(1) == b""
+    until(lambda: answers(server))
+
+
+def answers(server: MetricsServer) -> bool:
+    try:
+        return asked(server, "/metrics").status == 200
+    except (OSError, http.client.HTTPException):
+        return False
 
 
 def test_a_port_in_use_is_named(server: MetricsServer) -> None:

@@ -163,6 +163,12 @@ def status_of_body(body: bytes) -> dict[str, str]:
     return JsonObject.of_body(body).member("table").texts_by_text()
 
 
+def log_end_of(status: Mapping[str, str]) -> int | None:
+    """Returns the end of a broker's log from its status. None if the status does not tell it."""
+    end = status.get("commitLogMaxOffset", "")
+    return int(end) if end.isdecimal() else None
+
+
 #: `runtime` of a broker's status: the time since its start.
 _RUNTIME = re.compile(r"\[ (\d+) days, (\d+) hours, (\d+) minutes, (\d+) seconds \]")
 

@@ -30,7 +30,8 @@ class QueueProgress:
         consumer_offset: Next offset that the group consumes; 0 also if it has no offset.
         last_timestamp: Store time of the last consumed message, in milliseconds since 1970; 0 for none.
         unread_timestamp: Store time of the first message that is stored and not consumed, in milliseconds since 1970; 0
-            for none, and `None` if it was not told. Only our brokers tell it, in a snapshot.
+            for none, and `None` if it was not told. Only a snapshot has it; of RocketMQ's brokers, that of the queue in
+            the topic where it is oldest.
 
     Example:
         >>> QueueProgress("orders", "broker-a", 0, broker_offset=10, consumer_offset=7, last_timestamp=0).diff

@@ -9,7 +9,6 @@ Source: `AdminBrokerProcessor.getConsumerConnectionList`, `AdminBrokerProcessor.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 
 from rmqfast.admin.admin_client import RETRY_PREFIX, SLOW, AdminClient
@@ -45,13 +44,9 @@ def with_members(client: AdminClient, brokers: Sequence[BrokerSnapshot]) -> list
             online[broker.address][group] = ConsumerConnection.of_body(body_of(answer))
         except RemotingError as error:
             if not isinstance(error, ResponseError) or error.code != ResponseCode.CONSUMER_NOT_ONLINE:
-                problems[broker.address].append(f"{broker.broker_name}, members of group {group}: {error}")
+                problems[broker.address].append(f"members of group {group}: {error}")
     return [
-        replace(
-            broker,
-            consumers=online.get(broker.address, broker.consumers),
-            problems=(*broker.problems, *_first_of(problems.get(broker.address, []))),
-        )
+        _with_problems(replace(broker, consumers=online.get(broker.address, broker.consumers)), problems)
         for broker in brokers
     ]
 
@@ -68,17 +63,20 @@ def with_subscriptions(client: AdminClient, brokers: Sequence[BrokerSnapshot]) -
     questions = [running_info_question(*place) for place in places]
     answers = ask_all(client.api, questions, seconds=client.timeout * PATIENCE)
     told: dict[tuple[str, str], dict[str, Mapping[str, SubscriptionData]]] = {}
+    problems: dict[str, list[str]] = {}
     for (address, group, client_id), answer in zip(places, answers, strict=True):
-        with suppress(RemotingError):  # its group's conflicts stay unknown
+        try:
             info = ConsumerRunningInfo.of_body(body_of(answer))
             told.setdefault((address, group), {})[client_id] = info.subscriptions
+        except RemotingError as error:
+            problems.setdefault(address, []).append(f"conflicts of group {group}: {client_id} does not tell: {error}")
 
     def complete(broker: BrokerSnapshot) -> Mapping[str, ConsumerConnection] | None:
         return broker.consumers and {
             group: _with_own(known, told.get((broker.address, group), {})) for group, known in broker.consumers.items()
         }
 
-    return [replace(broker, consumers=complete(broker)) for broker in brokers]
+    return [_with_problems(replace(broker, consumers=complete(broker)), problems) for broker in brokers]
 
 
 def with_unread(client: AdminClient, brokers: Sequence[BrokerSnapshot]) -> list[BrokerSnapshot]:
@@ -93,25 +91,25 @@ def with_unread(client: AdminClient, brokers: Sequence[BrokerSnapshot]) -> list[
     questions = [time_span_question(*place) for place in places]
     answers = ask_all(client.api, questions, seconds=client.timeout * SLOW)
     told: dict[tuple[str, str, str], int] = {}
+    problems: dict[str, list[str]] = {}
     for place, answer in zip(places, answers, strict=True):
-        with suppress(RemotingError):  # its time stays unknown
+        try:
             told[place] = unread_of_body(body_of(answer))
+        except RemotingError as error:
+            address, group, topic = place
+            problems.setdefault(address, []).append(f"lag in time of group {group} in {topic}: {error}")
 
     def complete(address: str, group: str, stats: ConsumeStats) -> ConsumeStats:
         since = told.get((address, group, stats.rows[0].topic)) if stats.rows else None
         return stats if since is None else stats.with_unread(since)
 
-    return [
-        replace(
-            broker,
-            progress=broker.progress
-            and {
-                group: tuple(complete(broker.address, group, each) for each in topics)
-                for group, topics in broker.progress.items()
-            },
-        )
-        for broker in brokers
-    ]
+    def progress_of(broker: BrokerSnapshot) -> Mapping[str, tuple[ConsumeStats, ...]] | None:
+        return broker.progress and {
+            group: tuple(complete(broker.address, group, each) for each in topics)
+            for group, topics in broker.progress.items()
+        }
+
+    return [_with_problems(replace(broker, progress=progress_of(broker)), problems) for broker in brokers]
 
 
 def _with_own(known: ConsumerConnection, own: Mapping[str, Mapping[str, SubscriptionData]]) -> ConsumerConnection:
@@ -124,7 +122,10 @@ def _with_own(known: ConsumerConnection, own: Mapping[str, Mapping[str, Subscrip
     return replace(known, member_subscriptions=own) if len(own) == len(set(known.client_ids)) else known
 
 
-def _first_of(problems: Sequence[str]) -> list[str]:
-    """Returns the first problems, and the number of the others: a broker may have thousands of groups."""
-    others = len(problems) - _PROBLEMS
-    return [*problems[:_PROBLEMS], *([f"and {others} more groups"] if others > 0 else [])]
+def _with_problems(broker: BrokerSnapshot, problems: Mapping[str, Sequence[str]]) -> BrokerSnapshot:
+    """Adds the first problems at a broker, and the number of the others: it may have thousands of groups."""
+    own = problems.get(broker.address, ())
+    texts = [f"{broker.broker_name}, {problem}" for problem in own[:_PROBLEMS]]
+    if len(own) > _PROBLEMS:
+        texts.append(f"{broker.broker_name}: and {len(own) - _PROBLEMS} more like the last one")
+    return replace(broker, problems=(*broker.problems, *texts))

@@ -5,6 +5,7 @@ Source: `DefaultMQAdminExtImpl`, `UpdateSubGroupSubCommand`, `DeleteSubscription
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient
@@ -13,7 +14,7 @@ from rmqfast.admin.members import Members, conflicts_among, members_at, running_
 from rmqfast.admin.topics import MAX_STATS_BYTES, Topics
 from rmqfast.client.consumer.subscription import SubscriptionConflict
 from rmqfast.client.instance.validators import check_group
-from rmqfast.errors import ArgumentError, ClientError, ResponseError
+from rmqfast.errors import ArgumentError, ClientError, RemotingError, ResponseError
 from rmqfast.remoting import RequestCode, fastjson
 from rmqfast.remoting.codes import ResponseCode
 from rmqfast.remoting.protocol.consumer_connection import Connection, ConsumerConnection, connections_of
@@ -134,6 +135,18 @@ class Groups:
                 if "not online" not in error.remark:
                     raise
         return running_info_at(self._client, brokers[-1].address, group, client_id, jstack=jstack)
+
+    def running_infos(self, group: str, *, jstack: bool = False) -> Mapping[str, ConsumerRunningInfo | RemotingError]:
+        """Returns the state of each online consumer by client id, or the error that came instead.
+
+        All are asked at the same time. Raises `ClientError` 206 if no member is online, `ResponseError` 17 if the group
+        has no retry topic.
+        """
+        infos = Members(self._client, group, jstack=jstack).infos(self._client.brokers_of_group(group))
+        if not infos:
+            code = ResponseCode.CONSUMER_NOT_ONLINE
+            raise ClientError(f"no member of the group {group} is online", response_code=code, next_step=_NOBODY)
+        return infos
 
     def subscription_conflicts(self, group: str | None = None) -> list[SubscriptionConflict]:
         """Returns topics that a group's consumers subscribe to differently, which loses messages.

@@ -30,8 +30,8 @@ Infos = Mapping[str, ConsumerRunningInfo | RemotingError]
 class Members:
     """Asks the consumers of a group, all at the same time, and each once per query."""
 
-    def __init__(self, client: AdminClient, group: str) -> None:
-        self._client, self._group = client, group
+    def __init__(self, client: AdminClient, group: str, *, jstack: bool = False) -> None:
+        self._client, self._group, self._jstack = client, group, jstack
         self._answers: dict[str, ConsumerRunningInfo] = {}
         # Keyed by broker, too: a member that one broker cannot reach may be connected to another broker.
         self._silent: dict[tuple[str, str], RemotingError] = {}
@@ -67,7 +67,7 @@ class Members:
             unasked = [each for each in client_ids if each not in self._answers and (address, each) not in self._silent]
             # The next broker needs time, too.
             seconds = (deadline - monotonic()) / (2 if others else 1)
-            questions = [running_info_question(address, self._group, each) for each in unasked]
+            questions = [running_info_question(address, self._group, each, jstack=self._jstack) for each in unasked]
             for client_id, answer in zip(unasked, ask_all(self._client.api, questions, seconds=seconds), strict=True):
                 self._note(address, client_id, answer)
 

@@ -96,6 +96,7 @@ class Groups(_Subject):
     connections: Final = awaitable(groups.Groups.connections)
     producer_connections: Final = awaitable(groups.Groups.producer_connections)
     running_info: Final = awaitable(groups.Groups.running_info)
+    running_infos: Final = awaitable(groups.Groups.running_infos)
     subscription_conflicts: Final = awaitable(groups.Groups.subscription_conflicts)
 
 

@@ -19,12 +19,13 @@ from rmqfast.broker.queries.runtime_info_processor import used_ratio
 from rmqfast.broker.state import BrokerState
 from rmqfast.broker.statistics.store_stats import PUT_TIME_RANGES
 from rmqfast.broker.topics.subscription_group_manager import SYSTEM_GROUP_PREFIX
+from rmqfast.broker.topics.topic_manager import RETRY_PREFIX
 from rmqfast.metrics import Family, Histogram, Kind, Sample, write_text
 from rmqfast.remoting.protocol.consumer_connection import ACTIVELY
-from rmqfast.remoting.protocol.subscription_data import meaning_of
+from rmqfast.remoting.protocol.subscription_data import count_differing
 from rmqfast.store.config import TopicConfig, built_in_groups
 
-RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
+DLQ_PREFIX = "%DLQ%"
 _BUILT_IN = frozenset(group.group_name for group in built_in_groups())
 _HOUR_MS = 3_600_000
 #: Upper ends of the ranges of put times, in seconds. A put of "0 ms" took less than a millisecond.
@@ -281,16 +282,8 @@ class _Reading:
 
 
 def _differing_members(group: ConsumerGroup) -> Mapping[str, int]:
-    """Returns for each topic the number of members whose subscription is not the group's."""
-    kept = {
-        topic: meaning_of(each) for topic, each in group.subscriptions.items() if not topic.startswith(RETRY_PREFIX)
-    }
-    differing = dict.fromkeys(kept, 0)
-    for subscriptions in group.own_subscriptions.values():
-        own = {each.topic: meaning_of(each) for each in subscriptions}
-        for topic, meaning in kept.items():
-            differing[topic] += own.get(topic) != meaning
-    return differing
+    own = ({each.topic: each for each in subscriptions} for subscriptions in group.own_subscriptions.values())
+    return count_differing(group.subscriptions, own)
 
 
 def _program(client: ClientChannel) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rmqfast.admin import BrokerRow
+from rmqfast.admin.clusters import log_end_of
 from rmqfast.cli.cluster_access import Access, Yes, administration, reaches_cluster
 from rmqfast.cli.output import Form, Row, say, write
 from rmqfast.cli.shared_options import Output, pairs
@@ -52,7 +53,7 @@ def show(*, access: Access, output: Output = Form.TABLE) -> None:
     with administration(access) as admin:
         brokers = admin.clusters.brokers()
         statuses = dict(zip(brokers, map(_told, brokers, admin.brokers.statuses(brokers)), strict=True))
-    ends = {broker.broker_name: _end(status) for broker, status in statuses.items() if broker.is_master}
+    ends = {broker.broker_name: log_end_of(status) for broker, status in statuses.items() if broker.is_master}
     write(output, COLUMNS, [[_row(broker, status, ends) for broker, status in statuses.items()]])
 
 
@@ -153,15 +154,10 @@ def _told(broker: BrokerRow, status: dict[str, str] | RemotingError) -> dict[str
 def _row(broker: BrokerRow, status: Mapping[str, str], master_ends: Mapping[str, int | None]) -> Row:
     # The key is misspelled in 4.9 and corrected in 5.x.
     rates = (_first(status.get("putTps")), _first(status.get("getTransferedTps") or status.get("getTransferredTps")))
-    end, master_end = _end(status), master_ends.get(broker.broker_name)
+    end, master_end = log_end_of(status), master_ends.get(broker.broker_name)
     behind = None if broker.is_master or end is None or master_end is None else master_end - end
     place = (broker.cluster, broker.broker_name, broker.broker_id, broker.address)
     return [*place, status.get("brokerVersionDesc"), *rates, end, behind]
-
-
-def _end(status: Mapping[str, str]) -> int | None:
-    end = status.get("commitLogMaxOffset", "")
-    return int(end) if end.isdecimal() else None
 
 
 def _first(rates: str | None) -> float | None:

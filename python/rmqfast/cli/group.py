@@ -139,9 +139,9 @@ def connections(group: Group, *, access: Access, output: Output = Form.TABLE) ->
         write_values(output, CONNECTION_COLUMNS, admin.groups.connections(group).connections)
 
 
-@app.command()
+@app.command("stacks")
 @reaches_cluster
-def stacks(
+def stacks_of_members(
     group: Group,
     *,
     member: Annotated[str | None, typer.Option(help="Only of this client id.")] = None,
@@ -153,23 +153,22 @@ def stacks(
     Exit code 1: a member does not answer.
     """
     with administration(access) as admin:
-        names = [member] if member is not None else admin.groups.connections(group).client_ids
-        told = [(name, _stack(admin, group, name)) for name in names]
+        infos = admin.groups.running_infos(group, jstack=True)
+    if member is not None:
+        if member not in infos:
+            raise ClientError(f"no member {member} of {group} is online", next_step=f"online are {', '.join(infos)}")
+        infos = {member: infos[member]}
+    stacks = {name: None if isinstance(info, RemotingError) else info.jstack for name, info in infos.items()}
     if output is Form.TABLE:
-        for name, stack in told:
+        for name, stack in stacks.items():
             print(f"{name}\n{stack.strip()}\n" if stack else f"{name}: tells no stack\n")
     else:
-        write(output, ("member", "stack"), [[list(row) for row in told]])
-    if not all(stack for _, stack in told):
+        write(output, ("member", "stack"), [[list(row) for row in stacks.items()]])
+    for name, info in infos.items():
+        if isinstance(info, RemotingError):
+            say(f"{name}: {info}")
+    if not all(stacks.values()):
         raise typer.Exit(1)
-
-
-def _stack(admin: Admin, group: str, member: str) -> str | None:
-    try:
-        return admin.groups.running_info(group, member, jstack=True).jstack
-    except RemotingError as error:
-        say(f"{member}: {error}")
-        return None
 
 
 def _times(admin: Admin, group: str) -> dict[MessageQueue, int]:

@@ -12,13 +12,22 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rmqfast.admin import BrokerSnapshot, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, MinuteStats, Snapshot
+from rmqfast.admin import (
+    BrokerRow,
+    BrokerSnapshot,
+    ConsumerConnection,
+    ConsumerRunningInfo,
+    ConsumeStats,
+    MinuteStats,
+    Snapshot,
+)
+from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX
+from rmqfast.admin.clusters import log_end_of
 from rmqfast.exporter.runtime_metrics import runtime_families
 from rmqfast.metrics import Family, Kind, Sample
 from rmqfast.remoting.protocol.consumer_connection import BROADCASTING
-from rmqfast.remoting.protocol.subscription_data import SubscriptionData, meaning_of
+from rmqfast.remoting.protocol.subscription_data import SubscriptionData, count_differing
 
-RETRY_PREFIX, DLQ_PREFIX = "%RETRY%", "%DLQ%"
 _NOTHING = MinuteStats(0, 0)
 #: Ordinals of RocketMQ's `MessageModel`.
 _MODELS = {"BROADCASTING": "0", "CLUSTERING": "1"}
@@ -33,13 +42,13 @@ class Cluster:
 
     Attributes:
         members: What each member of a group said of itself, by group and client id.
-        slave_ends: End of each slave's log: by cluster, broker name and address.
+        slave_ends: End of each slave's log.
         reserved_hours: Hours after which each broker's messages may be deleted, by address.
     """
 
     snapshot: Snapshot
     members: Mapping[tuple[str, str], ConsumerRunningInfo] = field(default_factory=dict)
-    slave_ends: Mapping[tuple[str, str, str], int] = field(default_factory=dict)
+    slave_ends: Mapping[BrokerRow, int] = field(default_factory=dict)
     reserved_hours: Mapping[str, int] = field(default_factory=dict)
 
     def families(self, now: int) -> list[Family]:
@@ -157,17 +166,18 @@ class Cluster:
 
     def _broker_families(self) -> Iterator[Family]:
         labels = ("cluster", "brokerIP", "broker")
-        puts, gets, ends = [], [], {}
+        puts, gets = [], []
+        ends: dict[tuple[str, str], int] = {}
         for broker in self.snapshot.brokers:
             place = (broker.cluster, broker.address, broker.broker_name)
             puts.append(Sample(place, self._stat(broker, "BROKER_PUT_NUMS", broker.cluster).tps))
             gets.append(Sample(place, self._stat(broker, "BROKER_GET_NUMS", broker.cluster).tps))
-            if broker.status is not None and broker.status.get("commitLogMaxOffset", "").isdecimal():
-                ends[broker.cluster, broker.broker_name] = int(broker.status["commitLogMaxOffset"])
+            if (end := log_end_of(broker.status or {})) is not None:
+                ends[broker.cluster, broker.broker_name] = end
         diffs = [
-            Sample((cluster, address, name), ends[cluster, name] - end)
-            for (cluster, name, address), end in self.slave_ends.items()
-            if (cluster, name) in ends
+            Sample((slave.cluster, slave.address, slave.broker_name), ends[slave.cluster, slave.broker_name] - end)
+            for slave, end in self.slave_ends.items()
+            if (slave.cluster, slave.broker_name) in ends
         ]
         yield _gauge("broker_tps", "Messages stored per second.", labels, puts)
         yield _gauge("broker_qps", "Messages sent to consumers per second.", labels, gets)
@@ -216,11 +226,7 @@ class Cluster:
             if known.member_subscriptions is not None
             else [self.members[group, each].subscriptions for each in known.client_ids if (group, each) in self.members]
         )
-        return {
-            topic: sum(meaning_of(each.get(topic)) != meaning_of(kept) for each in own)
-            for topic, kept in known.subscriptions.items()
-            if own and not topic.startswith(RETRY_PREFIX)
-        }
+        return count_differing(known.subscriptions, own) if own else {}
 
     def _progress(self) -> Iterator[tuple[BrokerSnapshot, str, ConsumeStats]]:
         """Yields the progress of each group in each topic of each broker, except in topics without queues."""

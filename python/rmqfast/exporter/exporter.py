@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-from rmqfast.admin import Snapshot
+from rmqfast.admin import BrokerRow, Snapshot
 from rmqfast.admin.admin_client import TIMEOUT, AdminClient
-from rmqfast.admin.clusters import status_of_body
-from rmqfast.admin.questions import Question, ask_all
+from rmqfast.admin.clusters import Brokers, Clusters, log_end_of
 from rmqfast.admin.snapshot_taker import SnapshotTaker
 from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client.instance import ClientConfig
@@ -23,8 +22,6 @@ from rmqfast.logs import logger_of
 from rmqfast.metrics import Family, Kind, Sample, write_text
 from rmqfast.metrics.server import MetricsServer
 from rmqfast.pickling import not_picklable
-from rmqfast.remoting import RequestCode
-from rmqfast.remoting.protocol.broker_data import MASTER_ID
 from rmqfast.remoting.rate_limit import limited
 from rmqfast.system import monotonic
 from rmqfast.threads import Thread, new_event, new_thread
@@ -85,7 +82,7 @@ class Exporter:
         self._stale_after = longest if stale_after is None else seconds("stale_after", stale_after)
         self._single = SingleQuestions(self._client, per_second=PER_SECOND)
         self._snapshot: Snapshot | None = None
-        self._slave_ends: dict[tuple[str, str, str], int] = {}
+        self._slave_ends: dict[BrokerRow, int] = {}
         #: What is served: a value that no thread changes.
         self._cluster: Cluster | None = None
         self._snapshot_seconds = 0.0
@@ -154,7 +151,7 @@ class Exporter:
         return [
             _family("snapshot_seconds", Kind.GAUGE, "Time of the last snapshot.", self._snapshot_seconds),
             _family("snapshot_age_seconds", Kind.GAUGE, "Age of the last snapshot.", self._age),
-            _family("failures_total", Kind.COUNTER, "Snapshots that failed, or lack a table.", self._failures),
+            _family("failures_total", Kind.COUNTER, "Failed snapshots, and those that lack a part.", self._failures),
             _family("questions_total", Kind.COUNTER, "Requests besides snapshots.", single.asked),
             _family("questions_failed_total", Kind.COUNTER, "Those without an answer.", single.failed),
             Family(
@@ -202,22 +199,17 @@ class Exporter:
         self._snapshot = snapshot
         return snapshot
 
-    def _ends_of_slaves(self) -> dict[tuple[str, str, str], int]:
-        slaves = [
-            (broker, self._client.translate(address))
-            for broker in self._client.brokers_in(None)
-            for broker_id, address in sorted(broker.addresses.items())
-            if broker_id != MASTER_ID
-        ]
-        questions = [Question(address, RequestCode.GET_BROKER_RUNTIME_INFO) for _, address in slaves]
-        ends: dict[tuple[str, str, str], int] = {}
-        answers = ask_all(self._client.api, questions, seconds=self._client.timeout)
-        for (broker, address), answer in zip(slaves, answers, strict=True):
-            if isinstance(answer, RemotingError):
-                continue  # `rmqfast_up` and the difference are about those that answer
-            end = status_of_body(answer.body).get("commitLogMaxOffset", "")
-            if end.isdecimal():
-                ends[broker.cluster, broker.broker_name, address] = int(end)
+    def _ends_of_slaves(self) -> dict[BrokerRow, int]:
+        slaves = [row for row in Clusters(self._client).brokers() if not row.is_master]
+        ends: dict[BrokerRow, int] = {}
+        for slave, status in zip(slaves, Brokers(self._client).statuses(slaves), strict=True):
+            if isinstance(status, RemotingError):
+                self._failures += 1
+                _log.warning(
+                    "the slave of %s at %s does not tell its status: %s", slave.broker_name, slave.address, status
+                )
+            elif (end := log_end_of(status)) is not None:
+                ends[slave] = end
         return ends
 
 

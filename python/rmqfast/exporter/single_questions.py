@@ -13,17 +13,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from rmqfast.admin import BrokerSnapshot, ConsumerConnection, ConsumerRunningInfo, ConsumeStats, MinuteStats, Snapshot
-from rmqfast.admin.admin_client import AdminClient
+from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient
 from rmqfast.admin.consume_stats import time_span_question, unread_of_body
 from rmqfast.admin.members import connections_question, running_info_question
 from rmqfast.admin.questions import Question, ask_all, body_of
 from rmqfast.admin.topics import topic_offsets_of_body
 from rmqfast.errors import RemotingError, ResponseError
-from rmqfast.exporter.cluster_metrics import DLQ_PREFIX, RETRY_PREFIX
-from rmqfast.remoting import RequestCode, properties
+from rmqfast.logs import logger_of
+from rmqfast.remoting import RequestCode, ResponseCode, properties
 from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.remoting.rate_limit import limited
 from rmqfast.system import monotonic
 
+_log = limited(logger_of(__name__))
 _MOST_QUEUES = 1 << 20
 
 
@@ -81,8 +83,13 @@ class SingleQuestions:
         for task, answer in zip(tasks, answers, strict=True):
             try:
                 task.take(body_of(answer))
-            except ResponseError:
-                # There is no such statistic, nobody is online, or the topic is gone.
+            except ResponseError as error:
+                # Otherwise there is no such statistic, nobody is online, or the topic is gone.
+                if error.code == ResponseCode.NO_PERMISSION or "AclException" in error.remark:
+                    self.failed += 1
+                    _log.warning(
+                        "metrics are missing, as the account has no right to request %d: %s", task.question.code, error
+                    )
                 task.drop()
             except RemotingError:
                 self.failed += 1
@@ -157,6 +164,7 @@ class SingleQuestions:
                     _keep(table, {key for key in table if key.split("@")[0] in subjects})
                 groups = {topic.removeprefix(RETRY_PREFIX) for topic in broker.topics if topic.startswith(RETRY_PREFIX)}
                 _keep(answers.consumers, groups)
+                _keep(answers.unread, {key for key in answers.unread if key[0] in groups and key[1] in broker.topics})
         online = {
             (group, client_id)
             for broker in self.complete(snapshot).brokers

@@ -10,7 +10,7 @@ import socket
 from collections.abc import Callable
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from rmqfast.errors import RemotingError
 from rmqfast.logs import logger_of
@@ -18,11 +18,13 @@ from rmqfast.metrics.text import CONTENT_TYPE
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting.loopback import with_brackets
 from rmqfast.system import monotonic
-from rmqfast.threads import new_lock, new_thread
+from rmqfast.threads import new_lock, new_semaphore, new_thread
 
 _log = logger_of(__name__)
 #: Seconds in which a client must send its request and take the answer.
 _PATIENCE = 10.0
+#: Connections at a time, each of which has a thread; further ones are closed.
+MOST_CLIENTS = 64
 
 
 @not_picklable("make one in each process")
@@ -90,8 +92,26 @@ class MetricsServer:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
-    # A client that asks and goes is nothing to tell.
-    handle_error: ClassVar[Any] = lambda *_: None
+
+    def __init__(self, *args: Any) -> None:
+        self._slots = new_semaphore(MOST_CLIENTS)
+        super().__init__(*args)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._slots.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._slots.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - the base class prints them
+        # A client that asks and goes is nothing to warn of.
+        _log.debug("a request for metrics of %s failed", client_address, exc_info=True)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -40,7 +40,7 @@ class ProcessQueueInfo:
 
 @dataclass(frozen=True, slots=True)
 class ConsumeStatus:
-    """How a consumer gets on in a topic, in the last minute.
+    """Rates of a consumer in a topic, in the last minute.
 
     Attributes:
         pull_rt: Milliseconds of a pull, on average.
@@ -68,7 +68,7 @@ class ConsumerRunningInfo:
         subscriptions: Subscriptions of the member, by topic.
         queues: Queues that the member owns; empty for pull and lite pull consumers, which do not report queues.
         jstack: Stacks of the member's threads, if requested.
-        status: How the member gets on, by topic; empty for pull and lite pull consumers.
+        status: Rates of the member, by topic; empty for pull and lite pull consumers.
     """
 
     properties: Mapping[str, str] = field(default_factory=dict)

@@ -5,12 +5,14 @@ Source: `SubscriptionData`, `ExpressionType.isTagType`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from rmqfast.remoting.protocol.json_object import JsonObject
 
 MAX_TAGS = 10_000
+_RETRY_PREFIX = "%RETRY%"
 SUB_ALL = "*"
 TAG = "TAG"
 
@@ -73,3 +75,15 @@ def meaning_of(subscription: SubscriptionData | None) -> object:
     if subscription.is_tag_type and subscription.sub_string != SUB_ALL and subscription.tags_set:
         return frozenset(subscription.tags_set)
     return subscription.expression_type, subscription.sub_string.strip()
+
+
+def count_differing(
+    kept: Mapping[str, SubscriptionData], members: Iterable[Mapping[str, SubscriptionData]]
+) -> dict[str, int]:
+    """Returns for each topic how many members subscribe differently from the group, as its broker keeps it.
+
+    Retry topics are left out, as each member subscribes to that of its group by itself.
+    """
+    meanings = {topic: meaning_of(each) for topic, each in kept.items() if not topic.startswith(_RETRY_PREFIX)}
+    own = list(members)
+    return {topic: sum(meaning_of(each.get(topic)) != meaning for each in own) for topic, meaning in meanings.items()}
