@@ -7,9 +7,12 @@ import unicodedata
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-__all__ = ["escape", "one_line", "size_text", "table_cell", "time_text"]
+__all__ = ["duration_text", "escape", "one_line", "size_text", "table_cell", "time_text"]
 
 PREVIEW_BYTES = 160
+_MINUTE = 60
+#: Seconds of a unit, its name, and those of the next smaller one.
+_UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -50,6 +53,21 @@ def time_text(milliseconds: int) -> str:
     except OverflowError:
         return str(milliseconds)
     return f"{when:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}Z"
+
+
+def duration_text(milliseconds: float) -> str:
+    """Formats a duration by its two largest units.
+
+    Example:
+        >>> duration_text(12_000_000), duration_text(2_500), duration_text(200_000_000)
+        ('3 h 20 min', '2.5 s', '2 d 7 h')
+    """
+    seconds = milliseconds / 1000
+    if seconds < _MINUTE:
+        return f"{seconds:.3g} s"
+    size, unit, part, smaller = next(each for each in _UNITS if seconds >= each[0])
+    rest = int(seconds % size // part)
+    return f"{int(seconds // size)} {unit}" + (f" {rest} {smaller}" if rest else "")
 
 
 def size_text(size: float) -> str:

@@ -76,6 +76,24 @@ def physical_memory() -> int:
     return size
 
 
+def open_files_limit() -> int | None:
+    """Returns how many files this process may open. `None` without a limit, or if the system does not tell."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def memory_maps_limit() -> int | None:
+    """Returns how many maps of memory a process may have. `None` if the system does not tell."""
+    try:
+        return int(Path("/proc/sys/vm/max_map_count").read_text("ascii"))
+    except (OSError, ValueError):
+        return None
+
+
 def usable_cores() -> int:
     """Returns the number of cores that this process may use, which a container can limit."""
     if sys.platform == "linux":

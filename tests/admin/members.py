@@ -12,7 +12,7 @@ from rmqfast.admin.facts import tag_hash
 from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.errors import ResponseError
 from rmqfast.message import MessageQueue
-from rmqfast.remoting import ResponseCode
+from rmqfast.remoting import RemotingClient, RequestCode, ResponseCode
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from tests.client.instance.doubles import FakeConsumer
 
@@ -72,6 +72,15 @@ def online(
     finally:
         instance.unregister_consumer(group)
         instance.release()
+
+
+@contextmanager
+def registered(name_server: str, name: str, address: str, *, cluster: str = "C") -> Iterator[None]:
+    """An address that the name server takes for a broker."""
+    fields = {"brokerAddr": address, "brokerId": "0", "brokerName": name, "clusterName": cluster, "haServerAddr": ""}
+    with RemotingClient(name_server) as client:
+        assert client.request(RequestCode.REGISTER_BROKER, fields).code == 0
+        yield
 
 
 def is_newest_kept(admin: Admin, group: str, topic: str) -> bool:

@@ -15,14 +15,14 @@ from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
 from rmqfast.nameserver import NameServer
 from rmqfast.nameserver.config import NamesrvConfig
-from rmqfast.remoting import RemotingClient, RemotingServer, Request, RequestCode, Response
+from rmqfast.remoting import RemotingServer, Request, RequestCode, Response
 from rmqfast.remoting.fastjson import encode
 from tests.broker.interop.cluster import Cluster
 from tests.cli.command_line import run
 from tests.waiting import until
 
 from .faces import made
-from .members import online, wants
+from .members import online, registered, wants
 
 TOPIC, GROUP = "photographed", "in_the_picture"
 #: Requests of the five tables.
@@ -185,15 +185,6 @@ def test_a_member_that_does_not_answer_leaves_conflicts_unknown(
     assert (len(told.members), told.conflicts) == (2, None)
     # Nobody must take it for a group without conflicts.
     assert any(f"conflicts of group {group}: " in problem for problem in snapshot.problems)
-
-
-@contextmanager
-def registered(name_server: str, name: str, address: str) -> Iterator[None]:
-    """An address that the name server takes for a broker."""
-    fields = {"brokerAddr": address, "brokerId": "0", "brokerName": name, "clusterName": "C", "haServerAddr": ""}
-    with RemotingClient(name_server) as client:
-        assert client.request(RequestCode.REGISTER_BROKER, fields).code == 0
-        yield
 
 
 def snapshot_beside(answers: Callable[[Request], Response] | None, name: str) -> Snapshot:

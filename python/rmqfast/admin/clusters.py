@@ -87,15 +87,23 @@ class Clusters:
 
     def brokers(self) -> list[BrokerRow]:
         """Returns all brokers, one row per address, sorted by cluster, name and id."""
-        info = self.info()
-        rows = [
-            BrokerRow(cluster, name, broker_id, address)
-            for cluster, names in info.clusters.items()
-            for name in names
-            if name in info.brokers
-            for broker_id, address in info.brokers[name].addresses.items()
-        ]
-        return sorted(rows, key=lambda row: (row.cluster, row.broker_name, row.broker_id))
+        return rows_of(self.info())
+
+
+def rows_of(info: ClusterInfo) -> list[BrokerRow]:
+    """Returns one row per address, sorted by cluster, name and id."""
+    rows = [
+        BrokerRow(cluster, name, broker_id, address)
+        for cluster, names in info.clusters.items()
+        for name in names
+        if name in info.brokers
+        for broker_id, address in info.brokers[name].addresses.items()
+    ]
+    return sorted(rows, key=_place)
+
+
+def _place(row: BrokerRow) -> tuple[str, str, int]:
+    return row.cluster, row.broker_name, row.broker_id
 
 
 class Brokers:

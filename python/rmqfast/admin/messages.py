@@ -12,7 +12,9 @@ from rmqfast._native import parse_message_id, pull_fields
 from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress
 from rmqfast.admin.groups import Groups, consumers_at
 from rmqfast.admin.message_track import MessageTrack, track_of
+from rmqfast.admin.questions import Question
 from rmqfast.arguments import Time, milliseconds_of
+from rmqfast.client.instance.api import as_fields
 from rmqfast.client.instance.broker_requests import decode_messages, decode_viewed
 from rmqfast.client.pulling.single_pulls import read_answer
 from rmqfast.client.trace import TRACE_TOPIC, TraceView, trace_views
@@ -183,6 +185,20 @@ def pull(
     max_messages: int = 1,
 ) -> PulledMessages:
     """Pulls and returns messages that match a subscription, beginning at an offset."""
+    question = pull_question(address, queue, offset, subscription, max_messages=max_messages)
+    # Not `ask`, since an answer such as PULL_NOT_FOUND is no error here.
+    fields = as_fields(question.ext_fields)
+    answer = client.api.connections.request(address, question.code, fields, timeout=client.timeout)
+    fetched = read_answer(queue, offset, address, answer)
+    # Without the properties MIN_OFFSET and MAX_OFFSET, so that the message equals one looked up by id.
+    messages = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
+    return PulledMessages(messages, answer.remark or "", fetched.next_begin_offset)
+
+
+def pull_question(
+    address: str, queue: MessageQueue, offset: int, subscription: SubscriptionData = WHOLE, *, max_messages: int = 1
+) -> Question:
+    """Returns the request for messages that match a subscription, beginning at an offset."""
     fields = pull_fields(
         TOOLS_GROUP,
         queue,
@@ -192,12 +208,7 @@ def pull(
         expression_type=subscription.expression_type,
         sub_version=subscription.sub_version,
     )
-    # Not `ask`, since an answer such as PULL_NOT_FOUND is no error here.
-    answer = client.api.connections.request(address, RequestCode.PULL_MESSAGE, fields, timeout=client.timeout)
-    fetched = read_answer(queue, offset, address, answer)
-    # Without the properties MIN_OFFSET and MAX_OFFSET, so that the message equals one looked up by id.
-    messages = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
-    return PulledMessages(messages, answer.remark or "", fetched.next_begin_offset)
+    return Question(address, RequestCode.PULL_MESSAGE, fields)
 
 
 def query(

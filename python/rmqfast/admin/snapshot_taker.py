@@ -106,6 +106,12 @@ def offsets_of_body(body: bytes) -> dict[tuple[str, str], Mapping[int, int]]:
     }
 
 
+def minute_stats_of_body(body: bytes) -> MinuteStats:
+    """Parses the answer to request 315. Raises `ResponseError` if it is malformed."""
+    minute = JsonObject.of_body(body).member("statsMinute")
+    return MinuteStats(minute.fraction("sum"), minute.fraction("tps"))
+
+
 def _progress_of_body(body: bytes) -> dict[str, Any]:
     """Parses the answer to request 317. Only our brokers tell all of it; see `BrokerDetails`."""
     members = JsonObject.of_body(body, most=MAX_STATS_BYTES)

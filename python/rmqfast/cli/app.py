@@ -12,6 +12,7 @@ from rmqfast.cli import (
     cluster,
     consume,
     demo,
+    doctor,
     exporter,
     group,
     ingest,
@@ -63,6 +64,7 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("ingest")(ingest.ingest)
 app.command("mirror")(mirror.mirror)
+app.command("doctor")(doctor.doctor)
 app.command("exporter")(exporter.exporter)
 app.command("demo")(demo.demo)
 # The servers also run without Typer, so their options are declared as `Option`.

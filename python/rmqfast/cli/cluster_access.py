@@ -116,10 +116,10 @@ _RETRY, _DEAD = "%RETRY%", "%DLQ%"
 _MOST = 3
 
 
-def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientConfig) -> str | None:
+def suggestion(error: RmqError, arguments: Mapping[str, object], config: Callable[[], ClientConfig]) -> str | None:
     """Returns a suggestion if an error says that a topic does not exist. `None` for other errors.
 
-    `arguments` are those of the failed command, with its `topic` and `group`.
+    `arguments` are those of the failed command, with its `topic` and `group`; `config` makes the client's settings.
     """
     if isinstance(error, UnknownTopicError):
         return "`rmqfast topic list` lists the topics"
@@ -133,7 +133,7 @@ def suggestion(error: RmqError, arguments: Mapping[str, object], config: ClientC
         return None
     try:
         # Topics are only listed after an error, so that a correct name costs nothing.
-        with Admin(config=config) as admin:
+        with Admin(config=config()) as admin:
             topics = admin.topics.all()
     except RmqError:
         return None  # an account may use a topic without the right to list topics
@@ -299,7 +299,7 @@ def reaches_cluster(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(**arguments, access=access)
         except RmqError as error:
-            if step := access.next_step(error) or suggestion(error, arguments, access.config()):
+            if step := access.next_step(error) or suggestion(error, arguments, access.config):
                 error.add_note(step)
             raise
 

@@ -112,6 +112,11 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "rmqfast consume orders --group audit --from first -n 127.0.0.1:9876",
         "rmqfast consume orders --group audit --from first --max 1 -o jsonl",
     ),
+    "doctor": (
+        "rmqfast doctor -n 127.0.0.1:9876",
+        "rmqfast doctor ~/store",
+        "rmqfast doctor --spark -o json",
+    ),
     "exporter": (
         "rmqfast exporter -n 127.0.0.1:9876",
         "rmqfast exporter --host 10.0.0.7 --port 5557 --profile prod",

@@ -17,6 +17,7 @@ from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient
 from rmqfast.admin.consume_stats import time_span_question, unread_of_body
 from rmqfast.admin.members import connections_question, running_info_question
 from rmqfast.admin.questions import Question, ask_all, body_of
+from rmqfast.admin.snapshot_taker import minute_stats_of_body
 from rmqfast.admin.topics import topic_offsets_of_body
 from rmqfast.errors import RemotingError, ResponseError
 from rmqfast.logs import logger_of
@@ -211,8 +212,7 @@ def _stat_task(address: str, answers: BrokerAnswers, name: str, key: str) -> _Ta
     table = answers.stats.setdefault(name, {})
 
     def take(body: bytes) -> None:
-        minute = JsonObject.of_body(body).member("statsMinute")
-        table[key] = MinuteStats(minute.fraction("sum"), minute.fraction("tps"))
+        table[key] = minute_stats_of_body(body)
 
     fields = {"statsName": name, "statsKey": key}
     return _Task(Question(address, RequestCode.VIEW_BROKER_STATS_DATA, fields), take, lambda: table.pop(key, None))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rmqfast.errors import MissingExtraError
 from rmqfast.extras import is_missing
 from rmqfast.spark.columnar import jar_path
+from rmqfast.spark.examination import examine_spark
 from rmqfast.spark.mapping import map_store
 from rmqfast.spark.partitions import MapArguments, StoreReadArguments
 from rmqfast.spark.reader import read_store
@@ -22,6 +23,7 @@ __all__ = [
     "RocketMQDataSource",
     "StoreReadArguments",
     "configure",
+    "examine_spark",
     "jar_path",
     "map_store",
     "read_store",

@@ -221,7 +221,11 @@ class ActiveMember(ABC):
         return topic in self.wanted and topic not in self.rebalance.subscribe_info
 
     def running_info(self) -> dict[str, Any]:
-        properties = {"consumerGroup": self.group, "PROP_CONSUMER_START_TIMESTAMP": str(self._began)}
+        properties = {
+            "allocateMessageQueueStrategy": type(self._active.strategy).__name__,
+            "consumerGroup": self.group,
+            "PROP_CONSUMER_START_TIMESTAMP": str(self._began),
+        }
         return {
             "mqTable": {},
             "properties": {**self._active.as_properties(), **properties},

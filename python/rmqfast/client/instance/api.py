@@ -99,24 +99,18 @@ class ClientApi:
 
     def cluster_info(self, *, timeout: float | None = None) -> ClusterInfo:
         """Returns all clusters and brokers."""
-        body = self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO, timeout=timeout).body
-        members = JsonObject.of_body(body, most=_MOST_BYTES)
-        brokers, clusters = members.object("brokerAddrTable"), members.object("clusterAddrTable")
-        return ClusterInfo(
-            {} if brokers is None else {name: BrokerData.from_json(brokers.member(name)) for name in brokers.names()},
-            {} if clusters is None else {name: clusters.texts(name, most=_MOST) for name in clusters.names()},
-        )
+        return cluster_info_of_body(self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO, timeout=timeout).body)
 
     def all_topics(self, *, timeout: float | None = None) -> tuple[str, ...]:
         """Returns all topics, including system, retry and dead-letter topics."""
-        body = self.ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, timeout=timeout).body
-        return JsonObject.of_body(body, most=_MOST_BYTES).texts("topicList", most=_MOST)
+        return topics_of_body(
+            self.ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, timeout=timeout).body
+        )
 
     def topics_of_cluster(self, cluster: str, *, timeout: float | None = None) -> tuple[str, ...]:
         """Returns the topics of a cluster. Empty for an unknown cluster."""
         fields = {"cluster": cluster}
-        body = self.ask_name_server(RequestCode.GET_TOPICS_BY_CLUSTER, fields, timeout=timeout).body
-        return JsonObject.of_body(body, most=_MOST_BYTES).texts("topicList", most=_MOST)
+        return topics_of_body(self.ask_name_server(RequestCode.GET_TOPICS_BY_CLUSTER, fields, timeout=timeout).body)
 
     # Offsets of one queue: the queue's broker name is not sent.
 
@@ -368,6 +362,21 @@ class ClientApi:
 class ClusterInfo:
     brokers: Mapping[str, BrokerData]
     clusters: Mapping[str, tuple[str, ...]]
+
+
+def cluster_info_of_body(body: bytes) -> ClusterInfo:
+    """Parses clusters and brokers. Raises `ResponseError` if the answer is malformed."""
+    members = JsonObject.of_body(body, most=_MOST_BYTES)
+    brokers, clusters = members.object("brokerAddrTable"), members.object("clusterAddrTable")
+    return ClusterInfo(
+        {} if brokers is None else {name: BrokerData.from_json(brokers.member(name)) for name in brokers.names()},
+        {} if clusters is None else {name: clusters.texts(name, most=_MOST) for name in clusters.names()},
+    )
+
+
+def topics_of_body(body: bytes) -> tuple[str, ...]:
+    """Parses names of topics. Raises `ResponseError` if the answer is malformed."""
+    return JsonObject.of_body(body, most=_MOST_BYTES).texts("topicList", most=_MOST)
 
 
 def as_fields(values: Mapping[str, object]) -> dict[str, str]:

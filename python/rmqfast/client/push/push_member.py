@@ -291,6 +291,7 @@ class PushMember:
 
     def running_info(self) -> dict[str, Any]:
         properties = self._options.as_properties() | {
+            "allocateMessageQueueStrategy": type(self.rebalance.strategy).__name__,
             "consumerGroup": self._group,
             "PROP_CONSUMER_START_TIMESTAMP": str(self._start_timestamp),
             "PROP_CONSUMEORDERLY": str(self._is_listener_in_order).lower(),
