@@ -24,6 +24,11 @@ SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000,
 ALL = [(command, line) for command, lines in EXAMPLES.items() for line in lines]
 #: What goes on until it is ended, needs Spark or another machine, or a message of an id: these are parsed only.
 PARSED_ONLY = {
+    "rmqfast alarms -n 127.0.0.1:9876",
+    "rmqfast alarms --lag 10000 --silent orders=600 -o jsonl",
+    "rmqfast alarms --webhook https://hooks.example/rocketmq --profile prod",
+    "rmqfast doctor -n 127.0.0.1:9876",
+    "rmqfast doctor --spark -o json",
     "rmqfast store tail ~/store --topic orders --tags paid -f -o jsonl",
     "rmqfast ingest ~/store --out s3a://lake/orders --mode append",
     "rmqfast mirror ~/copies --all-brokers -n 127.0.0.1:9876",

@@ -20,7 +20,7 @@ _ADVISED = re.compile(r"`([a-z0-9-]+)`")
 def test_the_page_names_each_finding_and_no_other() -> None:
     package = ROOT / "python" / "rmqfast"
     sources = [*(package / "doctor").glob("*_checks.py"), package / "doctor" / "store.py"]
-    sources.append(package / "spark" / "examination.py")
+    sources += [package / "doctor" / "alarm_rules.py", package / "spark" / "examination.py"]
     made = {name for path in sources for name in _NAME.findall(path.read_text(encoding="utf-8"))}
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
     told = {name for row in rows for name in _ADVISED.findall(row.split("|")[1])}

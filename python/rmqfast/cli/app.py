@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 import rmqfast
 from rmqfast.cli import (
+    alarms,
     cluster,
     consume,
     demo,
@@ -65,6 +66,7 @@ app.command("consume")(consume.consume)
 app.command("ingest")(ingest.ingest)
 app.command("mirror")(mirror.mirror)
 app.command("doctor")(doctor.doctor)
+app.command("alarms")(alarms.alarms)
 app.command("exporter")(exporter.exporter)
 app.command("demo")(demo.demo)
 # The servers also run without Typer, so their options are declared as `Option`.

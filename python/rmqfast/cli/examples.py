@@ -117,6 +117,11 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "rmqfast doctor ~/store",
         "rmqfast doctor --spark -o json",
     ),
+    "alarms": (
+        "rmqfast alarms -n 127.0.0.1:9876",
+        "rmqfast alarms --lag 10000 --silent orders=600 -o jsonl",
+        "rmqfast alarms --webhook https://hooks.example/rocketmq --profile prod",
+    ),
     "exporter": (
         "rmqfast exporter -n 127.0.0.1:9876",
         "rmqfast exporter --host 10.0.0.7 --port 5557 --profile prod",

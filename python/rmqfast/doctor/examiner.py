@@ -61,7 +61,7 @@ _LOOK = 0.25
 class Examiner:
     """Asks the servers of a cluster. What they do not tell is in `unknown`."""
 
-    def __init__(self, client: AdminClient, name_servers: Sequence[str], *, watch: float) -> None:
+    def __init__(self, client: AdminClient, name_servers: Sequence[str], *, watch: float = 0) -> None:
         self._client, self._name_servers, self._watch = client, name_servers, watch
         self.unknown: list[str] = []
 
@@ -74,10 +74,7 @@ class Examiner:
         snapshot = SnapshotTaker(self._client).snapshot(members=True, unread=True)
         asked_at = time.time_ns() // 1_000_000
         statuses, configs, unreachable = self._brokers(brokers)
-        # A broker that does not answer is a finding, not a gap of each table.
-        silent = {row.broker_name for row in unreachable}
-        answering = [broker for broker in snapshot.brokers if broker.broker_name not in silent]
-        self.unknown += [problem for broker in answering for problem in broker.problems]
+        self._note_problems(snapshot, unreachable)
         half_messages = tuple(self._half_messages(snapshot))
         return Examination(
             snapshot=snapshot,
@@ -97,6 +94,33 @@ class Examiner:
             later_brokers=self._watch_brokers(),
             asked_at=asked_at,
         )
+
+    def look(self, *, is_whole: bool) -> Examination:
+        """Returns the facts that tell a change for the worse, for alarms.
+
+        Args:
+            is_whole: Whether to ask RocketMQ's brokers for what they tell of one group or topic at a time: members,
+                unread times, dead letters. Ours tell it anyway.
+        """
+        self.unknown = []
+        brokers = Clusters(self._client).brokers()
+        snapshot = SnapshotTaker(self._client).snapshot(members=is_whole, unread=is_whole)
+        statuses, configs, unreachable = self._brokers(brokers)
+        self._note_problems(snapshot, unreachable)
+        return Examination(
+            snapshot=snapshot,
+            brokers=tuple(brokers),
+            statuses=statuses,
+            configs=configs,
+            unreachable=unreachable,
+            dead_letters=tuple(self._dead_letters(snapshot)) if is_whole else (),
+        )
+
+    def _note_problems(self, snapshot: Snapshot, unreachable: Iterable[BrokerRow]) -> None:
+        # A broker that does not answer is a finding, not a gap of each table.
+        silent = {row.broker_name for row in unreachable}
+        answering = [broker for broker in snapshot.brokers if broker.broker_name not in silent]
+        self.unknown += [problem for broker in answering for problem in broker.problems]
 
     def _ask(self, questions: Sequence[Question], *, times: float = 1) -> list[bytes | RemotingError]:
         answers = ask_all(self._client.api, questions, seconds=self._client.timeout * times)
