@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from rmqfast import WritableStore
-from rmqfast.broker.clients.client_call_processor import version_name
 from rmqfast.errors import RemotingTimeoutError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Later, Response, process
 from rmqfast.remoting.fastjson import encode
+from rmqfast.remoting.version_names import version_name
 
 from .client_control import Control
 from .client_doubles import Line, client, consumer, request

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rmqfast.broker.clients.client_call_processor import version_name
 from rmqfast.broker.clients.client_channel import ClientChannel
 from rmqfast.broker.clients.consumer_manager import ConsumerGroup
 from rmqfast.broker.queries.runtime_info_processor import used_ratio
@@ -23,6 +22,7 @@ from rmqfast.broker.topics.topic_manager import RETRY_PREFIX
 from rmqfast.metrics import Family, Histogram, Kind, Sample, write_text
 from rmqfast.remoting.protocol.consumer_connection import ACTIVELY
 from rmqfast.remoting.protocol.subscription_data import count_differing
+from rmqfast.remoting.version_names import version_name
 from rmqfast.store.config import TopicConfig, built_in_groups
 
 DLQ_PREFIX = "%DLQ%"

@@ -17,6 +17,7 @@ from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Later, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import decode, encode
 from rmqfast.remoting.rate_limit import limited
+from rmqfast.remoting.version_names import version_name
 from rmqfast.store import LiveStore
 
 #: Seconds in which a client must answer a forwarded call, or the request for its offsets.
@@ -30,25 +31,6 @@ _EXCEPTIONS = "org.apache.rocketmq.remoting.exception"
 #: Ordinals of releases: from the first on, clients can reset offsets; from the second on, report their state.
 V3_0_7_SNAPSHOT = 28
 V3_1_8_SNAPSHOT = 62
-
-_FIRST = (
-    "SNAPSHOT",
-    "ALPHA1",
-    "BETA1",
-    "BETA2",
-    "BETA3",
-    "BETA4",
-    "BETA5",
-    "BETA6_SNAPSHOT",
-    "BETA6",
-    "BETA7_SNAPSHOT",
-    "BETA7",
-    "BETA8_SNAPSHOT",
-    "BETA8",
-    "BETA9_SNAPSHOT",
-    "BETA9",
-    "FINAL",
-)
 
 _log = limited(logger_of("rmqfast.broker"))
 
@@ -121,23 +103,6 @@ def check_version(client: ClientChannel) -> None:
             ResponseCode.SYSTEM_ERROR,
             f"the client does not support this feature. version={version_name(client.version)}",
         )
-
-
-def version_name(ordinal: int) -> str:
-    """Returns the name of a RocketMQ version up to 3.1.8. For a later version, returns its number.
-
-    Example:
-        >>> version_name(0), version_name(27), version_name(28), version_name(37), version_name(61)
-        ('V3_0_0_SNAPSHOT', 'V3_0_6', 'V3_0_7_SNAPSHOT', 'V3_0_11', 'V3_1_7')
-    """
-    if 0 <= ordinal < len(_FIRST):
-        return f"V3_0_0_{_FIRST[ordinal]}"
-    if not len(_FIRST) <= ordinal <= V3_1_8_SNAPSHOT:
-        return str(ordinal)
-    release, is_final = divmod(ordinal - len(_FIRST), 2)
-    # Each release has two ordinals, its snapshot first; 3.0.15 was the last release of 3.0.
-    minor, patch = (0, release + 1) if release < 15 else (1, release - 15)
-    return f"V3_{minor}_{patch}{'' if is_final else '_SNAPSHOT'}"
 
 
 def _forward(client: ClientChannel, group: str, code: int, fields: Mapping[str, str], body: bytes) -> Response:
