@@ -47,7 +47,7 @@ class Groups:
         config = group if isinstance(group, SubscriptionGroupConfig) else _config(group, settings)
         check_group(config.group_name)
         for broker in self._client.masters(cluster):
-            self._put_group(broker.address, config)
+            put_group(self._client, broker.address, config)
 
     def update(self, /, group: str, *, cluster: str | None = None, **settings: Any) -> None:
         """Changes some settings of a group on each master. The other settings stay.
@@ -63,7 +63,7 @@ class Groups:
             config = configs_at(self._client, broker.address).get(group)
             if config is not None:
                 is_there = True
-                self._put_group(broker.address, _config(group, {**_settings(config), **settings}))
+                put_group(self._client, broker.address, _config(group, {**_settings(config), **settings}))
         if not is_there:
             raise ClientError(
                 f"subscription group [{group}] does not exist",
@@ -76,9 +76,8 @@ class Groups:
 
         Without `remove_offsets`, a later group of the same name resumes at the old offsets.
         """
-        fields = {"groupName": group, "removeOffset": remove_offsets, "cleanOffset": remove_offsets}
         for broker in self._client.masters(cluster):
-            self._client.ask(broker.address, RequestCode.DELETE_SUBSCRIPTIONGROUP, fields)
+            delete_group(self._client, broker.address, group, remove_offsets=remove_offsets)
         # Brokers remove only the group itself; mqadmin deletes these topics, too.
         for topic in (RETRY_PREFIX + group, DLQ_PREFIX + group):
             self._topics.delete(topic, cluster=cluster)
@@ -189,9 +188,17 @@ class Groups:
         infos = Members(self._client, group).infos(self._client.brokers_of_group(group))
         return conflicts_among(group, infos)
 
-    def _put_group(self, address: str, config: SubscriptionGroupConfig) -> None:
-        code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
-        self._client.ask(address, code, None, fastjson.encode(config.to_json()))
+
+def put_group(client: AdminClient, address: str, config: SubscriptionGroupConfig) -> None:
+    """Creates a group at a broker, or replaces its settings."""
+    code = RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP
+    client.ask(address, code, None, fastjson.encode(config.to_json()))
+
+
+def delete_group(client: AdminClient, address: str, group: str, *, remove_offsets: bool) -> None:
+    """Deletes a group from a broker. Its retry and dead-letter topics stay."""
+    fields = {"groupName": group, "removeOffset": remove_offsets, "cleanOffset": remove_offsets}
+    client.ask(address, RequestCode.DELETE_SUBSCRIPTIONGROUP, fields)
 
 
 def configs_at(client: AdminClient, address: str) -> dict[str, SubscriptionGroupConfig]:

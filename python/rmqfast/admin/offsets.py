@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import NamedTuple
 
 from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress
 from rmqfast.admin.consume_stats import stats_at
@@ -46,11 +47,12 @@ class Offsets:
         offsets: dict[MessageQueue, int] = {}
         for broker in self._client.brokers_of(topic):
             try:
-                offsets |= self._reset_online(broker, group, topic, timestamp, force=force)
+                offsets |= reset_online(self._client, broker, group, topic, timestamp, force=force)
             except ResponseError as error:
                 if error.code != ResponseCode.CONSUMER_NOT_ONLINE:
                     raise
-                offsets |= self._reset_offline(broker, group, topic, timestamp, force=force)
+                rows = reset_offline(self._client, broker, group, topic, timestamp, force=force)
+                offsets |= {row.queue: row.rollback_offset for row in rows if row.is_reset}
         return offsets
 
     def reset_to_begin(self, group: str, topic: str) -> dict[MessageQueue, int]:
@@ -77,7 +79,7 @@ class Offsets:
                 f"the group {group} has members online, which would overwrite the offset: {', '.join(members)}",
                 next_step="stop them first, or use offsets.reset_by_time, of which members are told",
             )
-        self._set(address, group, queue, offset)
+        _set(self._client, address, group, queue, offset)
 
     def clone(self, source: str, target: str, topic: str) -> dict[MessageQueue, int]:
         """Copies a group's offsets for a topic to another group. Returns the copied offset of each queue.
@@ -90,45 +92,89 @@ class Offsets:
         rows = [row for row in self._groups.progress(source, topic) if row.broker_name in addresses]
         for row in rows:
             address = addresses[row.broker_name]
-            self._set(address, target, row.queue, row.consumer_offset)
+            _set(self._client, address, target, row.queue, row.consumer_offset)
         return {row.queue: row.consumer_offset for row in rows}
 
-    def _reset_online(
-        self, broker: BrokerAddress, group: str, topic: str, timestamp: int, *, force: bool
-    ) -> Mapping[MessageQueue, int]:
-        fields = {"topic": topic, "group": group, "timestamp": timestamp, "isForce": force}
-        body = self._client.ask(broker.address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, fields, slow=True).body
-        members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
-        return members.numbers_by_queue("offsetTable", most=MAX_QUEUES)
 
-    def _reset_offline(
-        self, broker: BrokerAddress, group: str, topic: str, timestamp: int, *, force: bool
-    ) -> dict[MessageQueue, int]:
-        committed = {row.queue: row.consumer_offset for row in stats_at(self._client, broker, group, topic)}
-        offsets: dict[MessageQueue, int] = {}
-        # A group without any offset here gets an offset in each queue, as with `resetOffsetByTimestampOld`.
-        for queue in committed or self._queues_at(broker, topic):
-            offset = self._offset_at(broker.address, queue, timestamp)
-            # Without force, offsets only move back, as at brokers with online members.
-            if force or offset <= committed.get(queue, 0):
-                self._set(broker.address, group, queue, offset)
-                offsets[queue] = offset
-        return offsets
+class Rollback(NamedTuple):
+    """The reset of an offline group in one queue.
 
-    def _set(self, address: str, group: str, queue: MessageQueue, offset: int) -> None:
-        api, timeout = self._client.api, self._client.timeout
-        api.update_consumer_offset(address, group, queue, offset, oneway=False, timeout=timeout)
+    Attributes:
+        broker_offset: End of the queue.
+        consumer_offset: Offset before the reset.
+        timestamp_offset: Offset of the time.
+        is_reset: Whether the offset of the time is the group's now. Without force, offsets only move back.
+    """
 
-    def _offset_at(self, address: str, queue: MessageQueue, timestamp: int) -> int:
-        timeout = self._client.timeout * SLOW
-        # SEARCH_OFFSET_BY_TIMESTAMP has no timestamp that means the end.
-        if timestamp == END:
-            return self._client.api.max_offset(address, queue, timeout=timeout)
-        return self._client.api.search_offset(address, queue, timestamp, timeout=timeout)
+    queue: MessageQueue
+    broker_offset: int
+    consumer_offset: int
+    timestamp_offset: int
+    is_reset: bool
 
-    def _queues_at(self, broker: BrokerAddress, topic: str) -> list[MessageQueue]:
-        body = self._client.ask(broker.address, RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}, slow=True).body
-        return sorted(item.queue for item in topic_offsets_of_body(body))
+    @property
+    def rollback_offset(self) -> int:
+        """Offset after the reset."""
+        return self.timestamp_offset if self.is_reset else self.consumer_offset
+
+
+def reset_online(
+    client: AdminClient, broker: BrokerAddress, group: str, topic: str, timestamp: int, *, force: bool
+) -> Mapping[MessageQueue, int]:
+    """Lets a broker reset a group, and tell its members. Raises `ResponseError` 206 if none is online."""
+    fields = {"topic": topic, "group": group, "timestamp": timestamp, "isForce": force}
+    body = client.ask(broker.address, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, fields, slow=True).body
+    members = JsonObject.of_body(body, most=MAX_STATS_BYTES)
+    return members.numbers_by_queue("offsetTable", most=MAX_QUEUES)
+
+
+def reset_offline(
+    client: AdminClient, broker: BrokerAddress, group: str, topic: str, timestamp: int, *, force: bool
+) -> list[Rollback]:
+    """Resets a group without members at one broker, queue by queue."""
+    rows = [row for row in stats_at(client, broker, group, topic) if row.topic == topic]
+    known = [(row.queue, row.broker_offset, row.consumer_offset) for row in rows]
+    # A group without any offset here gets an offset in each queue.
+    return [
+        _reset_queue(client, broker.address, group, place, timestamp, force=force)
+        for place in known or _queues_at(client, broker, topic)
+    ]
+
+
+def _reset_queue(
+    client: AdminClient,
+    address: str,
+    group: str,
+    place: tuple[MessageQueue, int, int],
+    timestamp: int,
+    *,
+    force: bool,
+) -> Rollback:
+    queue, end, committed = place
+    offset = _offset_at(client, address, queue, timestamp)
+    # Without force, offsets only move back, as at brokers with online members.
+    is_reset = force or offset <= committed
+    if is_reset:
+        _set(client, address, group, queue, offset)
+    return Rollback(queue, end, committed, offset, is_reset)
+
+
+def _set(client: AdminClient, address: str, group: str, queue: MessageQueue, offset: int) -> None:
+    client.api.update_consumer_offset(address, group, queue, offset, oneway=False, timeout=client.timeout)
+
+
+def _offset_at(client: AdminClient, address: str, queue: MessageQueue, timestamp: int) -> int:
+    timeout = client.timeout * SLOW
+    # SEARCH_OFFSET_BY_TIMESTAMP has no timestamp that means the end.
+    if timestamp == END:
+        return client.api.max_offset(address, queue, timeout=timeout)
+    return client.api.search_offset(address, queue, timestamp, timeout=timeout)
+
+
+def _queues_at(client: AdminClient, broker: BrokerAddress, topic: str) -> list[tuple[MessageQueue, int, int]]:
+    """Returns the queues of a topic with their ends and beginnings."""
+    body = client.ask(broker.address, RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}, slow=True).body
+    return sorted((item.queue, item.max_offset, item.min_offset) for item in topic_offsets_of_body(body))
 
 
 def _milliseconds(when: Time) -> int:

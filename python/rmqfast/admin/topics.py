@@ -88,7 +88,7 @@ class Topics:
             order=order,
         )
         for broker in self._masters(cluster, broker_names):
-            self._put_topic(broker.address, config)
+            put_topic(self._client, broker.address, config)
 
     def update(
         self,
@@ -113,7 +113,7 @@ class Topics:
         for data in route.queue_datas:
             if broker_names is None or data.broker_name in broker_names:
                 config = _with_changes(topic, data, queues=queues, read_queues=read_queues, perm=perm)
-                self._put_topic(addresses[data.broker_name], config)
+                put_topic(self._client, addresses[data.broker_name], config)
 
     def delete(self, topic: str, *, cluster: str | None = None) -> None:
         """Deletes a topic from a cluster's masters and all name servers. Brokers refuse to delete system topics."""
@@ -154,18 +154,20 @@ class Topics:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no master of the name {', '.join(sorted(unknown))}")
         return selection
 
-    def _put_topic(self, address: str, config: TopicConfig) -> None:
-        fields = {
-            "topic": config.topic_name,
-            "defaultTopic": DEFAULT_TOPIC,
-            "readQueueNums": config.read_queue_nums,
-            "writeQueueNums": config.write_queue_nums,
-            "perm": config.perm,
-            "topicFilterType": config.topic_filter_type,
-            "topicSysFlag": config.topic_sys_flag,
-            "order": config.order,
-        }
-        self._client.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
+
+def put_topic(client: AdminClient, address: str, config: TopicConfig) -> None:
+    """Creates a topic at a broker, or replaces its settings."""
+    fields = {
+        "topic": config.topic_name,
+        "defaultTopic": DEFAULT_TOPIC,
+        "readQueueNums": config.read_queue_nums,
+        "writeQueueNums": config.write_queue_nums,
+        "perm": config.perm,
+        "topicFilterType": config.topic_filter_type,
+        "topicSysFlag": config.topic_sys_flag,
+        "order": config.order,
+    }
+    client.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, fields)
 
 
 def topic_offsets_of_body(body: bytes) -> list[TopicOffset]:

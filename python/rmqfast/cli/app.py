@@ -19,6 +19,7 @@ from rmqfast.cli import (
     ingest,
     messages,
     mirror,
+    mqadmin,
     produce,
     scan,
     server,
@@ -65,6 +66,7 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("ingest")(ingest.ingest)
 app.command("mirror")(mirror.mirror)
+app.command("mqadmin", context_settings={"ignore_unknown_options": True})(mqadmin.mqadmin)
 app.command("doctor")(doctor.doctor)
 app.command("alarms")(alarms.alarms)
 app.command("exporter")(exporter.exporter)

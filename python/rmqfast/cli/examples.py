@@ -112,6 +112,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "rmqfast consume orders --group audit --from first -n 127.0.0.1:9876",
         "rmqfast consume orders --group audit --from first --max 1 -o jsonl",
     ),
+    "mqadmin": (
+        "rmqfast mqadmin topicStatus -t orders -n 127.0.0.1:9876",
+        "rmqfast mqadmin consumerProgress -g cashiers -n 127.0.0.1:9876",
+    ),
     "doctor": (
         "rmqfast doctor -n 127.0.0.1:9876",
         "rmqfast doctor ~/store",

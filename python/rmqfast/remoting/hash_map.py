@@ -5,8 +5,11 @@ Source: `java.util.HashMap`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import TypeVar
+
+T = TypeVar("T")
 
 #: Longest string whose hash is cached, so that clients cannot fill the memory with long strings.
 _KEPT_LENGTH = 255
@@ -17,11 +20,16 @@ def hash_order(keys: Iterable[str]) -> list[str]:
 
     Keys in the same bucket keep the given order.
     """
-    listed, capacity = list(keys), 16
+    return ordered_by_hash(list(keys), java_hash)
+
+
+def ordered_by_hash(keys: list[T], hash_of: Callable[[T], int]) -> list[T]:
+    """Returns keys in the order of a `java.util.HashMap`, by a function that computes their `hashCode`."""
+    capacity = 16
     # The table doubles when it is filled beyond its load factor of 0.75.
-    while len(listed) > capacity * 3 // 4:
+    while len(keys) > capacity * 3 // 4:
         capacity *= 2
-    return sorted(listed, key=lambda key: _bucket(key, capacity))
+    return sorted(keys, key=lambda key: _bucket(hash_of(key), capacity))
 
 
 def java_hash(key: str | int) -> int:
@@ -50,7 +58,6 @@ def _text_hash(text: str) -> int:
     return value
 
 
-def _bucket(key: str, capacity: int) -> int:
-    value = java_hash(key)
+def _bucket(value: int, capacity: int) -> int:
     # `HashMap.hash` folds in the upper half, since only the lower bits choose the bucket.
     return (value ^ (value >> 16)) & (capacity - 1)
