@@ -82,12 +82,12 @@ class AlarmHistory:
             same, since = before.get((group, topic), (None, 0))
             self._offsets[group, topic] = offset, since if same == offset and stats.diff_total else examination.now
             if not examination.is_broadcasting(group):
-                yield from self._lags(group, topic, stats, examination.now)
+                yield from self._find_lags(group, topic, stats, examination.now)
                 # A group without members is an alarm of its own.
                 if group in online:
-                    yield from self._stalled(group, topic, stats, examination.now)
+                    yield from self._find_stall(group, topic, stats, examination.now)
 
-    def _lags(self, group: str, topic: str, stats: ConsumeStats, now: int) -> Iterator[Finding]:
+    def _find_lags(self, group: str, topic: str, stats: ConsumeStats, now: int) -> Iterator[Finding]:
         rules, subject = self._rules, f"group {group} in {topic}"
         step = f"`rmqfast explain --group {group}`; start more members, if there are more queues than members"
         if rules.lag is not None and stats.diff_total > rules.lag:
@@ -99,7 +99,7 @@ class AlarmHistory:
             evidence = f"the oldest unread message is {duration_text(now - unread)} old, and {limit} are allowed"
             yield Finding(name="time-lag", subject=subject, evidence=evidence, next_step=step)
 
-    def _stalled(self, group: str, topic: str, stats: ConsumeStats, now: int) -> Iterator[Finding]:
+    def _find_stall(self, group: str, topic: str, stats: ConsumeStats, now: int) -> Iterator[Finding]:
         since = self._offsets[group, topic][1]
         if stats.diff_total and now - since > self._rules.stalled_seconds * 1000:
             yield Finding(

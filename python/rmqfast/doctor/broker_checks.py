@@ -268,7 +268,7 @@ def find_open_brokers(examination: Examination) -> Iterator[Finding]:
             subject=_name(row),
             evidence=f"{row.address} takes commands without an account"
             + (
-                f", and {_dotted(release)} has CVE-2023-33246: whoever reaches it may run programs on it"
+                f", and {_release_text(release)} has CVE-2023-33246: whoever reaches it may run programs on it"
                 if is_old
                 else ""
             ),
@@ -353,7 +353,7 @@ def _has_known_hole(release: tuple[int, ...] | None) -> bool:
     return release is not None and any(first <= release < fixed for first, fixed in _OPEN_RELEASES)
 
 
-def _dotted(release: tuple[int, ...] | None) -> str:
+def _release_text(release: tuple[int, ...] | None) -> str:
     return ".".join(map(str, release or ()))
 
 

@@ -70,7 +70,7 @@ class Examiner:
         known = Clusters(self._client).brokers()
         named, silent_name_servers = self._ask_name_servers()
         # Another name server may know more.
-        brokers = _sorted({*known, *(row for answer in named for row in rows_of(answer.brokers))})
+        brokers = _sort({*known, *(row for answer in named for row in rows_of(answer.brokers))})
         snapshot = SnapshotTaker(self._client).snapshot(members=True, unread=True)
         asked_at = time.time_ns() // 1_000_000
         statuses, configs, unreachable = self._brokers(brokers)
@@ -212,7 +212,7 @@ class Examiner:
         code = RequestCode.GET_TOPIC_STATS_INFO
         questions = [Question(broker.address, code, {"topic": topic}) for broker, topic in places]
         for (broker, topic), answer in zip(places, self._ask(questions, times=SLOW), strict=True):
-            rows = self._parsed(answer, topic_offsets_of_body, f"{topic} at {broker.broker_name}")
+            rows = self._parse(answer, topic_offsets_of_body, f"{topic} at {broker.broker_name}")
             if rows is None:
                 continue
             count = sum(row.max_offset - row.min_offset for row in rows)
@@ -242,7 +242,7 @@ class Examiner:
         ended: dict[str, set[int]] = defaultdict(set)
         waiting: list[tuple[BrokerSnapshot, Any]] = []
         for (broker, topic, _), answer in zip(places, self._ask(questions), strict=True):
-            for message in self._pulled(answer, broker.broker_name, f"{topic} at {broker.broker_name}"):
+            for message in self._messages_of(answer, broker.broker_name, f"{topic} at {broker.broker_name}"):
                 if topic == OP_TOPIC:
                     ended[broker.address].update(map(int, re.findall(rb"\d+", message.body)))
                 else:
@@ -269,7 +269,7 @@ class Examiner:
             # A broker has an error for a group without a producer.
             if isinstance(answer, ResponseError):
                 continue
-            told = self._parsed(answer, connections_of, f"producers of {group} at {broker_name}")
+            told = self._parse(answer, connections_of, f"producers of {group} at {broker_name}")
             if told is None or told:
                 online.add(group)
         return frozenset(online)
@@ -307,7 +307,7 @@ class Examiner:
         # A broker has an error for a statistic that never counted.
         if isinstance(answer, ResponseError):
             return 0
-        return self._parsed(answer, lambda body: minute_stats_of_body(body).sum, what) or 0
+        return self._parse(answer, lambda body: minute_stats_of_body(body).sum, what) or 0
 
     def _watch_brokers(self) -> tuple[BrokerRow, ...]:
         """Returns all addresses that the name servers tell for brokers, as long as the examination should watch."""
@@ -315,7 +315,7 @@ class Examiner:
         while monotonic() < end:
             sleep(min(_LOOK, max(0.0, end - monotonic())))
             seen.update(Clusters(self._client).brokers())
-        return tuple(_sorted(seen))
+        return tuple(_sort(seen))
 
     def _newest(self, snapshot: Snapshot) -> Iterator[NewestMessage]:
         """Yields the last message of the longest queue of some topics that groups read."""
@@ -327,7 +327,7 @@ class Examiner:
             places += [(broker.address, row.queue, row.broker_offset - 1) for row in chosen]
         answers = self._ask([pull_question(*place) for place in places])
         for (_, queue, _), answer in zip(places, answers, strict=True):
-            for message in self._pulled(answer, queue.broker_name, f"the last message of {queue.topic}"):
+            for message in self._messages_of(answer, queue.broker_name, f"the last message of {queue.topic}"):
                 yield NewestMessage(
                     topic=queue.topic,
                     broker_name=queue.broker_name,
@@ -336,12 +336,12 @@ class Examiner:
                     store_timestamp=message.store_timestamp,
                 )
 
-    def _pulled(self, answer: bytes | RemotingError, broker_name: str, what: str) -> list[Any]:
+    def _messages_of(self, answer: bytes | RemotingError, broker_name: str, what: str) -> list[Any]:
         if isinstance(answer, ResponseError) and answer.code in _NO_MESSAGE:
             return []
-        return self._parsed(answer, lambda body: decode_messages(body, broker_name), what) or []
+        return self._parse(answer, lambda body: decode_messages(body, broker_name), what) or []
 
-    def _parsed(self, answer: bytes | RemotingError, parse: Callable[[bytes], T], what: str) -> T | None:
+    def _parse(self, answer: bytes | RemotingError, parse: Callable[[bytes], T], what: str) -> T | None:
         try:
             return parse(_body(answer))
         except RemotingError as error:
@@ -349,7 +349,7 @@ class Examiner:
             return None
 
 
-def _sorted(rows: Iterable[BrokerRow]) -> list[BrokerRow]:
+def _sort(rows: Iterable[BrokerRow]) -> list[BrokerRow]:
     return sorted(rows, key=lambda row: (row.cluster, row.broker_name, row.broker_id, row.address))
 
 

@@ -9,7 +9,7 @@ from rmqfast.html import table
 
 
 class Level(StrEnum):
-    """How bad a finding is.
+    """The weight of a finding.
 
     Attributes:
         PROBLEM: Messages are lost or late, or will be.

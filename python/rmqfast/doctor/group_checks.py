@@ -34,11 +34,11 @@ def find_subscription_conflicts(examination: Examination) -> Iterator[Finding]:
         for conflict in group.conflicts or ():
             wishes = ", ".join(f"{name} wants {expression}" for name, expression in conflict.expressions.items())
             losing = _losing_queues(examination, group, conflict)
-            loss = f"; {_listed(losing)} {_verb(losing, 'loses', 'lose')} messages" if losing else ""
+            loss = f"; {_list_text(losing)} {_verb(losing, 'loses', 'lose')} messages" if losing else ""
             yield Finding(
                 name="subscription-conflict",
                 subject=f"group {group.group}",
-                evidence=f"in {conflict.topic}: {wishes}; {_kept(examination, group, conflict.topic)}{loss}",
+                evidence=f"in {conflict.topic}: {wishes}; {_broker_side(examination, group, conflict.topic)}{loss}",
                 next_step="let all members subscribe alike, or give each subscription a group of its own",
             )
 
@@ -112,7 +112,7 @@ def find_offline_groups(examination: Examination) -> Iterator[Finding]:
             continue
         behind = sorted({row.topic for row in progress if row.diff > 0})
         since = f", the oldest of {time_text(progress.unread_timestamp)}" if progress.unread_timestamp else ""
-        backlog = f"{progress.diff_total:,} messages of {_listed(behind)}"
+        backlog = f"{progress.diff_total:,} messages of {_list_text(behind)}"
         yield Finding(
             name="group-offline",
             subject=f"group {group.group}",
@@ -148,11 +148,11 @@ def find_idle_members(examination: Examination) -> Iterator[Finding]:
             continue
         told = examination.members_of(group)
         idle = sorted(name for name, info in told.items() if not any(info.queues_of(topic) for topic in topics))
-        named = f": {_listed(idle)} {_verb(idle, 'has', 'have')} none" if idle else ""
+        named = f": {_list_text(idle)} {_verb(idle, 'has', 'have')} none" if idle else ""
         yield Finding(
             name="idle-members",
             subject=f"group {group.group}",
-            evidence=f"{len(members)} members share {most} queues of {_listed(topics)}{named}",
+            evidence=f"{len(members)} members share {most} queues of {_list_text(topics)}{named}",
             next_step=f"give the topic {len(members)} queues or more, or stop {len(members) - most} of the members",
             level=Level.ADVICE,
         )
@@ -174,10 +174,11 @@ def find_ownerless_queues(examination: Examination) -> Iterator[Finding]:
             missing = sorted(set(examination.queues_of(topic)) - {queue for queues in owned for queue in queues or ()})
             missing = [queue for queue in missing if (group.group, queue) in late]
             if missing:
+                named = _list_text([_name(queue) for queue in missing])
                 yield Finding(
                     name="queue-without-owner",
                     subject=f"group {group.group}",
-                    evidence=f"{_listed(list(map(_name, missing)))} {_verb(missing, 'has', 'have')} unread messages, "
+                    evidence=f"{named} {_verb(missing, 'has', 'have')} unread messages, "
                     f"and none of the {len(told)} members has {_verb(missing, 'it', 'them')}",
                     next_step="see that all members have client ids of their own, and the same allocation strategy",
                 )
@@ -246,7 +247,7 @@ def _losing_queues(examination: Examination, group: GroupSummary, conflict: Subs
     for info in told.values():
         for queue in info.queues_of(topic) or ():
             owned.add(queue)
-            kept = _kept_at(examination, group.group, topic).get(queue.broker_name)
+            kept = _subscriptions_at(examination, group.group, topic).get(queue.broker_name)
             if meaning_of(kept) != meaning_of(info.subscriptions.get(topic)):
                 losing.add(queue)
     tells_all = len(told) == len(group.members or ()) and all(
@@ -257,7 +258,7 @@ def _losing_queues(examination: Examination, group: GroupSummary, conflict: Subs
     return [_name(queue) for queue in sorted(losing)]
 
 
-def _kept_at(examination: Examination, group: str, topic: str) -> dict[str, SubscriptionData]:
+def _subscriptions_at(examination: Examination, group: str, topic: str) -> dict[str, SubscriptionData]:
     """Returns by which subscription each broker filters for a group."""
     return {
         broker.broker_name: known.subscriptions[topic]
@@ -266,8 +267,8 @@ def _kept_at(examination: Examination, group: str, topic: str) -> dict[str, Subs
     }
 
 
-def _kept(examination: Examination, group: GroupSummary, topic: str) -> str:
-    kept = _kept_at(examination, group.group, topic)
+def _broker_side(examination: Examination, group: GroupSummary, topic: str) -> str:
+    kept = _subscriptions_at(examination, group.group, topic)
     expressions = sorted({expression_of(subscription) for subscription in kept.values()})
     return f"brokers filter by {' or '.join(expressions)}" if expressions else "no broker has a subscription to it"
 
@@ -291,7 +292,7 @@ def _name(queue: MessageQueue) -> str:
     return f"{queue.topic} {queue.broker_name}:{queue.queue_id}"
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_text(names: Sequence[str]) -> str:
     """Returns names as text. Of many, the first ones and the number of the others."""
     more = len(names) - _SHOWN
     return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")

@@ -20,10 +20,10 @@ def hash_order(keys: Iterable[str]) -> list[str]:
 
     Keys in the same bucket keep the given order.
     """
-    return ordered_by_hash(list(keys), java_hash)
+    return sort_by_hash(list(keys), java_hash)
 
 
-def ordered_by_hash(keys: list[T], hash_of: Callable[[T], int]) -> list[T]:
+def sort_by_hash(keys: list[T], hash_of: Callable[[T], int]) -> list[T]:
     """Returns keys in the order of a `java.util.HashMap`, by a function that computes their `hashCode`."""
     capacity = 16
     # The table doubles when it is filled beyond its load factor of 0.75.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.admin.clusters import Brokers
 from rmqfast.cli.mqadmin.command import PLACES, Flag, JavaCommand, Values, masters_of, number_of, place_of, servers_of
-from rmqfast.cli.mqadmin.java import fixed
+from rmqfast.cli.mqadmin.java import decimal_text
 from rmqfast.cli.output import say
 from rmqfast.errors import RemotingError
 from rmqfast.remoting.hash_map import hash_order
@@ -47,7 +47,7 @@ def _print_brokers(client: AdminClient) -> None:
     now = time.time_ns() // 1_000_000
     for cluster, name, broker_id, address, status in _statuses(client):
         loads = [
-            f"{fixed(_rate(status.get(key)), 2):>9}({status.get(f'{pool}ThreadPoolQueueSize', '')},"
+            f"{decimal_text(_rate(status.get(key)), 2):>9}({status.get(f'{pool}ThreadPoolQueueSize', '')},"
             f"{status.get(f'{pool}ThreadPoolQueueHeadWaitTimeMills', '')}ms)"
             for key, pool in (("putTps", "send"), ("getTransferedTps", "pull"))
         ]
@@ -56,8 +56,8 @@ def _print_brokers(client: AdminClient) -> None:
         space = float(status.get("commitLogDiskRatio") or 0)
         print(
             f"{cluster:<16}  {name:<22}  {broker_id:<4}  {address:<22} {status.get('brokerVersionDesc', ''):<16} "
-            f"{loads[0]:>19} {loads[1]:>19} {status.get('pageCacheLockTimeMills', ''):>10} {fixed(hours, 2):>5} "
-            f"{fixed(space, 4):>6}"
+            f"{loads[0]:>19} {loads[1]:>19} {status.get('pageCacheLockTimeMills', ''):>10} {decimal_text(hours, 2):>5} "
+            f"{decimal_text(space, 4):>6}"
         )
 
 

@@ -16,7 +16,7 @@ from rmqfast.admin.members import Members
 from rmqfast.admin.offsets import Rollback, reset_offline, reset_online
 from rmqfast.admin.topics import Topics
 from rmqfast.cli.mqadmin.command import PLACES, Flag, JavaCommand, Values, masters_of, number_of, place_of
-from rmqfast.cli.mqadmin.java import fixed, front, milliseconds_of, queues_in_order, seconds_text, word
+from rmqfast.cli.mqadmin.java import decimal_text, front, milliseconds_of, queues_in_order, seconds_text, word
 from rmqfast.cli.mqadmin.topics import delete_topic
 from rmqfast.cli.output import say
 from rmqfast.errors import ClientError, RemotingError, ResponseError
@@ -45,7 +45,7 @@ def show_progress(client: AdminClient, values: Values) -> None:
         owner = "  " if owners is None else f"  {owners.get(row.queue, 'N/A'):<20} "
         last = seconds_text(row.last_timestamp) if row.last_timestamp else "N/A"
         print(f"{front(row.topic, 64):<64}  {front(row.broker_name, 32):<32}  {offsets}{owner}{row.diff:<20}  {last}")
-    print(f"\nConsume TPS: {fixed(stats.consume_tps, 2)}\nDiff Total: {stats.diff_total}")
+    print(f"\nConsume TPS: {decimal_text(stats.consume_tps, 2)}\nDiff Total: {stats.diff_total}")
 
 
 def _owners(client: AdminClient, group: str) -> Mapping[MessageQueue, str]:
@@ -67,7 +67,7 @@ def _print_groups(client: AdminClient, groups: Groups) -> None:
     for topic in hash_order(client.api.all_topics(timeout=client.timeout)):
         if topic.startswith(RETRY_PREFIX):
             group = topic.removeprefix(RETRY_PREFIX)
-            stats, known = _told(groups.progress, group), _told(groups.connections, group)
+            stats, known = _answer_or_none(groups.progress, group), _answer_or_none(groups.connections, group)
             members = known.connections if known else ()
             version = version_name(min(each.version for each in members)) if members else "OFFLINE"
             kind = "" if not known else "PULL" if known.consume_type == ACTIVELY else "PUSH"
@@ -77,7 +77,7 @@ def _print_groups(client: AdminClient, groups: Groups) -> None:
             print(f"{front(group, 64):<64}  {len(members):<6}  {version:<24} {figures}")
 
 
-def _told(request: Callable[[str], T], group: str) -> T | None:
+def _answer_or_none(request: Callable[[str], T], group: str) -> T | None:
     """Returns the answer about a group. As in Java, the line of a group of which nothing is told stays."""
     try:
         return request(group)

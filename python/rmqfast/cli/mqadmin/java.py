@@ -12,17 +12,17 @@ from decimal import ROUND_HALF_UP, Decimal
 
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
-from rmqfast.remoting.hash_map import java_hash, ordered_by_hash
+from rmqfast.remoting.hash_map import java_hash, sort_by_hash
 
 #: Perl-like switches of a topic.
 _RIGHTS = ((4, "R"), (2, "W"), (1, "X"))
 
 
-def fixed(number: float, digits: int) -> str:
+def decimal_text(number: float, digits: int) -> str:
     """Formats a number as `%.<digits>f`: Java rounds halves up.
 
     Example:
-        >>> fixed(0.125, 2), fixed(2.5, 0)
+        >>> decimal_text(0.125, 2), decimal_text(2.5, 0)
         ('0.13', '3')
     """
     return str(Decimal(repr(number)).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
@@ -77,7 +77,7 @@ def queues_in_order(queues: Iterable[MessageQueue]) -> list[MessageQueue]:
         value = value * 31 + queue.queue_id
         return (value * 31 + java_hash(queue.topic)) & 0xFFFFFFFF
 
-    return ordered_by_hash(list(queues), hash_of)
+    return sort_by_hash(list(queues), hash_of)
 
 
 def pretty(value: object, depth: int = 0) -> str:
@@ -87,7 +87,7 @@ def pretty(value: object, depth: int = 0) -> str:
         members = [
             f"{key}:{pretty(each, depth + 1)}"
             if isinstance(key, int)
-            else f"{below}{_quoted(key)}:{pretty(each, depth + 1)}"
+            else f"{below}{_quote(key)}:{pretty(each, depth + 1)}"
             for key, each in value.items()
         ]
         return "{" + ",".join(members) + here + "}"
@@ -96,5 +96,5 @@ def pretty(value: object, depth: int = 0) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def _quoted(key: object) -> str:
+def _quote(key: object) -> str:
     return json.dumps(str(key), ensure_ascii=False)
