@@ -161,6 +161,7 @@ def ledgers() -> list[Goal]:
 def operation() -> list[Goal]:
     """What a cluster of 2,000 topics and 3,000 groups on three brokers costs those who look at it."""
     listed = "operate list rmqfast", "operate list mqadmin"
+    told = "operate conflict alarm", "operate conflict mqadmin"
     return [
         Goal("operate", "snapshot of 3,000 groups", "operate snapshot", None, 1.5, "value", "s"),
         Goal("operate", "group list : mqadmin consumerProgress", *listed, None, "time"),
@@ -168,6 +169,9 @@ def operation() -> list[Goal]:
         Goal("operate", "a scrape of the exporter", "operate scrape", None, 1, "value", "s"),
         Goal("operate", "samples in it", "operate samples", None, None, "value", ""),
         Goal("operate", "requests a second at a broker", "operate requests", None, 20, "value", ""),
+        Goal("operate", "doctor of 3,000 groups", "operate doctor", None, 10, "value", "s"),
+        Goal("operate", "a conflict is told by an alarm", "operate conflict alarm", None, 40, "value", "s"),
+        Goal("operate", "a conflict is told : mqadmin", *told, None, "time"),
     ]
 
 

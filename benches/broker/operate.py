@@ -7,9 +7,10 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
@@ -41,7 +42,8 @@ def operate(plan: Plan) -> list[Series]:
             plan.effort,
             [],
         )
-        return found + silent(plan, name_server) + scrapes(plan, name_server, groups)
+        found += silent(plan, name_server) + scrapes(plan, name_server, groups)
+        return found + doctor(plan, name_server) + conflict(name_server)
 
 
 def snapshot(name_server: str, groups: int) -> Answer:
@@ -105,6 +107,80 @@ def requests(address: str) -> Answer:
         counts += [float(line.split()[1]) for line in lines if line.startswith("rmqfast_exporter_questions_total ")]
     single = (counts[1] - counts[0]) / 30 / BROKERS
     return {"rows": 1, "seconds": 30.0, "value": single + 5 / 15}
+
+
+def doctor(plan: Plan, name_server: str) -> list[Series]:
+    """`rmqfast doctor` of the whole cluster. Its groups are offline with a backlog: it finds them all."""
+    found = Series("operate doctor")
+    for _ in range(plan.effort.repeat):
+        take(found, lambda: valued(run(rmqfast("doctor", "-n", name_server), int(GROUPS * plan.scale))))
+    return [found]
+
+
+def conflict(name_server: str) -> list[Series]:
+    """The time from a member's start until a conflict with another one is told: by an alarm, and by mqadmin."""
+    ours, theirs = Series("operate conflict alarm"), Series("operate conflict mqadmin")
+    with ExitStack() as stack:
+        command = rmqfast("alarms", "-n", name_server, "-o", "jsonl")
+        alarms = stack.enter_context(
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT)
+        )
+        stack.callback(stop, alarms)
+        assert alarms.stdout is not None
+        assert alarms.stderr is not None
+        # The alarms that the cluster has already; they are told before the line on standard error.
+        drained = threading.Thread(target=drain, args=(alarms.stdout, seen := threading.Event()), daemon=True)
+        drained.start()
+        if not any(line.startswith("ready") for line in alarms.stderr):
+            raise Failed("alarms did not start")
+        stack.enter_context(member(name_server, "C1", "TagA"))
+        time.sleep(HEARTBEAT)
+        begin = time.perf_counter()
+        stack.enter_context(member(name_server, "C2", "TagB"))
+        if not seen.wait(120):
+            raise Failed("no alarm told of a conflict")
+        seconds = time.perf_counter() - begin
+        take(ours, lambda: {"rows": 1, "seconds": seconds, "value": seconds})
+        take(theirs, lambda: first_warning(name_server, begin))
+    return [ours, theirs]
+
+
+#: Seconds in which the first member has told of itself.
+HEARTBEAT = 12.0
+#: Seconds after which mqadmin should have told.
+LONGEST = 400.0
+CONFLICT_GROUP = "conflicting"
+
+
+def drain(lines: Iterable[str], seen: threading.Event) -> None:
+    """Reads what `rmqfast alarms` prints, and notes a conflict."""
+    for line in lines:
+        if json.loads(line)["name"] == "subscription-conflict":
+            seen.set()
+
+
+def first_warning(name_server: str, begin: float) -> Answer:
+    """Runs mqadmin again and again until it tells of the conflict."""
+    command = [*mqadmin(name_server)[:4], "consumerStatus", "-g", CONFLICT_GROUP, "-n", name_server]
+    while (seconds := time.perf_counter() - begin) < LONGEST:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        if "Different subscription" in done.stdout:
+            return {"rows": 1, "seconds": time.perf_counter() - begin, "value": time.perf_counter() - begin}
+        time.sleep(5)
+    raise Failed(f"mqadmin does not tell of a conflict within {seconds:.0f} s")
+
+
+@contextmanager
+def member(name_server: str, name: str, tags: str) -> Iterator[None]:
+    """A consumer with default settings that wants other tags than the other one."""
+    import rmqfast
+    from rmqfast.client.push import ConsumeConcurrentlyStatus
+
+    consumer = rmqfast.PushConsumer(CONFLICT_GROUP, name_server=name_server, instance_name=name)
+    consumer.subscribe("topic-00000", tags)
+    consumer.register_message_listener(lambda *_: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+    with consumer:
+        yield
 
 
 def valued(answer: Answer) -> Answer:

@@ -73,6 +73,9 @@ OPERATE = Table(
         Row("a scrape of `rmqfast exporter`", "operate scrape", kind="value", unit="s"),
         Row("samples in it", "operate samples", kind="value", unit=""),
         Row("requests a second at a broker for it", "operate requests", kind="value", unit=""),
+        Row("`rmqfast doctor`", "operate doctor", kind="value", unit="s"),
+        Row("a conflict is told by `rmqfast alarms`", "operate conflict alarm", kind="value", unit="s"),
+        Row("the same", "operate conflict alarm", "`mqadmin consumerStatus`", "operate conflict mqadmin", "time"),
     ),
     goals=True,
 )

@@ -12,6 +12,8 @@ from rmqfast import Admin, EmbeddedCluster, Message, Producer, PushConsumer
 from rmqfast.client.push import ConsumeConcurrentlyStatus
 from rmqfast.doctor import Level, examine_cluster
 from rmqfast.errors import ArgumentError, ClientError, ResponseError
+from rmqfast.nameserver import NameServer
+from rmqfast.nameserver.config import NamesrvConfig
 from rmqfast.remoting import Request, RequestCode, ResponseCode
 from tests.broker.interop.cluster import Cluster
 from tests.cli.command_line import run
@@ -119,6 +121,13 @@ def test_what_a_broker_does_not_tell_is_no_health() -> None:
     assert "no right to it" in gap
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, f"{diagnosis.subject}: 1 gap")
     assert done.stdout.startswith("not examined: configuration of broker-a")
+
+
+def test_a_cluster_without_brokers_is_no_health(tmp_path: Path) -> None:
+    with NameServer(NamesrvConfig(kv_config_path=str(tmp_path / "kv.json"), listen_port=0)) as server:
+        diagnosis = examine_cluster(name_server=server.address)
+    assert diagnosis.unknown == ("the name server knows no broker: start one, and wait a moment",)
+    assert diagnosis.has_problem
 
 
 def test_no_name_server_is_an_error() -> None:

@@ -47,6 +47,8 @@ T = TypeVar("T")
 _NO_MESSAGE = frozenset(
     {ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_RETRY_IMMEDIATELY, ResponseCode.PULL_OFFSET_MOVED}
 )
+#: Tables of a snapshot; brokers are asked for their status apart, also slaves.
+_TABLES = ("topics", "groups", "offsets", "progress")
 #: Half messages that are read, and queues of which the last message is read, at each broker.
 _HALF_MESSAGES, _NEWEST = 32, 16
 #: Members that are asked for what they do; more than that are too many for one look.
@@ -71,7 +73,7 @@ class Examiner:
         named, silent_name_servers = self._ask_name_servers()
         # Another name server may know more.
         brokers = _sort({*known, *(row for answer in named for row in rows_of(answer.brokers))})
-        snapshot = SnapshotTaker(self._client).snapshot(members=True, unread=True)
+        snapshot = SnapshotTaker(self._client).snapshot(tables=_TABLES, members=True, unread=True)
         asked_at = time.time_ns() // 1_000_000
         statuses, configs, unreachable = self._brokers(brokers)
         self._note_problems(snapshot, unreachable)
@@ -104,7 +106,7 @@ class Examiner:
         """
         self.unknown = []
         brokers = Clusters(self._client).brokers()
-        snapshot = SnapshotTaker(self._client).snapshot(members=is_whole, unread=is_whole)
+        snapshot = SnapshotTaker(self._client).snapshot(tables=_TABLES, members=is_whole, unread=is_whole)
         statuses, configs, unreachable = self._brokers(brokers)
         self._note_problems(snapshot, unreachable)
         return Examination(
@@ -121,6 +123,8 @@ class Examiner:
         silent = {row.broker_name for row in unreachable}
         answering = [broker for broker in snapshot.brokers if broker.broker_name not in silent]
         self.unknown += [problem for broker in answering for problem in broker.problems]
+        if not snapshot.brokers:
+            self.unknown += snapshot.problems
 
     def _ask(self, questions: Sequence[Question], *, times: float = 1) -> list[bytes | RemotingError]:
         answers = ask_all(self._client.api, questions, seconds=self._client.timeout * times)

@@ -93,6 +93,8 @@ class AlarmMonitor:
         """Takes the first look, and goes on in the background. Raises `RmqError` if no name server answers."""
         self._client.start()
         try:
+            if self._webhook is not None:
+                self._webhook.start()
             self._look()
         except BaseException:
             self.stop()

@@ -12,7 +12,7 @@ from urllib.request import Request, urlopen
 from rmqfast.doctor.alarm import AlarmChange
 from rmqfast.errors import ArgumentError
 from rmqfast.logs import logger_of
-from rmqfast.threads import new_condition, new_thread
+from rmqfast.threads import Thread, new_condition, new_thread
 
 _log = logger_of(__name__)
 #: Seconds that the receiver may take.
@@ -43,6 +43,10 @@ class Webhook:
         self._wakes = new_condition()
         self._waiting: deque[AlarmChange] = deque()
         self._is_closed = False
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        """Begins to post."""
         self._thread = new_thread(self._run, name="rmqfast-webhook")
         self._thread.start()
 
@@ -63,7 +67,8 @@ class Webhook:
         with self._wakes:
             self._is_closed = True
             self._wakes.notify_all()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
         for change in self._waiting:
             _log.error("not posted to %s: %s", self._name, change)
 
