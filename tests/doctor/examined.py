@@ -16,7 +16,13 @@ from tests.broker.interop.frames import JSON, Frame
 from tests.proxy import Passage, Proxy, Stream, frames
 
 #: Settings of which the doctor has nothing to say.
-CAREFUL = {"autoCreateTopicEnable": "false", "flushDiskType": "SYNC_FLUSH", "diskMaxUsedSpaceRatio": "95"}
+CAREFUL = {
+    "autoCreateTopicEnable": "false",
+    "diskMaxUsedSpaceRatio": "95",
+    "flushDiskType": "SYNC_FLUSH",
+    "rocketmq.broker.diskSpaceCleanForciblyRatio": "0.96",
+    "rocketmq.broker.diskSpaceWarningLevelRatio": "0.97",
+}
 TOPIC, GROUP = "examined", "patients"
 ADVICE = Level.ADVICE
 

@@ -17,7 +17,7 @@ from rmqfast.cells import duration_text, size_text, time_text
 from rmqfast.doctor.examination import Examination
 from rmqfast.doctor.finding import Finding, Level
 
-#: Parts of a disk from which on RocketMQ deletes files before their time, and refuses messages.
+#: Default parts of a disk from which on RocketMQ deletes files before their time, and refuses messages.
 _FORCED, _REFUSED = 0.85, 0.90
 _CLOCK, _BORN_EARLY = 5_000, 2_000
 #: Bytes behind which a slave no longer counts, RocketMQ's `haSlaveFallbehindMax`.
@@ -110,10 +110,11 @@ def find_full_disks(examination: Examination) -> Iterator[Finding]:
     for row, status in examination.statuses.items():
         config = examination.configs.get(row, {})
         limit = _number(config.get("diskMaxUsedSpaceRatio"), 75) / 100
+        forced = _percent(config.get("rocketmq.broker.diskSpaceCleanForciblyRatio"), _FORCED)
         refused = _percent(config.get("rocketmq.broker.diskSpaceWarningLevelRatio"), _REFUSED)
         for key, label in (("commitLogDiskRatio", "commit log"), ("consumeQueueDiskRatio", "consume queues")):
             used = _number(status.get(key), -1)
-            if used < min(limit, _FORCED):
+            if used < min(limit, forced):
                 continue
             result = "it refuses messages" if used >= refused else "files are deleted before their time"
             room, hours = status.get("commitLogDirCapacity", "size unknown"), config.get("fileReservedTime", "?")
