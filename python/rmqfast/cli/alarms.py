@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.cells import time_text
+from rmqfast.cells import one_line, time_text
 from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.endings import StopSignals
 from rmqfast.cli.output import Form, print_json, say
@@ -59,7 +59,7 @@ def alarms(
         else:
             print(f"{time_text(change.at)} {change}")
             if change.is_raised:
-                print(f"  next: {change.alarm.finding.next_step}")
+                print(f"  next: {one_line(change.alarm.finding.next_step)}")
         sys.stdout.flush()
 
     # They are printed here.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from rmqfast.cells import one_line
 from rmqfast.doctor.finding import Finding
 
 
@@ -37,7 +38,9 @@ class AlarmChange:
 
     def __str__(self) -> str:
         finding = self.alarm.finding
-        return f"{'raised' if self.is_raised else 'cleared'} {finding.name}: {finding.subject}: {finding.evidence}"
+        text = f"{'raised' if self.is_raised else 'cleared'} {finding.name}: {finding.subject}: {finding.evidence}"
+        # Names of topics and clients may hold anything.
+        return one_line(text)
 
 
 class AlarmBoard:

@@ -35,7 +35,7 @@ from rmqfast.doctor.examination import (
     NewestMessage,
     RetryRate,
 )
-from rmqfast.errors import RemotingError, ResponseError
+from rmqfast.errors import RemotingError, ResponseError, RmqError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode, ResponseCode, properties
 from rmqfast.remoting.protocol.consumer_connection import connections_of
@@ -348,7 +348,7 @@ class Examiner:
     def _parse(self, answer: bytes | RemotingError, parse: Callable[[bytes], T], what: str) -> T | None:
         try:
             return parse(_body(answer))
-        except RemotingError as error:
+        except RmqError as error:
             self.unknown.append(f"{what}: {error}")
             return None
 
@@ -379,6 +379,7 @@ def _refusal(address: str, timeout: float) -> str | None:
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout).close()
-    except (OSError, OverflowError) as error:
+    # A configuration may tell a port that is none.
+    except (OSError, OverflowError, ValueError) as error:
         return str(error)
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rmqfast.cells import one_line
 from rmqfast.html import table
 
 
@@ -46,7 +47,9 @@ class Finding:
     level: Level = Level.PROBLEM
 
     def __str__(self) -> str:
-        return f"{self.level.value} {self.name}: {self.subject}\n  {self.evidence}\n  next: {self.next_step}"
+        # Names of topics and clients may hold anything.
+        subject, evidence, step = (one_line(text) for text in (self.subject, self.evidence, self.next_step))
+        return f"{self.level.value} {self.name}: {subject}\n  {evidence}\n  next: {step}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +83,7 @@ class Diagnosis:
         return table(columns, rows, caption=self._summary())
 
     def __str__(self) -> str:
-        unknown = [f"not examined: {each}" for each in self.unknown]
+        unknown = [f"not examined: {one_line(each)}" for each in self.unknown]
         return "\n".join([*map(str, self.findings), *unknown, self._summary()])
 
     def _summary(self) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.admin.clusters import Brokers
+from rmqfast.cells import one_line
 from rmqfast.cli.mqadmin.command import PLACES, Flag, JavaCommand, Values, masters_of, number_of, place_of, servers_of
 from rmqfast.cli.mqadmin.java import decimal_text
 from rmqfast.cli.output import say
@@ -90,7 +91,7 @@ def show_status(client: AdminClient, values: Values) -> None:
         status = Brokers(client).status(client.translate(each))
         place = "" if address else f"{each:<24} "
         for key in sorted(status):
-            print(f"{place}{key:<32}: {status[key]}")
+            print(one_line(f"{place}{key:<32}: {status[key]}"))
 
 
 def update_config(client: AdminClient, values: Values) -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_HALF_UP, Decimal
 
+from rmqfast.cells import one_line
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.hash_map import java_hash, sort_by_hash
@@ -29,8 +30,8 @@ def decimal_text(number: float, digits: int) -> str:
 
 
 def front(text: str, size: int) -> str:
-    """Returns the first characters of a text, at most `size`."""
-    return text[:size]
+    """Returns the first characters of a text, at most `size`, without control characters."""
+    return one_line(text)[:size]
 
 
 def word(flag: bool) -> str:  # noqa: FBT001  # a value to print

@@ -9,6 +9,7 @@ from __future__ import annotations
 from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient, select_address
 from rmqfast.admin.groups import consumers_at
 from rmqfast.admin.topics import Topics, put_topic
+from rmqfast.cells import one_line
 from rmqfast.cli.mqadmin.command import (
     PLACES,
     Flag,
@@ -36,7 +37,7 @@ def list_topics(client: AdminClient, values: Values) -> None:
     topics = hash_order(client.api.all_topics(timeout=client.timeout))
     if not values["c"]:
         for topic in topics:
-            print(topic)
+            print(one_line(topic))
         return
     info = client.cluster_info()
     print(f"{'#Cluster Name':<20}  {'#Topic':<48}  {'#Consumer Group':<48}")
