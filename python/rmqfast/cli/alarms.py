@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,9 +13,10 @@ from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.endings import StopSignals
 from rmqfast.cli.output import Form, print_json, say
 from rmqfast.cli.shared_options import Output, pairs
-from rmqfast.doctor import AlarmChange, AlarmMonitor, AlarmRules
-from rmqfast.doctor.webhook import json_of
 from rmqfast.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from rmqfast.doctor import AlarmChange
 
 _FORMS = (Form.TABLE, Form.JSONL)
 
@@ -44,6 +45,10 @@ def alarms(
     Alarms without a limit: members that subscribe differently, duplicate client ids, backlogs that expire, groups
     offline with a backlog, groups that do not move, dead letters, full disks, brokers that do not answer.
     """
+    # A whole broker, which slows down the start of other commands.
+    from rmqfast.doctor import AlarmMonitor, AlarmRules
+    from rmqfast.doctor.webhook import json_of
+
     if output not in _FORMS:
         raise ArgumentError(f"-o: expected table or jsonl, got {output.value}")
     rules = AlarmRules(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.output import Form, bar, print_json, say, write
 from rmqfast.cli.shared_options import PATH, Output
-from rmqfast.doctor import Diagnosis, examine_cluster, examine_store
 from rmqfast.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from rmqfast.doctor import Diagnosis
 
 COLUMNS = ("level", "name", "subject", "evidence", "next_step")
 
@@ -57,6 +59,9 @@ def doctor(
 
 
 def _diagnosis(store: Path | None, access: Access, *, is_spark: bool, seconds: float) -> Diagnosis:
+    # A whole broker, which slows down the start of other commands.
+    from rmqfast.doctor import examine_cluster, examine_store
+
     if is_spark:
         from rmqfast.spark import examine_spark  # other examinations need no Spark
 
