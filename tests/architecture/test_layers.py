@@ -55,5 +55,5 @@ def test_each_planted_fault_is_found_and_nothing_else(project: Path) -> None:
 
 
 def test_a_package_without_a_layer_is_found(project: Path) -> None:
-    (project / "python" / "rmqfast" / "dashboard.py").touch()
-    assert "dashboard" in lint(project)
+    (project / "python" / "rmqfast" / "loft.py").touch()
+    assert "loft" in lint(project)

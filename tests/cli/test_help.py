@@ -24,6 +24,8 @@ SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000,
 ALL = [(command, line) for command, lines in EXAMPLES.items() for line in lines]
 #: What goes on until it is ended, needs Spark or another machine, or a message of an id: these are parsed only.
 PARSED_ONLY = {
+    "rmqfast dashboard -n 127.0.0.1:9876",
+    "rmqfast dashboard --host 10.0.0.7 --port 8443 --profile prod",
     "rmqfast alarms -n 127.0.0.1:9876",
     "rmqfast alarms --lag 10000 --silent orders=600 -o jsonl",
     "rmqfast alarms --webhook https://hooks.example/rocketmq --profile prod",

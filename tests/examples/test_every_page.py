@@ -15,6 +15,7 @@ RUN_BY = {
     "coming-from/java.md": "tests/website/test_coming_from.py",
     "coming-from/kafka.md": "tests/website/test_coming_from.py",
     "coming-from/rocketmq-client-python.md": "tests/website/test_coming_from.py",
+    "dashboard.md": "tests/dashboard/test_document.py",
     "doctor.md": "tests/doctor/test_document.py",
     "index.md": "tests/examples/test_home_page.py",
     "metrics.md": "tests/metrics/test_document.py",

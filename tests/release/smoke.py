@@ -220,6 +220,22 @@ def otel(place: Place) -> str:
     return rmqfast.otel.__name__
 
 
+def dashboard(place: Place) -> str:
+    """The dashboard serves its login, with the files that its pages need."""
+    from urllib.request import urlopen
+
+    import rmqfast
+    from rmqfast.dashboard import Dashboard
+
+    with rmqfast.EmbeddedCluster() as cluster:
+        config = rmqfast.ClientConfig(name_server=cluster.name_server)
+        with Dashboard(config, port=0) as running:
+            for path in ("login", "static/style.css"):
+                with urlopen(f"http://{running.address}/{path}") as answer:
+                    assert answer.read()
+            return running.address
+
+
 ALWAYS: tuple[Callable[[Place], str], ...] = (
     scans_a_store,
     appends_and_recovers,
@@ -227,7 +243,7 @@ ALWAYS: tuple[Callable[[Place], str], ...] = (
     tells_its_version,
     a_panic_is_an_exception,
 )
-EXTRAS = {check.__name__: check for check in (arrow, pandas, polars, duckdb, spark, cli, broker, otel)}
+EXTRAS = {check.__name__: check for check in (arrow, pandas, polars, duckdb, spark, cli, broker, otel, dashboard)}
 
 
 def run(checks: Iterable[Callable[[Place], str]], store: str, workplace: str) -> int:

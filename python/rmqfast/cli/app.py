@@ -12,6 +12,7 @@ from rmqfast.cli import (
     alarms,
     cluster,
     consume,
+    dashboard,
     demo,
     doctor,
     exporter,
@@ -68,6 +69,7 @@ app.command("ingest")(ingest.ingest)
 app.command("mirror")(mirror.mirror)
 app.command("mqadmin", context_settings={"ignore_unknown_options": True})(mqadmin.mqadmin)
 app.command("doctor")(doctor.doctor)
+app.command("dashboard")(dashboard.dashboard)
 app.command("alarms")(alarms.alarms)
 app.command("exporter")(exporter.exporter)
 app.command("demo")(demo.demo)

@@ -45,7 +45,18 @@ CODES: tuple[tuple[type[RmqError], int], ...] = (
 #: Codes of a `ClientError` that mean the same as a `RemotingError`.
 NOBODY_ANSWERS = frozenset({ClientErrorCode.CONNECT_BROKER_EXCEPTION, ClientErrorCode.ACCESS_BROKER_TIMEOUT})
 #: Libraries that single commands need, with the extra that installs them.
-EXTRAS = {"rich": "cli", "pyarrow": "cli", "pyspark": "spark", "py4j": "spark", "pandas": "spark", "numpy": "spark"}
+EXTRAS = {
+    "starlette": "dashboard",
+    "uvicorn": "dashboard",
+    "jinja2": "dashboard",
+    "rich": "cli",
+    "pyarrow": "cli",
+    "pyspark": "spark",
+    "py4j": "spark",
+    "pandas": "spark",
+    "numpy": "spark",
+}
+EXTRAS |= dict.fromkeys(("itsdangerous", "jinja2", "starlette", "uvicorn"), "dashboard")
 NEXT_STEP: dict[type[RmqError], str] = {
     RemotingError: "another port: --broker-port, --namesrv-port or --port, or listenPort in the file; 0 is any",
     StoreBusyError: "end the process that has it, or take another store: --store, or storePathRootDir in the file",

@@ -121,6 +121,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "rmqfast doctor ~/store",
         "rmqfast doctor --spark -o json",
     ),
+    "dashboard": (
+        "rmqfast dashboard -n 127.0.0.1:9876",
+        "rmqfast dashboard --host 10.0.0.7 --port 8443 --profile prod",
+    ),
     "alarms": (
         "rmqfast alarms -n 127.0.0.1:9876",
         "rmqfast alarms --lag 10000 --silent orders=600 -o jsonl",

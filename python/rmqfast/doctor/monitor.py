@@ -42,6 +42,7 @@ class AlarmMonitor:
         interval: Time between two looks.
         webhook: URL to which changes are posted as JSON, each until it is taken.
         on_change: Called with each change, by the thread that looks.
+        on_look: Called after each look with its facts, by the same thread.
         timeout: Timeout of a request in seconds; three times as long for slow requests.
 
     Raises:
@@ -65,16 +66,18 @@ class AlarmMonitor:
         interval: Duration = 10.0,
         webhook: str | None = None,
         on_change: Callable[[AlarmChange], object] = lambda _: None,
+        on_look: Callable[[Examination], object] = lambda _: None,
         timeout: Duration = TIMEOUT,
     ) -> None:
         self._client = AdminClient(config, seconds("timeout", timeout))
         self._interval = seconds("interval", interval)
         self._examiner = Examiner(self._client, config.name_servers)
         self._history, self._board = AlarmHistory(rules or AlarmRules()), AlarmBoard()
-        self._on_change = on_change
+        self._on_change, self._on_look = on_change, on_look
         self._webhook = None if webhook is None else Webhook(webhook, cluster=str(config.name_server))
         self._alarms: tuple[Alarm, ...] = ()
         self._problems: tuple[str, ...] = ()
+        self._looked_at = 0.0
         self._whole_at = 0.0
         self._stopped = new_event()
         self._thread: Thread | None = None
@@ -83,6 +86,11 @@ class AlarmMonitor:
     def alarms(self) -> tuple[Alarm, ...]:
         """The alarms that last, oldest first."""
         return self._alarms
+
+    @property
+    def age(self) -> float:
+        """Seconds since the last look."""
+        return monotonic() - self._looked_at
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -135,12 +143,14 @@ class AlarmMonitor:
         began = monotonic()
         is_whole = began >= self._whole_at
         examination = self._examiner.look(is_whole=is_whole)
+        self._looked_at = began
         if is_whole:
             self._whole_at = began + _single_questions(examination.snapshot) / PER_SECOND
         self._problems = tuple(self._examiner.unknown)
         if self._problems:
             _log.warning("a look at the cluster lacks a part: %s", "; ".join(self._problems))
         self._update(examination, is_complete=is_whole and not self._problems and not examination.unreachable)
+        self._on_look(examination)
 
     def _update(self, examination: Examination, *, is_complete: bool) -> None:
         findings = self._history.findings(examination)

@@ -1,0 +1,46 @@
+"""`rmqfast dashboard`: web pages about a cluster."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rmqfast.cli.cluster_access import Access, reaches_cluster
+from rmqfast.cli.endings import StopSignals
+from rmqfast.cli.output import say
+
+
+@reaches_cluster
+def dashboard(
+    *,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Port of the pages; 0 is any.")] = 8080,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at. By default only this machine may ask.")
+    ] = "127.0.0.1",
+    password: Annotated[
+        str | None,
+        typer.Option(envvar="RMQFAST_DASHBOARD_PASSWORD", help="Default: a new one, which is printed."),
+    ] = None,
+    allowed_host: Annotated[
+        list[str] | None, typer.Option(help="Name by which browsers may reach it; repeatable. Default: any.")
+    ] = None,
+    interval: Annotated[float, typer.Option(min=1, help="Seconds between two looks at the cluster.")] = 5.0,
+    access: Access,
+) -> None:
+    """Serves web pages about a cluster until Ctrl-C or SIGTERM: what is wrong, brokers, topics, groups, alarms.
+
+    The pages only read. Prints a line with `ready`, the address and the password once it serves. Beyond this machine,
+    put it behind a proxy with TLS: passwords and sessions go over plain HTTP.
+    """
+    from rmqfast.dashboard import Dashboard  # other commands need no web server
+
+    made = Dashboard(
+        access.config(), port=port, host=host, password=password, allowed_hosts=allowed_host, interval=interval
+    )
+    with StopSignals() as signals, made as running:
+        shown = f" password={running.password}" if password is None else ""
+        print(f"ready dashboard=http://{running.address}/{shown}", flush=True)
+        while not signals.wait():
+            pass
+    say("stopped")

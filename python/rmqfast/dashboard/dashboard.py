@@ -1,0 +1,124 @@
+"""A server of web pages about a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Sequence
+from typing import Self
+
+import uvicorn
+
+from rmqfast.arguments import Duration, seconds, suggests_names
+from rmqfast.client.instance import ClientConfig
+from rmqfast.dashboard.site import Site
+from rmqfast.dashboard.state import ClusterState
+from rmqfast.errors import RemotingError
+from rmqfast.pickling import not_picklable
+from rmqfast.remoting.loopback import is_loopback, with_brackets
+from rmqfast.threads import Thread, new_thread
+
+PORT = 8080
+
+
+@suggests_names
+@not_picklable("make one in each process")
+class Dashboard:
+    """Web pages about a cluster: what is wrong, brokers, topics, groups, alarms. Reads only.
+
+    Args:
+        config: Name server, account and TLS of the cluster.
+        port: Port to listen at; 0 chooses a free one.
+        host: Address to listen at. Default: only this machine may ask.
+        password: Password of the pages. Default: a new one, in the attribute `password`.
+        allowed_hosts: Names by which browsers may reach the pages. Default: any, or only those of this machine if
+            `host` is a loopback address.
+        interval: Time between two looks at the cluster.
+
+    Attributes:
+        password: Password of the pages.
+
+    Raises:
+        RemotingError: The port is not available.
+
+    Example:
+        >>> import rmqfast
+        >>> from urllib.request import urlopen
+        >>> with rmqfast.EmbeddedCluster() as cluster:
+        ...     config = rmqfast.ClientConfig(name_server=cluster.name_server)
+        ...     with Dashboard(config, port=0) as dashboard, urlopen(f"http://{dashboard.address}/") as login:
+        ...         b"Password" in login.read()
+        True
+    """
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        *,
+        port: int = PORT,
+        host: str = "127.0.0.1",
+        password: str | None = None,
+        allowed_hosts: Sequence[str] | None = None,
+        interval: Duration = 5.0,
+    ) -> None:
+        self.password: str = secrets.token_urlsafe(12) if password is None else password
+        self._host, self._port = host, port
+        own = ["127.0.0.1", "localhost", "[::1]", "::1"] if is_loopback(host) else ["*"]
+        self._hosts = own if allowed_hosts is None else list(allowed_hosts)
+        self._state = ClusterState(config, interval=seconds("interval", interval))
+        self._socket: socket.socket | None = None
+        self._server: uvicorn.Server | None = None
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        """Takes the first look at the cluster, and serves. Raises `RmqError` if no name server answers."""
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        # With the protocol named, asyncio sends small answers at once (TCP_NODELAY).
+        listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((self._host, self._port))
+        except OSError as error:
+            listening.close()
+            place = f"{with_brackets(self._host)}:{self._port}"
+            raise RemotingError(f"dashboard at {place}: {error.strerror or error}") from error
+        try:
+            self._state.start()
+        except BaseException:
+            listening.close()
+            raise
+        self._socket = listening
+        app = Site(self._state, self.password).app(self._hosts)
+        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False)
+        self._server = uvicorn.Server(config)
+        listening.listen(128)
+        self._thread = new_thread(self._serve, self._server, listening, name="rmqfast-dashboard")
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """Address of the pages, `host:port`. Empty before `start`."""
+        if self._socket is None:
+            return ""
+        host, port = self._socket.getsockname()[:2]
+        return f"{with_brackets(str(host))}:{port}"
+
+    def stop(self) -> None:
+        """Stops serving, and closes the connections to the cluster. May be called twice."""
+        if self._server is not None and self._thread is not None:
+            self._server.should_exit = True
+            self._thread.join()
+            self._server = self._thread = None
+            self._state.stop()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    @staticmethod
+    def _serve(server: uvicorn.Server, listening: socket.socket) -> None:
+        asyncio.run(server.serve([listening]))
