@@ -170,6 +170,8 @@ def operation() -> list[Goal]:
         Goal("operate", "samples in it", "operate samples", None, None, "value", ""),
         Goal("operate", "requests a second at a broker", "operate requests", None, 20, "value", ""),
         Goal("operate", "doctor of 3,000 groups", "operate doctor", None, 10, "value", "s"),
+        Goal("operate", "a page of the dashboard", "operate page", None, 20, "value", "ms"),
+        Goal("operate", "memory of the dashboard", "operate page memory", None, 120, "value", "MiB"),
         Goal("operate", "a conflict is told by an alarm", "operate conflict alarm", None, 40, "value", "s"),
         Goal("operate", "a conflict is told : mqadmin", *told, None, "time"),
     ]

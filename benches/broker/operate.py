@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -43,7 +44,7 @@ def operate(plan: Plan) -> list[Series]:
             [],
         )
         found += silent(plan, name_server) + scrapes(plan, name_server, groups)
-        return found + doctor(plan, name_server) + conflict(name_server)
+        return found + doctor(plan, name_server) + pages(plan, name_server) + conflict(name_server)
 
 
 def snapshot(name_server: str, groups: int) -> Answer:
@@ -107,6 +108,32 @@ def requests(address: str) -> Answer:
         counts += [float(line.split()[1]) for line in lines if line.startswith("rmqfast_exporter_questions_total ")]
     single = (counts[1] - counts[0]) / 30 / BROKERS
     return {"rows": 1, "seconds": 30.0, "value": single + 5 / 15}
+
+
+def pages(plan: Plan, name_server: str) -> list[Series]:
+    """The page of all groups from the dashboard, a process of its own, and its memory afterwards."""
+    page, memory = Series("operate page"), Series("operate page memory")
+    with serving("dashboard", "-n", name_server, "--port", "0") as (pid, words):
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        form = browser.open(f"{words['dashboard']}login").read().decode()
+        token = form.partition('name="token" value="')[2].partition('"')[0]
+        fields = urllib.parse.urlencode({"token": token, "password": words["password"]}).encode()
+        browser.open(f"{words['dashboard']}login", fields).read()
+
+        def once() -> Answer:
+            begin = time.perf_counter()
+            text = browser.open(f"{words['dashboard']}groups").read()
+            seconds = time.perf_counter() - begin
+            if b"group-00000" not in text:
+                raise Failed("no page of groups")
+            return {"rows": 1, "seconds": seconds, "value": seconds * 1000}
+
+        for _ in range(10 * plan.effort.repeat):
+            take(page, once)
+        time.sleep(20)  # some looks at the cluster
+        resident = Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()[0]
+        take(memory, lambda: {"rows": 1, "seconds": 1.0, "value": int(resident) / 1024})
+    return [page, memory]
 
 
 def doctor(plan: Plan, name_server: str) -> list[Series]:

@@ -74,6 +74,8 @@ OPERATE = Table(
         Row("samples in it", "operate samples", kind="value", unit=""),
         Row("requests a second at a broker for it", "operate requests", kind="value", unit=""),
         Row("`rmqfast doctor`", "operate doctor", kind="value", unit="s"),
+        Row("a page of `rmqfast dashboard`: all groups", "operate page", kind="value", unit="ms"),
+        Row("its memory", "operate page memory", kind="value", unit="MiB"),
         Row("a conflict is told by `rmqfast alarms`", "operate conflict alarm", kind="value", unit="s"),
         Row("the same", "operate conflict alarm", "`mqadmin consumerStatus`", "operate conflict mqadmin", "time"),
     ),

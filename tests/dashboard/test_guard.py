@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+import socket
 from collections.abc import Iterator
 
 import pytest
 
 from rmqfast import ClientConfig, EmbeddedCluster
 from rmqfast.dashboard import Dashboard
+from rmqfast.errors import ArgumentError
 
 from .conftest import PASSWORD
 from .visitor import Visitor
@@ -111,6 +113,19 @@ def test_a_session_of_another_dashboard_is_none(visitor: Visitor, fresh: Visitor
 def test_another_name_of_this_machine_is_refused(visitor: Visitor) -> None:
     """A page of another site whose name leads here must not read anything."""
     assert visitor.get("/", Host="evil.example").status == 400
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="there is no IPv6")
+def test_the_pages_may_be_at_an_address_of_ipv6(cluster: EmbeddedCluster) -> None:
+    config = ClientConfig(name_server=cluster.name_server)
+    with Dashboard(config, port=0, host="::1", password=PASSWORD) as running, Visitor(running.address) as visitor:
+        assert running.address.startswith("[::1]:")
+        assert visitor.log_in(PASSWORD).status == 303
+
+
+def test_a_name_has_a_form() -> None:
+    with pytest.raises(ArgumentError, match=r"allowed_hosts: expected names, as mq\.example"):
+        Dashboard(ClientConfig(name_server="127.0.0.1:9876"), allowed_hosts=["m*q"])
 
 
 def test_a_name_may_be_allowed(cluster: EmbeddedCluster) -> None:

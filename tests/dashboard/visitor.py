@@ -29,7 +29,7 @@ class Visitor:
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
-        self._connection = http.client.HTTPConnection(host, int(port), timeout=60)
+        self._connection = http.client.HTTPConnection(host.strip("[]"), int(port), timeout=60)
         self.cookie = ""
 
     def get(self, path: str, **headers: str) -> Answer:

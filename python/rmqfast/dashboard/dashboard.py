@@ -14,12 +14,16 @@ from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client.instance import ClientConfig
 from rmqfast.dashboard.site import Site
 from rmqfast.dashboard.state import ClusterState
-from rmqfast.errors import RemotingError
+from rmqfast.errors import ArgumentError, RemotingError
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting.loopback import is_loopback, with_brackets
 from rmqfast.threads import Thread, new_thread
 
 PORT = 8080
+#: Names of this machine. Older releases of starlette take "[" for each literal address of IPv6.
+_LOOPBACK = ["127.0.0.1", "localhost", "[::1]", "::1", "["]
+#: Connections at a time; further ones are told to come later.
+_CLIENTS = 256
 
 
 @suggests_names
@@ -40,6 +44,7 @@ class Dashboard:
         password: Password of the pages.
 
     Raises:
+        ArgumentError: A name of `allowed_hosts` has another form.
         RemotingError: The port is not available.
 
     Example:
@@ -64,8 +69,10 @@ class Dashboard:
     ) -> None:
         self.password: str = secrets.token_urlsafe(12) if password is None else password
         self._host, self._port = host, port
-        own = ["127.0.0.1", "localhost", "[::1]", "::1"] if is_loopback(host) else ["*"]
+        own = _LOOPBACK if is_loopback(host) else ["*"]
         self._hosts = own if allowed_hosts is None else list(allowed_hosts)
+        if wrong := [name for name in self._hosts if name != "*" and "*" in name.removeprefix("*.")]:
+            raise ArgumentError(f"allowed_hosts: expected names, as mq.example, *.example or *, got {wrong[0]!r}")
         self._state = ClusterState(config, interval=seconds("interval", interval))
         self._socket: socket.socket | None = None
         self._server: uvicorn.Server | None = None
@@ -90,7 +97,9 @@ class Dashboard:
             raise
         self._socket = listening
         app = Site(self._state, self.password).app(self._hosts)
-        config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", server_header=False)
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, lifespan="off", server_header=False, limit_concurrency=_CLIENTS
+        )
         self._server = uvicorn.Server(config)
         listening.listen(128)
         self._thread = new_thread(self._serve, self._server, listening, name="rmqfast-dashboard")
