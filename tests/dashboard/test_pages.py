@@ -86,6 +86,16 @@ def test_topics_are_listed_without_those_of_groups_unless_asked_for(visitor: Vis
     assert visitor.get(f"/topics/%25RETRY%25{MIXED}").status == 200
 
 
+@pytest.mark.parametrize("path", ["/groups?q=ARCH&sort=group", f"/topics/%25RETRY%25{MIXED}", "/?sort=behind"])
+def test_a_page_leads_to_its_data_with_the_same_parameters(visitor: Visitor, path: str) -> None:
+    links = re.findall(r'href="([^"]+)">(JSON|CSV)</a>', visitor.get(path).text)
+    assert [kind for _, kind in links] == ["JSON", "CSV"]
+    for link, _ in links:
+        answer = visitor.get(link.replace("&amp;", "&"))
+        assert answer.status == 200
+        assert "ARCH" not in path or MIXED not in answer.text
+
+
 def test_brokers_alarms_and_the_doctor(visitor: Visitor) -> None:
     brokers = visitor.get("/brokers.json").json["brokers"]
     assert [(row["broker"], row["role"], row["version"]) for row in brokers] == [

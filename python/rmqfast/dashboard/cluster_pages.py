@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from rmqfast.dashboard.look import STATES, Look
 from rmqfast.dashboard.page import Notice, Page, Table
@@ -106,4 +107,4 @@ def path_of(subject: str) -> str | None:
     """Returns the page of a finding's subject, as `group billing in orders`."""
     kind, _, name = subject.partition(" ")
     pages = {"group": "/groups/", "topic": "/topics/"}
-    return pages[kind] + name.partition(" in ")[0] if kind in pages else None
+    return pages[kind] + quote(name.partition(" in ")[0]) if kind in pages else None

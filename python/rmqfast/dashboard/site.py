@@ -7,6 +7,7 @@ import io
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader
 from starlette.applications import Starlette
@@ -135,6 +136,7 @@ class Site:
             word=lambda key: word(key, language),
             cell=lambda column, value: cell_text(column, value, language),
             url=lambda **changes: _url(request, changes),
+            data=lambda ending: _data_url(request, ending),
             **values,
         )
         return HTMLResponse(html, status)
@@ -175,6 +177,13 @@ def _query(request: Request) -> Query:
 
 def _url(request: Request, changes: Mapping[str, object]) -> str:
     return str(request.url.include_query_params(**changes).replace(scheme="", netloc=""))
+
+
+def _data_url(request: Request, ending: str) -> str:
+    """Returns the address of the same page as JSON or CSV, with the same parameters."""
+    path = "/overview" if request.url.path == "/" else request.scope["path"]
+    query = f"?{request.url.query}" if request.url.query else ""
+    return quote(path) + ending + query
 
 
 def _status(error: RmqError) -> int:

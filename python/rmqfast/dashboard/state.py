@@ -1,4 +1,4 @@
-"""What the dashboard knows of its cluster: the last look, alarms, and the doctor's last diagnosis."""
+"""Holds the last look at a cluster, its alarms, and the last diagnosis of the doctor."""
 
 from __future__ import annotations
 
