@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Final
 
 from rmqfast.admin import BrokerRow, ConsumeStats, GroupSummary, TopicSummary
 from rmqfast.admin.clusters import log_end_of
@@ -25,7 +26,9 @@ class Look:
     """
 
     def __init__(self, examination: Examination, alarms: Sequence[Alarm], unknown: Sequence[str]) -> None:
-        self.examination, self.alarms, self.unknown = examination, alarms, unknown
+        self.examination: Final[Examination] = examination
+        self.alarms: Final[Sequence[Alarm]] = alarms
+        self.unknown: Sequence[str] = unknown
 
     def make_rows(self) -> None:
         """Makes the rows of all tables."""

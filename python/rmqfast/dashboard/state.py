@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rmqfast.admin import Admin
 from rmqfast.client.instance import ClientConfig
 from rmqfast.dashboard.look import Look
@@ -19,9 +21,9 @@ class ClusterState:
     """Looks at a cluster in the background. Pages show the last look, and never wait for it."""
 
     def __init__(self, config: ClientConfig, *, interval: float) -> None:
-        self.config = config
-        self.monitor = AlarmMonitor(config, interval=interval, on_look=self._take)
-        self.admin = Admin(config=config)
+        self.config: Final[ClientConfig] = config
+        self.monitor: Final[AlarmMonitor] = AlarmMonitor(config, interval=interval, on_look=self._take)
+        self.admin: Final[Admin] = Admin(config=config)
         self._lock = new_lock()
         self._look: Look | None = None
         self._diagnosis: Diagnosis | None = None
