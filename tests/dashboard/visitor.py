@@ -52,6 +52,8 @@ class Visitor:
         self._connection.request(method, path, body, sent)
         response = self._connection.getresponse()
         text = response.read().decode()
+        # The server ends idle connections, and a test may take its time until the next request.
+        self._connection.close()
         if cookie := response.headers["set-cookie"]:
             self.cookie = cookie.split(";")[0]
         return Answer(response.status, response.headers, text)
