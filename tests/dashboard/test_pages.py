@@ -14,6 +14,7 @@ from rmqfast.dashboard import Dashboard
 from rmqfast.errors import RemotingError
 from rmqfast.message import MessageQueue
 from tests.admin.members import online, wants
+from tests.proxy import Proxy
 from tests.waiting import until
 
 from .conftest import MIXED, OFFLINE, PASSWORD, TOPIC
@@ -168,12 +169,15 @@ def test_names_of_members_are_escaped(visitor: Visitor, cluster: EmbeddedCluster
 
 
 def test_a_cluster_that_is_gone_is_told_with_the_last_look() -> None:
-    cluster = EmbeddedCluster().start()
-    config = ClientConfig(name_server=cluster.name_server)
-    with Dashboard(config, port=0, password=PASSWORD, interval=0.1) as running, Visitor(running.address) as visitor:
+    with (
+        EmbeddedCluster() as cluster,
+        Proxy(cluster.name_server) as name_server,
+        Dashboard(ClientConfig(name_server=name_server.address), port=0, password=PASSWORD, interval=0.1) as running,
+        Visitor(running.address) as visitor,
+    ):
         visitor.log_in(PASSWORD)
         assert visitor.get("/overview.json").json["notices"] == []
-        cluster.stop()
+        name_server.down()
         until(lambda: visitor.get("/overview.json").json["notices"])
         told = visitor.get("/overview.json").json
         assert [notice["level"] for notice in told["notices"]] == ["unknown"]
