@@ -39,7 +39,8 @@ def cluster() -> Iterator[EmbeddedCluster]:
 
 @pytest.fixture(scope="package")
 def dashboard(cluster: EmbeddedCluster) -> Iterator[Dashboard]:
-    with Dashboard(ClientConfig(name_server=cluster.name_server), port=0, password=PASSWORD) as running:
+    config = ClientConfig(name_server=cluster.name_server)
+    with Dashboard(config, port=0, password=PASSWORD, interval=0.5) as running:
         yield running
 
 
