@@ -170,17 +170,23 @@ def test_a_broker_that_does_not_answer_clears_no_alarm_of_its_groups() -> None:
 
 
 class Receiver:
-    """Takes what is posted, after it has refused so often."""
+    """Takes what is posted, after it has refused so often, with a status."""
 
-    def __init__(self, refusals: int = 0) -> None:
+    def __init__(self, refusals: int = 0, status: int = 503) -> None:
         self.posted: list[dict[str, Any]] = []
-        self._refusals = refusals
+        self._refusals, self._status = refusals, status
         receiver = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                self.send_response(receiver.take(body))
+                self.send_response(status := receiver.take(body))
+                if status == 302:
+                    self.send_header("Location", receiver.url)
+                self.end_headers()
+
+            def do_GET(self) -> None:
+                self.send_response(200)
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
@@ -194,7 +200,7 @@ class Receiver:
     def take(self, body: bytes) -> int:
         if self._refusals:
             self._refusals -= 1
-            return 503
+            return self._status
         self.posted.append(json.loads(body))
         return 200
 
@@ -207,8 +213,13 @@ class Receiver:
         self._server.server_close()
 
 
-def test_a_webhook_gets_each_change_even_if_it_refuses_at_first() -> None:
-    with cluster_of() as cluster, Admin(name_server=cluster.name_server) as admin, Receiver(refusals=1) as receiver:
+@pytest.mark.parametrize("status", [503, 302], ids=["refuses", "leads elsewhere"])
+def test_a_webhook_gets_each_change_even_if_it_refuses_at_first(status: int) -> None:
+    with (
+        cluster_of() as cluster,
+        Admin(name_server=cluster.name_server) as admin,
+        Receiver(refusals=1, status=status) as receiver,
+    ):
         admin.create_topic(TOPIC, queues=2)
         with watched(cluster, webhook=receiver.url):
             with (
@@ -233,6 +244,35 @@ def test_a_webhook_that_takes_nothing_is_told_in_the_log(caplog: pytest.LogCaptu
         until(lambda: "does not take an alarm" in caplog.text)
     assert "not posted to http://127.0.0.1: raised disk-full: broker broker-a" in caplog.text
     assert "secret-path" not in caplog.text
+
+
+def test_a_callback_that_fails_keeps_no_other_change_from_being_told(tmp_path: Path) -> None:
+    told: list[str] = []
+
+    def fail(change: AlarmChange) -> None:
+        told.append(change.alarm.finding.name)
+        raise RuntimeError
+
+    with old_backlog(tmp_path, 3000, {"fileReservedTime": "1"}) as cluster:
+        config = ClientConfig(name_server=cluster.name_server)
+        with AlarmMonitor(config, on_change=fail) as monitor:
+            assert len(monitor.alarms) == 2
+    assert sorted(told) == ["backlog-expires", "group-offline"]
+
+
+def test_conflicts_in_several_topics_are_one_alarm_that_names_them_all() -> None:
+    with cluster_of() as cluster, Admin(name_server=cluster.name_server) as admin:
+        for topic in (TOPIC, "another"):
+            admin.create_topic(topic, queues=1)
+        own = [[wants(TOPIC, tag, version), wants("another", tag, version)] for version, tag in ((1, "A"), (2, "B"))]
+        with (
+            online(cluster.name_server, "C1", GROUP, own[0]),
+            online(cluster.name_server, "C2", GROUP, own[1]),
+            watched(cluster) as (monitor, _),
+        ):
+            (alarm,) = monitor.alarms
+    assert "in another: " in alarm.finding.evidence
+    assert f"in {TOPIC}: " in alarm.finding.evidence
 
 
 @pytest.mark.parametrize("url", ["ftp://host/x", "host:80", "http://", "file:///etc/passwd"])

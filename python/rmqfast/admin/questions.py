@@ -10,8 +10,8 @@ from typing import NamedTuple, TypeAlias
 
 from rmqfast.client.instance import ClientApi
 from rmqfast.client.instance.api import as_fields, checked
-from rmqfast.errors import RemotingError, RemotingTimeoutError
-from rmqfast.remoting import Response
+from rmqfast.errors import RemotingError, RemotingTimeoutError, ResponseError
+from rmqfast.remoting import Response, ResponseCode
 from rmqfast.system import monotonic
 from rmqfast.threads import new_event, new_lock, new_thread
 
@@ -49,6 +49,11 @@ def body_of(answer: Answer) -> bytes:
     if isinstance(answer, RemotingError):
         raise answer
     return answer.body
+
+
+def is_refusal(error: ResponseError) -> bool:
+    """Whether an answer says that the account has no right, and so tells nothing of what was asked."""
+    return error.code == ResponseCode.NO_PERMISSION or "AclException" in error.remark
 
 
 class _Round:

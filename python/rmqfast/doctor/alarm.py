@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rmqfast.cells import one_line
 from rmqfast.doctor.finding import Finding
@@ -64,7 +64,11 @@ class AlarmBoard:
         """
         seen: dict[tuple[str, str], Finding] = {}
         for finding in findings:
-            seen.setdefault((finding.name, finding.subject), finding)
+            key = (finding.name, finding.subject)
+            before = seen.get(key)
+            # As in several topics, or at several brokers: one alarm tells them all.
+            together = finding.evidence if before is None else f"{before.evidence}; {finding.evidence}"
+            seen[key] = replace(finding, evidence=together)
         changes = list(self._raise(seen, now))
         if is_complete:
             changes += [

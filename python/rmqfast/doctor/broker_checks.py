@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from rmqfast.admin import BrokerRow
 from rmqfast.admin.clusters import clock_of, log_end_of
 from rmqfast.cells import duration_text, size_text, time_text
-from rmqfast.doctor.examination import Examination
+from rmqfast.doctor.examination import MOST_HALF_MESSAGES, Examination
 from rmqfast.doctor.finding import Finding, Level
 
 #: Default parts of a disk from which on RocketMQ deletes files before their time, and refuses messages.
@@ -26,7 +26,7 @@ _FAR_BEHIND = 256 << 20
 _SEND_WAIT, _PAGE_CACHE = 200, 1000
 _SLOW_PUTS = ("1~2s", "2~3s", "3~4s", "4~5s", "5~10s", "10s~")
 _AUTO_CREATE_TOPIC = "TBW102"
-#: Releases with CVE-2023-33246 and CVE-2023-37582: anybody who reaches them may run commands there.
+#: Releases with CVE-2023-33246: anybody who reaches them may run commands there.
 _OPEN_RELEASES = (((0, 0, 0), (4, 9, 6)), ((5, 0, 0), (5, 1, 1)))
 _NAMED = 3
 
@@ -287,10 +287,12 @@ def find_unchecked_transactions(examination: Examination) -> Iterator[Finding]:
         if half.checks and half.producer_group not in examination.producers:
             open_since[half.producer_group, half.broker_name].append(half.born_timestamp)
     for (group, broker_name), times in sorted(open_since.items()):
+        # A broker gives so many at once.
+        count = f"at least {len(times)}" if len(times) >= MOST_HALF_MESSAGES else f"{len(times)}"
         yield Finding(
             name="transactions-open",
             subject=f"producer group {group}",
-            evidence=f"{len(times)} messages at {broker_name} wait to be committed, the first one since "
+            evidence=f"{count} messages at {broker_name} wait to be committed, the first one since "
             f"{time_text(min(times))}, and no producer of the group is online to be asked",
             next_step=f"start a producer of {group}: after 15 checks (transactionCheckMax) the messages are given up",
         )

@@ -14,6 +14,8 @@ from rmqfast.remoting.protocol.consumer_connection import BROADCASTING
 
 #: Age of an unread message from which on a group is late, in milliseconds.
 OLD = 60_000
+#: Half messages that are read at each broker.
+MOST_HALF_MESSAGES = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

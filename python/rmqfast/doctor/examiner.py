@@ -18,7 +18,7 @@ from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, SLOW, AdminClie
 from rmqfast.admin.clusters import Clusters, rows_of, status_of_body
 from rmqfast.admin.members import PATIENCE, running_info_question
 from rmqfast.admin.messages import pull_question
-from rmqfast.admin.questions import Question, ask_all
+from rmqfast.admin.questions import Question, ask_all, is_refusal
 from rmqfast.admin.snapshot_taker import SnapshotTaker, minute_stats_of_body
 from rmqfast.admin.topics import topic_offsets_of_body
 from rmqfast.broker.topics.topic_manager import HALF_TOPIC, OP_TOPIC
@@ -26,6 +26,7 @@ from rmqfast.broker.transactions.transaction_service import CHECK_GROUP
 from rmqfast.client.instance.api import cluster_info_of_body, topics_of_body
 from rmqfast.client.instance.broker_requests import decode_messages
 from rmqfast.doctor.examination import (
+    MOST_HALF_MESSAGES,
     OLD,
     ClosedPort,
     DeadLetterCount,
@@ -49,8 +50,8 @@ _NO_MESSAGE = frozenset(
 )
 #: Tables of a snapshot; brokers are asked for their status apart, also slaves.
 _TABLES = ("topics", "groups", "offsets", "progress")
-#: Half messages that are read, and queues of which the last message is read, at each broker.
-_HALF_MESSAGES, _NEWEST = 32, 16
+#: Queues of which the last message is read, at each broker.
+_NEWEST = 16
 #: Members that are asked for what they do; more than that are too many for one look.
 _MEMBERS = 2_000
 #: Distance of the second port of clients below a broker's own; a broker's HA port, unless it is configured otherwise.
@@ -239,7 +240,7 @@ class Examiner:
         ]
         questions = [
             pull_question(
-                broker.address, MessageQueue(topic, broker.broker_name, 0), offset, max_messages=_HALF_MESSAGES
+                broker.address, MessageQueue(topic, broker.broker_name, 0), offset, max_messages=MOST_HALF_MESSAGES
             )
             for broker, topic, offset in places
         ]
@@ -271,7 +272,7 @@ class Examiner:
         online: set[str] = set()
         for (broker_name, group), answer in zip(places, answers, strict=True):
             # A broker has an error for a group without a producer.
-            if isinstance(answer, ResponseError):
+            if isinstance(answer, ResponseError) and not is_refusal(answer):
                 continue
             told = self._parse(answer, connections_of, f"producers of {group} at {broker_name}")
             if told is None or told:
@@ -309,7 +310,7 @@ class Examiner:
 
     def _minute_sum(self, answer: bytes | RemotingError, what: str) -> float:
         # A broker has an error for a statistic that never counted.
-        if isinstance(answer, ResponseError):
+        if isinstance(answer, ResponseError) and not is_refusal(answer):
             return 0
         return self._parse(answer, lambda body: minute_stats_of_body(body).sum, what) or 0
 

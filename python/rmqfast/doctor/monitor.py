@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Self
 
 from rmqfast.admin import Snapshot
-from rmqfast.admin.admin_client import RETRY_PREFIX, TIMEOUT, AdminClient
+from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, TIMEOUT, AdminClient
 from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client.instance import ClientConfig
 from rmqfast.doctor.alarm import Alarm, AlarmBoard, AlarmChange
@@ -23,7 +23,7 @@ from rmqfast.threads import Thread, new_event, new_thread
 
 _log = limited(logger_of(__name__))
 _changes_log = logger_of("rmqfast.alarms")
-#: Requests per second that RocketMQ's brokers get for what they tell of one group at a time.
+#: Requests per second for what brokers tell of one group at a time.
 PER_SECOND = 20
 
 
@@ -32,9 +32,9 @@ PER_SECOND = 20
 class AlarmMonitor:
     """Looks at a cluster every `interval`, and tells which alarms are raised and cleared.
 
-    The logger `rmqfast.alarms` gets each change. A look that lacks a part clears no alarm. RocketMQ's brokers tell
-    members, unread times and dead letters of one group at a time only: in a cluster with many groups, these are asked
-    so seldom that it makes 20 requests a second.
+    The logger `rmqfast.alarms` gets each change. A look that lacks a part clears no alarm. Brokers tell dead letters of
+    one group at a time only, those of RocketMQ also members and unread times: in a cluster with many groups, these are
+    asked so seldom that it makes 20 requests a second.
 
     Args:
         config: Name server, account and TLS of the cluster.
@@ -156,17 +156,24 @@ class AlarmMonitor:
         findings = self._history.findings(examination)
         changes = self._board.update(findings, now=examination.now, is_complete=is_complete)
         self._alarms = self._board.alarms
-        for change in changes:
-            _changes_log.warning("%s", change)
-            self._on_change(change)
         if self._webhook is not None:
             self._webhook.post(changes)
+        for change in changes:
+            _changes_log.warning("%s", change)
+            try:
+                self._on_change(change)
+            except Exception:  # noqa: BLE001  # it must not keep the others from being told
+                _log.exception("on_change failed for an alarm: %s", change)
 
 
 def _single_questions(snapshot: Snapshot) -> int:
-    """Returns how many questions about single groups and members a whole look asks. Our brokers tell all at once."""
+    """Returns how many questions about single groups and members a whole look asks.
+
+    Our brokers tell all at once, except dead letters.
+    """
     count = 0
     for broker in snapshot.brokers:
+        count += sum(topic.startswith(DLQ_PREFIX) for topic in broker.topics or ())
         if broker.stats is None:
             count += sum(topic.startswith(RETRY_PREFIX) for topic in broker.topics or ())
             count += sum(len(known.client_ids) for known in (broker.consumers or {}).values())

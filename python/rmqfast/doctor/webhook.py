@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import deque
+from http.client import HTTPException
 from typing import Any
-from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from rmqfast.doctor.alarm import AlarmChange
 from rmqfast.errors import ArgumentError
@@ -40,6 +40,7 @@ class Webhook:
             raise ArgumentError(f"webhook: expected http://host/path or https://host/path, got {url!r}")
         # The path may hold a secret.
         self._url, self._name, self._cluster = url, f"{parts.scheme}://{parts.hostname}", cluster
+        self._opener = build_opener(_NoRedirect)
         self._wakes = new_condition()
         self._waiting: deque[AlarmChange] = deque()
         self._is_closed = False
@@ -103,10 +104,17 @@ class Webhook:
         body = json.dumps(json_of(change) | {"cluster": self._cluster}).encode()
         request = Request(self._url, body, {"Content-Type": "application/json"})  # noqa: S310  # checked above
         try:
-            with urlopen(request, timeout=_PATIENCE):  # noqa: S310
+            with self._opener.open(request, timeout=_PATIENCE):
                 return None
-        except (URLError, OSError, ValueError) as error:
-            return str(error)
+        except (HTTPException, OSError, ValueError) as error:
+            return str(error) or repr(error)
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """Follows no redirect: it would ask the other place without the change, which nobody had taken then."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
 
 
 def json_of(change: AlarmChange) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from rmqfast.admin import BrokerSnapshot, ConsumerConnection, ConsumerRunningInf
 from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient
 from rmqfast.admin.consume_stats import time_span_question, unread_of_body
 from rmqfast.admin.members import connections_question, running_info_question
-from rmqfast.admin.questions import Question, ask_all, body_of
+from rmqfast.admin.questions import Question, ask_all, body_of, is_refusal
 from rmqfast.admin.snapshot_taker import minute_stats_of_body
 from rmqfast.admin.topics import topic_offsets_of_body
 from rmqfast.errors import RemotingError, ResponseError
 from rmqfast.logs import logger_of
-from rmqfast.remoting import RequestCode, ResponseCode, properties
+from rmqfast.remoting import RequestCode, properties
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.remoting.rate_limit import limited
 from rmqfast.system import monotonic
@@ -86,7 +86,7 @@ class SingleQuestions:
                 task.take(body_of(answer))
             except ResponseError as error:
                 # Otherwise there is no such statistic, nobody is online, or the topic is gone.
-                if error.code == ResponseCode.NO_PERMISSION or "AclException" in error.remark:
+                if is_refusal(error):
                     self.failed += 1
                     _log.warning(
                         "metrics are missing, as the account has no right to request %d: %s", task.question.code, error
