@@ -86,6 +86,14 @@ class ConsumeStats(Sequence[QueueProgress]):
         # 0 means that nothing that is stored is unread: the rest has expired.
         return min(known) if known else (None if None in behind else 0)
 
+    def unread_age(self, now: int) -> int | None:
+        """Returns the age of the oldest message not consumed in milliseconds, 0 for none, `None` if not told.
+
+        `now` is in milliseconds since 1970.
+        """
+        unread = self.unread_timestamp
+        return max(0, now - unread) if unread else unread
+
     def with_unread(self, unread_timestamp: int) -> ConsumeStats:
         """Returns a copy with the store time of the oldest unread message, which a broker told of all its queues."""
         rows = (replace(row, unread_timestamp=unread_timestamp if row.diff > 0 else 0) for row in self.rows)

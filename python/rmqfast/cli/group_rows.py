@@ -37,5 +37,5 @@ def _row(group: GroupSummary, now: int) -> Row:
 
 def _lag(stats: ConsumeStats, now: int) -> float | None:
     """Returns the age of the oldest unread message in seconds, 0 without one."""
-    unread = stats.unread_timestamp
-    return None if unread is None else round(max(0, now - unread) / 1000, 1) if unread else 0.0
+    age = stats.unread_age(now)
+    return None if age is None else round(age / 1000, 1)

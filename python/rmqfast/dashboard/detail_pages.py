@@ -11,6 +11,7 @@ from rmqfast.dashboard.look import Look, lag_of
 from rmqfast.dashboard.page import Notice, Page, Row, Table
 from rmqfast.doctor import Diagnosis
 from rmqfast.doctor.examination import Examination
+from rmqfast.message import MessageQueue
 
 _HOUR = 3600
 
@@ -62,7 +63,7 @@ def group(admin: Admin, look: Look, name: str) -> Page:
         ResponseError: 17, no member of the group ever connected.
     """
     explanation = admin.explain(name)
-    losing = _losing(explanation.subscriptions)
+    losing = _losing_queues(explanation.subscriptions)
     facts = next((row for row in look.groups if row["group"] == name), {})
     return Page(
         title="group",
@@ -114,11 +115,11 @@ def diagnosis_page(diagnosis: Diagnosis) -> Page:
     return Page(title="doctor", facts={"findings": len(found)}, notices=[*found, *unknown])
 
 
-def _conflicts(explanation: Explanation, losing: dict[tuple[str, str, int], str]) -> list[Notice]:
+def _conflicts(explanation: Explanation, losing: set[MessageQueue]) -> list[Notice]:
     notices: list[Notice] = []
     for conflict in explanation.conflicts:
         wishes = ", ".join(f"{member}: {expression}" for member, expression in conflict.expressions.items())
-        queues = [f"{broker}:{queue}" for topic, broker, queue in sorted(losing) if topic == conflict.topic]
+        queues = [f"{each.broker_name}:{each.queue_id}" for each in sorted(losing) if each.topic == conflict.topic]
         named = f"; {len(queues)} queues lose messages: {', '.join(queues)}" if queues else ""
         notices.append(
             Notice(
@@ -141,19 +142,13 @@ def _sentences(explanation: Explanation) -> list[Notice]:
     return [Notice(level=level, title="explain", text="; ".join(sentences), next_step=step)]
 
 
-def _losing(subscriptions: Sequence[SubscriptionFacts]) -> dict[tuple[str, str, int], str]:
-    """Returns the queues whose owner wants other messages than its brokers give, and the owner's name."""
-    return {
-        (queue.topic, queue.broker_name, queue.queue_id): each.client_id
-        for each in subscriptions
-        if each.differs and each.client_id is not None
-        for queue in each.queues or ()
-    }
+def _losing_queues(subscriptions: Sequence[SubscriptionFacts]) -> set[MessageQueue]:
+    """Returns the queues whose owner wants other messages than its brokers give."""
+    return {queue for each in subscriptions if each.differs for queue in each.queues or ()}
 
 
-def _progress_row(facts: QueueFacts, sentence: str, losing: dict[tuple[str, str, int], str]) -> Row:
+def _progress_row(facts: QueueFacts, sentence: str, losing: set[MessageQueue]) -> Row:
     queue = facts.queue
-    is_losing = (queue.topic, queue.broker_name, queue.queue_id) in losing
     return {
         "topic": queue.topic,
         "broker": queue.broker_name,
@@ -163,7 +158,7 @@ def _progress_row(facts: QueueFacts, sentence: str, losing: dict[tuple[str, str,
         "first_offset": facts.min_offset,
         "end_offset": facts.max_offset,
         "behind": facts.behind,
-        "state": "loses messages" if is_losing else sentence,
+        "state": "loses messages" if queue in losing else sentence,
     }
 
 

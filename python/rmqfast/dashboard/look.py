@@ -77,8 +77,8 @@ def _group_row(examination: Examination, group: GroupSummary) -> Row:
 
 def lag_of(stats: ConsumeStats | None, now: int) -> float | None:
     """Returns the age of the oldest unread message in seconds, 0 without one; `None` if it is not told."""
-    unread = None if stats is None else stats.unread_timestamp
-    return None if unread is None else max(0, now - unread) / 1000 if unread else 0.0
+    age = None if stats is None else stats.unread_age(now)
+    return None if age is None else age / 1000
 
 
 def _state(group: GroupSummary, stats: ConsumeStats | None) -> str:

@@ -108,7 +108,7 @@ class Cluster:
                 size = self._stat(broker, "GROUP_GET_SIZE", key).tps
                 samples["consumer_message_size"].append(Sample(labels, size))
                 samples["send_back_nums"].append(Sample(labels, self._stat(broker, "SNDBCK_PUT_NUMS", key).sum))
-            latency = _age(stats, now)
+            latency = stats.unread_age(now)
             if latency is not None and models.get(group) != BROADCASTING:
                 samples["latency"].append(Sample(labels, latency))
         yield _gauge("consumer_offset", "Messages that a group has passed.", _BY_GROUP, samples["consumer_offset"])
@@ -190,7 +190,7 @@ class Cluster:
         for broker, group, stats in self._progress():
             labels = (broker.cluster, "broker", broker.broker_name, stats.rows[0].topic, group)
             lags.append(Sample(labels, stats.diff_total))
-            age = _age(stats, now)
+            age = stats.unread_age(now)
             if age is not None:
                 ages.append(Sample(labels, age / 1000))
                 hours = self.reserved_hours.get(broker.address)
@@ -235,12 +235,6 @@ class Cluster:
                 for stats in topics:
                     if stats.rows:
                         yield broker, group, stats
-
-
-def _age(stats: ConsumeStats, now: int) -> int | None:
-    """Returns the age of the oldest unread message in milliseconds, 0 without one; `None` if it was not told."""
-    unread = stats.unread_timestamp
-    return max(0, now - unread) if unread else unread
 
 
 def _gauge(name: str, text: str, labels: tuple[str, ...], samples: list[Sample]) -> Family:
