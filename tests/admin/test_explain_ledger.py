@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rmqfast import EmbeddedCluster, LitePullConsumer, Message, MessageQueue, PullConsumer, PushConsumer
-from rmqfast.admin import Admin, Explanation, Outcome
+from rmqfast.admin import Admin, EventKind, Explanation, Outcome
 from rmqfast.client.consumer import ConsumeFromWhere
 from rmqfast.client.instance import ClientConfig
 from rmqfast.client.lite_pull import LitePullOptions
@@ -284,6 +284,14 @@ def test_f6_a_dead_letter_that_is_sent_again_is_processed(shop: Shop, has_ledger
         until(lambda: shop.is_processed(b"x"))
         allowed = {Outcome.CONSUMED} if has_ledger else {Outcome.CONSUMED, Outcome.UNKNOWN}
         until(lambda: shop.explain(message).outcome in allowed)
+        events = shop.admin.messages.timeline(message, shop.explain(message))
+    # It failed, failed again, and was sent again as a dead letter.
+    copies = [EventKind.RETRIED, EventKind.DEAD, EventKind.RETRIED]
+    told = [EventKind.SENT, EventKind.STORED, *copies]
+    assert [each.kind for each in events if each.kind in {*told}] == told
+    assert [each.timestamp for each in events] == sorted(each.timestamp for each in events)
+    handed = [each.client for each in events if each.kind is EventKind.HANDED_OUT]
+    assert handed == (["10.0.0.1@a"] * 3 if has_ledger else [])
 
 
 def test_f7_a_dead_letter_is_processed_after_a_reset(shop: Shop, has_ledger: bool) -> None:
@@ -418,6 +426,8 @@ def test_the_article_is_told_after_both_members_have_left(shop: Shop, has_ledger
     lost = next(each for each in told if each.outcome is Outcome.LOST)
     (loser,) = (name for name in tags if tags[name] != kept)
     assert lost.sentence.startswith(f"nobody got it: handed to 10.0.0.1@{loser} by {kept} ")
+    events = shop.admin.messages.timeline(sent[told.index(lost)], lost)
+    assert [(each.kind, each.client) for each in events if each.group] == [(EventKind.DROPPED, f"10.0.0.1@{loser}")]
     own = f"its own subscription {tags[loser]}"
     assert lost.sentence.endswith(f"dropped by its tag check: its tag {kept} is not in {own}")
     assert (lost.next_step or "").startswith(f"give all members of the group {shop.group} the same subscription")

@@ -14,6 +14,8 @@ from rmqfast.admin.facts import (
     SqlAnswer,
     SubscriptionFacts,
 )
+from rmqfast.admin.message_event import EventKind, MessageEvent
+from rmqfast.admin.message_page import MessagePage, Position
 from rmqfast.admin.message_track import MessageTrack, TrackType
 from rmqfast.admin.snapshot import BrokerSnapshot, GroupSummary, MinuteStats, Snapshot, TopicSummary
 from rmqfast.admin.topics import TopicOffset
@@ -32,14 +34,18 @@ __all__ = [
     "ConsumerRunningInfo",
     "CopyFacts",
     "CopyKind",
+    "EventKind",
     "Explanation",
     "GroupFacts",
     "GroupSummary",
     "MemberFacts",
+    "MessageEvent",
     "MessageFacts",
+    "MessagePage",
     "MessageTrack",
     "MinuteStats",
     "Outcome",
+    "Position",
     "ProcessQueueInfo",
     "QueueFacts",
     "QueueProgress",

@@ -12,14 +12,14 @@ from typing import Any
 
 from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, SLOW, AdminClient
 from rmqfast.admin.groups import Groups
-from rmqfast.admin.messages import LATEST, WHOLE, pull
+from rmqfast.admin.messages import LATEST
+from rmqfast.admin.pulls import PULL_SIZE, WHOLE, pull
 from rmqfast.admin.topics import TopicOffset, Topics
 from rmqfast.arguments import Time, milliseconds_of
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.message import Message
 from rmqfast.remoting import ResponseCode
 
-PULL_SIZE = 32
 #: Properties dropped when a dead letter is resent, since they count its attempts and delays.
 _NOT_KEPT = frozenset(
     {

@@ -33,14 +33,15 @@ from rmqfast.admin.filters import passes_broker, passes_member
 from rmqfast.admin.groups import Groups, configs_at
 from rmqfast.admin.ledger import Ledger, ledger_of
 from rmqfast.admin.members import Members, conflicts_among, online_at, owner_of, subscriptions_of
-from rmqfast.admin.messages import TOOLS_GROUP, Messages, pull, query
+from rmqfast.admin.messages import Messages, query
 from rmqfast.admin.next_step import give_one_subscription, is_problem, next_step
-from rmqfast.admin.outcome import BROADCAST, Verdict, owner_text, silent_members, traced_verdict, verdict_of
+from rmqfast.admin.outcome import BROADCAST, owner_text, silent_members, traced_verdict, verdict_of
 from rmqfast.admin.place import Place
 from rmqfast.admin.proof import proven_verdict
+from rmqfast.admin.pulls import check_filter, pull
+from rmqfast.admin.timeline import events_in_group
 from rmqfast.cells import time_text
 from rmqfast.client.consumer.subscription import SubscriptionConflict, expression_of
-from rmqfast.client.trace import TraceView
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import ResponseCode
@@ -286,7 +287,9 @@ class Explainer:
         }
         message = _message_facts(what, queue, sql)
         copies = copies_of(self._client, what, group) if what.msg_id else []
-        verdict = self._proven(message, progress, copies, ledger, group)
+        place = None if ledger is None else Place(message, progress.consumer_offset, ledger, progress.min_offset)
+        places = {} if place is None else self._places_of(message, copies, group)
+        verdict = None if place is None else proven_verdict(group, place, copies, places)
         if verdict is None:
             facts = replace(
                 facts,
@@ -297,7 +300,7 @@ class Explainer:
             verdict = verdict_of(message, progress, facts, copies, retry_facts)
         if verdict.outcome is Outcome.UNKNOWN:
             # Traces are fetched last: they cost a query to all brokers, and most verdicts need no trace.
-            verdict = traced_verdict(group, self._traces_of(what.msg_id)) or verdict
+            verdict = traced_verdict(group, self._messages.traces_if_there(what.msg_id)) or verdict
         return Explanation(
             subject=subject,
             sentences=tuple(verdict.sentences),
@@ -309,17 +312,14 @@ class Explainer:
             queue=progress,
             group=facts,
             copies=tuple(copies),
+            events=tuple(events_in_group(group, place, copies, places)),
         )
 
-    def _proven(
-        self, message: MessageFacts, queue: QueueFacts, copies: Sequence[CopyFacts], ledger: Ledger | None, group: str
-    ) -> Verdict | None:
-        """Returns what the broker's ledger proves; None without a ledger, or if it proves nothing."""
-        if ledger is None:
-            return None
-        places = {copy: self._place_of(message, copy, group) for copy in copies if copy.kind is CopyKind.RETRY}
-        place = Place(message, queue.consumer_offset, ledger, queue.min_offset)
-        return proven_verdict(group, place, copies, places)
+    def _places_of(
+        self, message: MessageFacts, copies: Sequence[CopyFacts], group: str
+    ) -> dict[CopyFacts, Place | None]:
+        """Returns what the ledger tells of each copy in the retry topic."""
+        return {copy: self._place_of(message, copy, group) for copy in copies if copy.kind is CopyKind.RETRY}
 
     def _clock_error(self, address: str, group: GroupFacts) -> int:
         """Returns by how much the clock of a member may be behind the broker's, in milliseconds.
@@ -376,11 +376,6 @@ class Explainer:
             conflicts=tuple(conflicts),
             parts=tuple(parts),
         )
-
-    def _traces_of(self, message_id: str | None) -> list[TraceView]:
-        if not message_id:
-            return []
-        return unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self._messages.trace(message_id), [])
 
     def _brokers_that_know(self, group: str) -> list[BrokerAddress]:
         """Returns the brokers with the group's retry topic. Without one, returns the brokers that know the group."""
@@ -456,13 +451,9 @@ def _sql_answer(
     client: AdminClient, message: Any, queue: MessageQueue, address: str, subscription: SubscriptionData
 ) -> SqlAnswer:
     """Asks the broker whether a message matches an SQL92 expression, by pulling it with this expression."""
-    values, client_id = (
-        {name: message.property(name) for name in names_in(subscription.sub_string)},
-        client.instance.client_id,
-    )
+    values = {name: message.property(name) for name in names_in(subscription.sub_string)}
     try:
-        # Check first: a pull with an expression that does not compile would let every message pass.
-        client.api.check_client_config(address, TOOLS_GROUP, client_id, subscription, timeout=client.timeout)
+        check_filter(client, address, subscription)
         pulled = pull(client, address, queue, message.queue_offset, subscription)
     except ResponseError as error:
         return SqlAnswer(values=values, problem=str(error))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from rmqfast.admin.facts import CopyFacts, GroupFacts, MessageFacts, QueueFacts, SubscriptionFacts
+from rmqfast.admin.message_event import MessageEvent
 from rmqfast.client.consumer.subscription import SubscriptionConflict
 from rmqfast.html import table
 
@@ -64,6 +65,7 @@ class Explanation:
         queue: Facts of the queue, or of the message's queue.
         group: Facts of the group.
         copies: Copies of the message that members sent back.
+        events: What brokers tell of a message in one group; `admin.messages.timeline` adds the rest.
         subscriptions: For a group: the stored subscriptions and those of each member.
         conflicts: For a group: topics to which its members subscribe differently.
         parts: One explanation per group, or per queue of a group, if there are several.
@@ -86,6 +88,7 @@ class Explanation:
     queue: QueueFacts | None = None
     group: GroupFacts | None = None
     copies: tuple[CopyFacts, ...] = ()
+    events: tuple[MessageEvent, ...] = ()
     subscriptions: tuple[SubscriptionFacts, ...] = ()
     conflicts: tuple[SubscriptionConflict, ...] = ()
     parts: tuple[Explanation, ...] = ()

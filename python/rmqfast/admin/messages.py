@@ -6,28 +6,30 @@ Source: `MQAdminImpl`, `DefaultMQAdminExtImpl`, `QueryMsgByOffsetSubCommand`, `Q
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
-from rmqfast._native import parse_message_id, pull_fields
-from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress
+from rmqfast._native import parse_message_id
+from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress, unless
+from rmqfast.admin.explanation import Explanation
 from rmqfast.admin.groups import Groups, consumers_at
+from rmqfast.admin.message_event import MessageEvent
+from rmqfast.admin.message_page import MessagePage, PageReader, Position
 from rmqfast.admin.message_track import MessageTrack, track_of
-from rmqfast.admin.questions import Question
-from rmqfast.arguments import Time, milliseconds_of
-from rmqfast.client.instance.api import as_fields
+from rmqfast.admin.pulls import PULL_SIZE, WHOLE, pull
+from rmqfast.admin.timeline import timeline_of
+from rmqfast.admin.topics import Topics
+from rmqfast.arguments import Duration, Time, integer, milliseconds_of
+from rmqfast.arguments import seconds as seconds_of
+from rmqfast.client.consumer.subscription import MessageSelector, build_subscription_data
 from rmqfast.client.instance.broker_requests import decode_messages, decode_viewed
-from rmqfast.client.pulling.single_pulls import read_answer
 from rmqfast.client.trace import TRACE_TOPIC, TraceView, trace_views
-from rmqfast.errors import ArgumentError, ResponseError, UnknownMessageError
+from rmqfast.errors import ArgumentError, CorruptError, ResponseError, UnknownMessageError
 from rmqfast.message import MessageQueue
-from rmqfast.remoting import RequestCode, ResponseCode
-from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+from rmqfast.remoting import ResponseCode
+from rmqfast.remoting.protocol.subscription_data import SUB_ALL
 
-#: Group under which administrators pull; every broker has this group.
-TOOLS_GROUP = "TOOLS_CONSUMER"
 LATEST = (1 << 63) - 1
-#: Subscription without a filter.
-WHOLE = SubscriptionData(topic="", sub_version=0)
 
 
 class MessagePlace(NamedTuple):
@@ -35,20 +37,11 @@ class MessagePlace(NamedTuple):
     physical_offset: int
 
 
-class PulledMessages(NamedTuple):
-    messages: list[Any]
-    remark: str
-    next_offset: int
-
-    def at(self, offset: int) -> Any:
-        return next((message for message in self.messages if message.queue_offset == offset), None)
-
-
 class Messages:
     """`admin.messages`: finds messages as `MessageView`s, and reports their traces and their fate."""
 
-    def __init__(self, client: AdminClient, groups: Groups) -> None:
-        self._client, self._groups = client, groups
+    def __init__(self, client: AdminClient, topics: Topics, groups: Groups) -> None:
+        self._client, self._topics, self._groups = client, topics, groups
 
     def by_id(self, message_id: str, topic: str | None = None) -> Any:
         """Returns the message with an id of a broker or, given a topic, an id of a producer.
@@ -109,6 +102,57 @@ class Messages:
             )
         return message
 
+    def page(
+        self,
+        topic: str,
+        expression: str | MessageSelector = SUB_ALL,
+        *,
+        begin_timestamp: Time | None = None,
+        older_than: Position | None = None,
+        newer_than: Position | None = None,
+        text: str = "",
+        max_messages: int = PULL_SIZE,
+        seconds: Duration = 3.0,
+    ) -> MessagePage:
+        """Returns messages of a topic in the order of their store times, over all queues: the newest ones unless told.
+
+        Args:
+            topic: The topic; `ResponseError` 17 if it does not exist.
+            expression: Tags, as `paid || sent`, or a `MessageSelector` with SQL92, which brokers must allow.
+            begin_timestamp: Store time of the first message.
+            older_than: A position of another page: the messages before it.
+            newer_than: A position of another page: the messages behind it.
+            text: Only messages with this text in body, keys or properties, in any case.
+            max_messages: Number of messages. Large ones make it fewer: together they have 32 MiB at most.
+            seconds: Time for the search, after which the page is not complete.
+
+        Raises:
+            ArgumentError: More than one place is given.
+            ExpressionError: The expression has no tag, or is blank.
+
+        Example:
+            >>> import rmqfast
+            >>> with rmqfast.EmbeddedCluster() as cluster, rmqfast.Admin(name_server=cluster.name_server) as admin:
+            ...     with rmqfast.Producer("shop", name_server=cluster.name_server) as producer:
+            ...         for number in range(5):
+            ...             sent = producer.send(rmqfast.Message("orders", f"order {number}".encode()))
+            ...     newest = admin.messages.page("orders", max_messages=2)
+            ...     before = admin.messages.page("orders", max_messages=2, older_than=newest.older)
+            >>> [message.body for message in before.messages], [message.body for message in newest.messages]
+            ([b'order 1', b'order 2'], [b'order 3', b'order 4'])
+        """
+        if sum(place is not None for place in (begin_timestamp, older_than, newer_than)) > 1:
+            raise ArgumentError("expected one of begin_timestamp, older_than and newer_than, got several")
+        most, wait = integer("max_messages", max_messages, 1), seconds_of("seconds", seconds)
+        subscription = build_subscription_data(topic, expression)
+        reader = PageReader(self._client, self._topics, subscription, partial(_has_text, text.casefold()))
+        if newer_than is not None:
+            return reader.read_newer(newer_than, most, wait)
+        if begin_timestamp is not None:
+            time = milliseconds_of("begin_timestamp", begin_timestamp)
+            return reader.read_newer(reader.position_at(time), most, wait, since=time)
+        return reader.read_older(older_than, most, wait)
+
     def trace(
         self,
         message_id: str,
@@ -149,6 +193,32 @@ class Messages:
         )
         return trace_views(message_id, traces)
 
+    def timeline(self, message: Any, explanation: Explanation) -> list[MessageEvent]:
+        """Returns what happened to a message, in order: sent, stored, handed out, sent back, dead; and its traces.
+
+        Only our brokers tell who was handed a message; of RocketMQ's, traces do, where members write them.
+
+        Args:
+            message: The message.
+            explanation: The answer of `admin.explain` for it, in one group or all.
+
+        Example:
+            >>> from rmqfast import Admin, EmbeddedCluster, Message, Producer
+            >>> with EmbeddedCluster() as cluster, Admin(name_server=cluster.name_server) as admin:
+            ...     with Producer("shop", name_server=cluster.name_server) as producer:
+            ...         sent = producer.send(Message("orders", b"paid"))
+            ...     message = admin.view_message(sent.offset_msg_id)
+            ...     [event.kind.value for event in admin.messages.timeline(message, admin.explain(message))]
+            ['SENT', 'STORED']
+        """
+        return timeline_of(message, explanation, self.traces_if_there(message.msg_id))
+
+    def traces_if_there(self, message_id: str | None) -> list[TraceView]:
+        """Returns the steps of a message; empty without a trace topic, which brokers make with the first trace."""
+        if not message_id:
+            return []
+        return unless(ResponseCode.TOPIC_NOT_EXIST, lambda: self.trace(message_id), [])
+
     def track(self, message: Any, group: str | None = None) -> list[MessageTrack]:
         """Returns the fate of a message in a group, in the terms of mqadmin. `explain` tells more.
 
@@ -175,40 +245,19 @@ class Messages:
         return next((name for name, broker in brokers.items() if address in broker.addresses.values()), None)
 
 
-def pull(
-    client: AdminClient,
-    address: str,
-    queue: MessageQueue,
-    offset: int,
-    subscription: SubscriptionData,
-    *,
-    max_messages: int = 1,
-) -> PulledMessages:
-    """Pulls and returns messages that match a subscription, beginning at an offset."""
-    question = pull_question(address, queue, offset, subscription, max_messages=max_messages)
-    # Not `ask`, since an answer such as PULL_NOT_FOUND is no error here.
-    fields = as_fields(question.ext_fields)
-    answer = client.api.connections.request(address, question.code, fields, timeout=client.timeout)
-    fetched = read_answer(queue, offset, address, answer)
-    # Without the properties MIN_OFFSET and MAX_OFFSET, so that the message equals one looked up by id.
-    messages = decode_messages(answer.body, queue.broker_name) if answer.code == ResponseCode.SUCCESS else []
-    return PulledMessages(messages, answer.remark or "", fetched.next_begin_offset)
+def _has_text(text: str, message: Any) -> bool:
+    if not text:
+        return True
+    names = (message.keys or "", *message.properties.values())
+    return any(text in name.casefold() for name in names) or text in _text_of(message)
 
 
-def pull_question(
-    address: str, queue: MessageQueue, offset: int, subscription: SubscriptionData = WHOLE, *, max_messages: int = 1
-) -> Question:
-    """Returns the request for messages that match a subscription, beginning at an offset."""
-    fields = pull_fields(
-        TOOLS_GROUP,
-        queue,
-        offset,
-        max_messages,
-        expression=subscription.sub_string,
-        expression_type=subscription.expression_type,
-        sub_version=subscription.sub_version,
-    )
-    return Question(address, RequestCode.PULL_MESSAGE, fields)
+def _text_of(message: Any) -> str:
+    try:
+        body: bytes = message.body
+    except CorruptError:
+        return ""
+    return body.decode("utf-8", "replace").casefold()
 
 
 def query(

@@ -162,6 +162,21 @@ def _why_not(place: Place, hand_out: HandOut) -> str:
     )
 
 
+def hand_out_text(place: Place, hand_out: HandOut) -> str:
+    """Returns what a pull did with the message."""
+    if hand_out.step is Step.UNKNOWN:
+        return f"pulled for {hand_out.client_id}{_by_filter(place, hand_out)} {_when(hand_out)}"
+    if hand_out.step is Step.GIVEN:
+        return f"handed to {hand_out.client_id}{_by_filter(place, hand_out)} {_when(hand_out)}"
+    return _why_not(place, hand_out)
+
+
+def move_text(move: LedgerRow) -> str:
+    """Returns who moved a group's offset, and how."""
+    how = "asked the members to move the offset" if move.kind == RESET else "set the offset"
+    return f"{move.client_id} {how} from {move.start} to {move.stop} at {time_text(move.last)}"
+
+
 def _losers(place: Place) -> list[str]:
     """Returns the members that wanted the message while it was there to be pulled."""
     end = max((each.row.last for each in place.hand_outs()), default=place.message.store_timestamp)
@@ -214,6 +229,4 @@ def _who_moved(place: Place, behind: LedgerRow | None) -> list[str]:
     moves = [each for each in place.moves() if behind is None or each.is_behind(behind)]
     if not moves:
         return []
-    move = moves[0]
-    how = "asked the members to move the offset" if move.kind == RESET else "set the offset"
-    return [f"{move.client_id} {how} from {move.start} to {move.stop} at {time_text(move.last)}"]
+    return [move_text(moves[0])]

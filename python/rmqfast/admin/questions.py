@@ -31,15 +31,18 @@ class Question(NamedTuple):
     ext_fields: Mapping[str, object] = MappingProxyType({})
 
 
-def ask_all(api: ClientApi, questions: Sequence[Question], *, seconds: float) -> list[Answer]:
+def ask_all(
+    api: ClientApi, questions: Sequence[Question], *, seconds: float, accepts_all: bool = False
+) -> list[Answer]:
     """Returns the answer to each question, or the error that came instead, in the order of the questions.
 
-    All answers together get so many seconds. Each broker has at most `AT_ONCE` questions at a time.
+    All answers together get so many seconds. Each broker has at most `AT_ONCE` questions at a time. With `accepts_all`,
+    an answer whose code is not SUCCESS is no error, as that of a pull that finds nothing.
 
     Raises:
         ForkError: The client is of the process before a fork.
     """
-    round_ = _Round(api, questions, monotonic() + seconds)
+    round_ = _Round(api, questions, monotonic() + seconds, accepts_all=accepts_all)
     round_.start()
     return round_.wait()
 
@@ -57,8 +60,9 @@ def is_refusal(error: ResponseError) -> bool:
 
 
 class _Round:
-    def __init__(self, api: ClientApi, questions: Sequence[Question], deadline: float) -> None:
+    def __init__(self, api: ClientApi, questions: Sequence[Question], deadline: float, *, accepts_all: bool) -> None:
         self._api, self._questions, self._deadline = api, questions, deadline
+        self._accepts_all = accepts_all
         self._lock, self._is_over = new_lock(), new_event()
         self._answers: dict[int, Response | Exception] = {}
         #: Questions not asked yet, by address.
@@ -109,7 +113,9 @@ class _Round:
 
     def _finish(self, address: str, index: int, outcome: Answer) -> None:
         try:
-            self._end(index, checked(outcome, address) if isinstance(outcome, Response) else outcome)
+            if isinstance(outcome, Response) and not self._accepts_all:
+                checked(outcome, address)
+            self._end(index, outcome)
         except RemotingError as error:
             self._end(index, error)
         self._ask_next(address)

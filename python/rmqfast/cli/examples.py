@@ -91,6 +91,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
         "rmqfast message show --topic orders --queue 0 --offset 0",
     ),
     "message track": ("rmqfast message track --topic orders --queue 0 --offset 0",),
+    "message timeline": ("rmqfast message timeline --topic orders --queue 0 --offset 0",),
     "message trace": ("rmqfast message trace 7F0000010F2A18B4AAC2000000000000",),
     "cluster show": ("rmqfast cluster show -n 127.0.0.1:9876",),
     "cluster config": ("rmqfast cluster config broker-a -n 127.0.0.1:9876",),

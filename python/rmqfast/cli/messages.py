@@ -89,6 +89,32 @@ def trace(
     write_values(output, columns, traces)
 
 
+@app.command()
+@reaches_cluster
+def timeline(
+    *,
+    message_id: Id = None,
+    topic: Topic = None,
+    broker: Broker = None,
+    queue: Queue = None,
+    offset: Offset = None,
+    group: Annotated[
+        str | None, typer.Option(help="Only this group. Default: all groups.", autocompletion=complete_group)
+    ] = None,
+    access: Access,
+    output: Output = Form.TABLE,
+) -> None:
+    """Prints what happened to a message, in order: sent, stored, handed out, sent back, dead; and its traces.
+
+    Only our brokers tell who was handed a message; of RocketMQ's, traces do, where members write them.
+    """
+    with administration(access) as admin:
+        message = _message(admin, message_id, topic, (broker, queue, offset))
+        events = admin.messages.timeline(message, admin.explain(message, group))
+    columns = ("event_timestamp", "kind", "group", "client", "text")
+    write(output, columns, [[[each.timestamp, each.kind.value, each.group, each.client, each.text] for each in events]])
+
+
 @reaches_cluster
 def explain(
     *,

@@ -17,7 +17,7 @@ from rmqfast.admin import BrokerRow, BrokerSnapshot, ConsumerRunningInfo, GroupS
 from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, SLOW, AdminClient
 from rmqfast.admin.clusters import Clusters, rows_of, status_of_body
 from rmqfast.admin.members import PATIENCE, running_info_question
-from rmqfast.admin.messages import pull_question
+from rmqfast.admin.pulls import pull_question
 from rmqfast.admin.questions import Question, ask_all, is_refusal
 from rmqfast.admin.snapshot_taker import SnapshotTaker, minute_stats_of_body
 from rmqfast.admin.topics import topic_offsets_of_body

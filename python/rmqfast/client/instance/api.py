@@ -131,7 +131,7 @@ class ClientApi:
             if error.code == ResponseCode.QUERY_NOT_FOUND:
                 return None
             raise
-        return _number(answer, "offset")
+        return number_of(answer, "offset")
 
     def update_consumer_offset(
         self,
@@ -153,21 +153,21 @@ class ClientApi:
 
     def max_offset(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
         """Returns the offset after the last message."""
-        return _number(self.ask(address, RequestCode.GET_MAX_OFFSET, _queue(queue), timeout=timeout), "offset")
+        return number_of(self.ask(address, RequestCode.GET_MAX_OFFSET, _queue(queue), timeout=timeout), "offset")
 
     def min_offset(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
         """Returns the offset of the first message."""
-        return _number(self.ask(address, RequestCode.GET_MIN_OFFSET, _queue(queue), timeout=timeout), "offset")
+        return number_of(self.ask(address, RequestCode.GET_MIN_OFFSET, _queue(queue), timeout=timeout), "offset")
 
     def search_offset(self, address: str, queue: MessageQueue, timestamp: int, *, timeout: float | None = None) -> int:
         """Returns the offset of the message stored nearest to a time. RocketMQ 5: of the first one since that time."""
         fields = {**_queue(queue), "timestamp": timestamp}
-        return _number(self.ask(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, fields, timeout=timeout), "offset")
+        return number_of(self.ask(address, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, fields, timeout=timeout), "offset")
 
     def earliest_store_time(self, address: str, queue: MessageQueue, *, timeout: float | None = None) -> int:
         """Returns the store time of the first message, in milliseconds since 1970. -1 if the queue is empty."""
         code = RequestCode.GET_EARLIEST_MSG_STORETIME
-        return _number(self.ask(address, code, _queue(queue), timeout=timeout), "timestamp")
+        return number_of(self.ask(address, code, _queue(queue), timeout=timeout), "timestamp")
 
     # Groups and their members: these share one connection, because the broker ties a client to its connection.
 
@@ -401,7 +401,8 @@ def _queue(queue: MessageQueue) -> dict[str, object]:
     return {"topic": queue.topic, "queueId": queue.queue_id}
 
 
-def _number(answer: Response, name: str) -> int:
+def number_of(answer: Response, name: str) -> int:
+    """Returns a field of an answer."""
     return Header(answer.ext_fields or {}).number(name)
 
 
