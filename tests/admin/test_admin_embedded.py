@@ -14,6 +14,7 @@ from rmqfast.client.instance import ClientConfig, ClientInstance
 from rmqfast.client.producer import Producer
 from rmqfast.errors import ArgumentError, ClientError, ResponseError, UnknownMessageError
 from tests.client.instance.doubles import FakeProducer
+from tests.waiting import until
 
 from .faces import made
 from .members import online, wants
@@ -283,3 +284,41 @@ def test_without_a_name_server_the_error_says_what_to_do(monkeypatch: pytest.Mon
     with made(face) as admin, pytest.raises(ClientError, match="NAMESRV_ADDR") as raised:
         admin.start()
     assert raised.value.response_code == 10004
+
+
+def test_a_reset_and_a_copy_of_offsets_are_shown_before(admin: Admin, producer: Producer) -> None:
+    admin.create_topic("previewed", queues=2)
+    queues = [MessageQueue("previewed", name, number) for name in ("broker-a", "broker-b") for number in range(2)]
+    for queue in queues[:3]:
+        for _ in range(4):
+            producer.send(Message("previewed", b"x"), queue)
+    offsets = dict(zip(queues, (1, 4, 3, 0), strict=True))
+    for queue, offset in offsets.items():
+        admin.offsets.reset("previewers", queue, offset)
+    for when in (0, -1):
+        changes = admin.offsets.preview("previewers", "previewed", when)
+        told = {each.queue: (each.before, each.after) for each in changes}
+        assert {queue: before for queue, (before, _) in told.items()} == offsets
+        assert sum(each.again for each in changes) == (8 if when == 0 else 0)
+        assert sum(each.skipped for each in changes) == (0 if when == 0 else 4)
+        if when == -1:
+            assert sum(each.behind for each in changes) == 4
+        done = admin.offsets.reset_by_time("previewers", "previewed", when)
+        assert done == {queue: after for queue, (_, after) in told.items()}
+        for queue, offset in offsets.items():
+            admin.offsets.reset("previewers", queue, offset)
+    copies = admin.offsets.preview_clone("previewers", "previewed_too", "previewed")
+    assert {each.queue: each.after for each in copies} == offsets
+    assert all(each.before in {None, 0} for each in copies)
+    assert admin.offsets.clone("previewers", "previewed_too", "previewed") == offsets
+
+
+def test_producers_of_all_brokers_are_listed_once(admin: Admin, cluster: EmbeddedCluster) -> None:
+    admin.create_topic("listed", queues=1)
+    with Producer("listed_shop", name_server=cluster.name_server) as other:
+        for name in ("broker-a", "broker-b"):
+            other.send(Message("listed", b"x"), MessageQueue("listed", name, 0))
+        until(lambda: "listed_shop" in admin.groups.producers())
+        (connection,) = admin.groups.producers()["listed_shop"]
+    assert connection.client_addr.startswith("127.0.0.1")
+    assert connection.language

@@ -195,6 +195,8 @@ def test_a_group_is_listed_shown_set_back_and_explained(cluster: EmbeddedCluster
         assert (row["group"], row["track_type"]) == (group, "CONSUMED")
     shown = done(cluster, "group", "reset", group, topic, "--to", "begin", code=1)
     assert f"nothing was changed: {group} is 1 messages behind in {topic}; --yes sets it to begin" in shown
+    (change,) = told(cluster, "group", "reset", group, topic, "--to", "begin", code=1)
+    assert (change["before"], change["after"], change["again"], change["skipped"]) == (2, 0, 2, 0)
     (row,) = told(cluster, "group", "reset", group, topic, "--to", "begin", "--yes")
     assert row == {"topic": topic, "broker_name": "broker-a", "queue_id": 0, "consumer_offset": 0}
     (row,) = told(cluster, "group", "reset", group, topic, "--to", "2001-01-01", "--yes")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rmqfast import EmbeddedCluster
+from rmqfast import Admin, ClientConfig, EmbeddedCluster
 from rmqfast.acl import AccessValidator, AclFiles
 from rmqfast.broker import Broker, BrokerConfig, ConfigFile
 from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, UNUSED_KEYS
@@ -177,6 +177,11 @@ def test_with_access_control_every_request_is_checked_and_rules_are_shown_to_adm
         assert signed(address, code, "bossboss", "87654321") == 0
         assert signed(address, code, "bossboss", "wrong") == 1
         assert signed(address, RequestCode.GET_BROKER_CONFIG, "RocketMQ", "12345678") == 1
+        config = ClientConfig(name_server=cluster.name_server, access_key="bossboss", secret_key="87654321")
+        with Admin(config=config) as admin:
+            rules = admin.accounts.of_broker("broker-a")
+    assert {account.access_key: account.is_admin for account in rules.accounts} == {"RocketMQ": False, "bossboss": True}
+    assert "87654321" not in repr(rules)
 
 
 def test_in_javas_mode_requests_pass_that_java_forgot(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Administration of a cluster: topics, groups, offsets and messages, and explanations of their state."""
 
+from rmqfast.admin.accounts import AccessRules, Account
 from rmqfast.admin.admin import Admin
 from rmqfast.admin.clusters import BrokerRow
 from rmqfast.admin.consume_stats import ConsumeStats, QueueProgress
@@ -17,6 +18,7 @@ from rmqfast.admin.facts import (
 from rmqfast.admin.message_event import EventKind, MessageEvent
 from rmqfast.admin.message_page import MessagePage, Position
 from rmqfast.admin.message_track import MessageTrack, TrackType
+from rmqfast.admin.offsets import OffsetChange
 from rmqfast.admin.snapshot import BrokerSnapshot, GroupSummary, MinuteStats, Snapshot, TopicSummary
 from rmqfast.admin.topics import TopicOffset
 from rmqfast.client.consumer.subscription import SubscriptionConflict
@@ -25,6 +27,8 @@ from rmqfast.remoting.protocol.consumer_connection import Connection, ConsumerCo
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo, ProcessQueueInfo
 
 __all__ = [
+    "AccessRules",
+    "Account",
     "Admin",
     "BrokerRow",
     "BrokerSnapshot",
@@ -44,6 +48,7 @@ __all__ = [
     "MessagePage",
     "MessageTrack",
     "MinuteStats",
+    "OffsetChange",
     "Outcome",
     "Position",
     "ProcessQueueInfo",

@@ -10,6 +10,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Any, Final, Self
 
+from rmqfast.admin.accounts import Accounts
 from rmqfast.admin.admin_client import TIMEOUT, AdminClient
 from rmqfast.admin.clusters import Brokers, Clusters
 from rmqfast.admin.dead_letters import DeadLetters
@@ -44,6 +45,7 @@ class Admin:
     Attributes:
         clusters: Clusters and their brokers.
         brokers: Status and configuration of each broker.
+        accounts: Accounts of brokers, without their secrets.
         topics: Creates, changes, deletes and describes topics.
         groups: Creates, changes, deletes and describes consumer groups.
         offsets: Resets and copies offsets of groups.
@@ -79,6 +81,7 @@ class Admin:
         self._client = client = AdminClient(config, seconds("timeout", timeout))
         self.clusters: Final = Clusters(client)
         self.brokers: Final = Brokers(client)
+        self.accounts: Final = Accounts(client)
         self.topics: Final = Topics(client)
         self.groups: Final = Groups(client, self.topics)
         self.offsets: Final = Offsets(client, self.groups)

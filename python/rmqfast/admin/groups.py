@@ -17,7 +17,12 @@ from rmqfast.client.instance.validators import check_group
 from rmqfast.errors import ArgumentError, ClientError, RemotingError, ResponseError
 from rmqfast.remoting import RequestCode, fastjson
 from rmqfast.remoting.codes import ResponseCode
-from rmqfast.remoting.protocol.consumer_connection import Connection, ConsumerConnection, connections_of
+from rmqfast.remoting.protocol.consumer_connection import (
+    Connection,
+    ConsumerConnection,
+    connections_of,
+    producers_of_body,
+)
 from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from rmqfast.remoting.protocol.json_object import JsonObject
 from rmqfast.store.config import SubscriptionGroupConfig
@@ -123,6 +128,24 @@ class Groups:
             if connections:
                 return list(connections)
         raise ClientError(f"no producer of the group {group} is online", next_step=_NOBODY)
+
+    def producers(self) -> dict[str, list[Connection]]:
+        """Returns the online producers of all brokers, by group, without doubles.
+
+        Example:
+            >>> import rmqfast
+            >>> with rmqfast.EmbeddedCluster() as cluster, rmqfast.Admin(name_server=cluster.name_server) as admin:
+            ...     with rmqfast.Producer("shop", name_server=cluster.name_server) as producer:
+            ...         sent = producer.send(rmqfast.Message("orders", b"paid"))
+            ...         sorted(admin.groups.producers())
+            ['shop']
+        """
+        by_group: dict[str, dict[str, Connection]] = {}
+        for broker in self._client.masters():
+            answer = self._client.ask(broker.address, RequestCode.GET_ALL_PRODUCER_INFO)
+            for group, producers in producers_of_body(answer.body).items():
+                by_group.setdefault(group, {}).update({each.client_id: each for each in producers})
+        return {group: list(by_group[group].values()) for group in sorted(by_group) if by_group[group]}
 
     def running_info(self, group: str, client_id: str, *, jstack: bool = False) -> ConsumerRunningInfo:
         """Returns the state of a consumer. Raises `ResponseError`: 1 if it is offline, 207 if it does not answer."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress
-from rmqfast.admin.consume_stats import stats_at
+from rmqfast.admin.consume_stats import QueueProgress, stats_at
 from rmqfast.admin.groups import Groups
 from rmqfast.admin.members import online_at
 from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, topic_offsets_of_body
@@ -81,19 +81,93 @@ class Offsets:
             )
         _set(self._client, address, group, queue, offset)
 
+    def preview(self, group: str, topic: str, when: Time) -> list[OffsetChange]:
+        """Returns what `reset_by_time` would change, queue by queue, and changes nothing.
+
+        Example:
+            >>> import rmqfast
+            >>> with rmqfast.EmbeddedCluster() as cluster, rmqfast.Admin(name_server=cluster.name_server) as admin:
+            ...     admin.create_topic("orders", queues=1)
+            ...     with rmqfast.Producer("shop", name_server=cluster.name_server) as producer:
+            ...         for _ in range(3):
+            ...             sent = producer.send(rmqfast.Message("orders", b"paid"))
+            ...     admin.offsets.reset("billing", sent.queue, 1, force=True)
+            ...     (change,) = admin.offsets.preview("billing", "orders", -1)
+            >>> change.before, change.after, change.skipped
+            (1, 3, 2)
+        """
+        timestamp = _milliseconds(when)
+        changes = []
+        for broker in self._client.brokers_of(topic):
+            before = self._offsets_at(broker, group, topic)
+            for queue, end, _ in _queues_at(self._client, broker, topic):
+                after = _offset_at(self._client, broker.address, queue, timestamp)
+                changes.append(OffsetChange(queue, before.get(queue), after, end))
+        return changes
+
+    def preview_clone(self, source: str, target: str, topic: str) -> list[OffsetChange]:
+        """Returns what `clone` would change, queue by queue, and changes nothing."""
+        before = {
+            queue: offset
+            for broker in self._client.brokers_of(topic)
+            for queue, offset in self._offsets_at(broker, target, topic).items()
+        }
+        rows = self._rows_to_clone(source, topic)
+        return [OffsetChange(row.queue, before.get(row.queue), row.consumer_offset, row.broker_offset) for row in rows]
+
+    def _offsets_at(self, broker: BrokerAddress, group: str, topic: str) -> dict[MessageQueue, int]:
+        try:
+            rows = stats_at(self._client, broker, group, topic)
+        except ResponseError:
+            return {}  # brokers that have no offsets of the group answer with an error
+        return {row.queue: row.consumer_offset for row in rows if row.topic == topic and row.consumer_offset >= 0}
+
     def clone(self, source: str, target: str, topic: str) -> dict[MessageQueue, int]:
         """Copies a group's offsets for a topic to another group. Returns the copied offset of each queue.
 
         The target group should be offline. Brokers of RocketMQ 5.x must know the target group. `ClientError` 206 if the
         source group has no offsets.
         """
-        addresses = dict(self._client.brokers_of(topic))
-        # The progress of a group may name brokers that have left the topic's route.
-        rows = [row for row in self._groups.progress(source, topic) if row.broker_name in addresses]
+        addresses, rows = dict(self._client.brokers_of(topic)), self._rows_to_clone(source, topic)
         for row in rows:
-            address = addresses[row.broker_name]
-            _set(self._client, address, target, row.queue, row.consumer_offset)
+            _set(self._client, addresses[row.broker_name], target, row.queue, row.consumer_offset)
         return {row.queue: row.consumer_offset for row in rows}
+
+    def _rows_to_clone(self, source: str, topic: str) -> list[QueueProgress]:
+        names = {broker.broker_name for broker in self._client.brokers_of(topic)}
+        # The progress of a group may name brokers that have left the topic's route.
+        return [row for row in self._groups.progress(source, topic) if row.broker_name in names]
+
+
+class OffsetChange(NamedTuple):
+    """A change of a group's offset in one queue.
+
+    Attributes:
+        queue: The queue.
+        before: Offset before the change; `None` without one.
+        after: Offset after it.
+        end: End of the queue.
+    """
+
+    queue: MessageQueue
+    before: int | None
+    after: int
+    end: int
+
+    @property
+    def again(self) -> int:
+        """Number of messages that the group gets again."""
+        return 0 if self.before is None else max(0, self.before - self.after)
+
+    @property
+    def behind(self) -> int:
+        """Backlog of the group before the change."""
+        return 0 if self.before is None else max(0, self.end - self.before)
+
+    @property
+    def skipped(self) -> int:
+        """Number of messages that the group does not get any more."""
+        return 0 if self.before is None else max(0, self.after - self.before)
 
 
 class Rollback(NamedTuple):

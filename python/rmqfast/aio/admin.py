@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from rmqfast import admin as blocking
-from rmqfast.admin import clusters, dead_letters, explain, groups, messages, offsets, snapshot_taker, topics
+from rmqfast.admin import accounts, clusters, dead_letters, explain, groups, messages, offsets, snapshot_taker, topics
 from rmqfast.aio import calls
 from rmqfast.aio.calls import Calls
 from rmqfast.aio.twin import awaitable, with_signature_of
@@ -40,6 +40,7 @@ class Admin:
         self._calls = Calls(self, twin)
         self.clusters: Final = Clusters(twin.clusters, self._calls)
         self.brokers: Final = Brokers(twin.brokers, self._calls)
+        self.accounts: Final = Accounts(twin.accounts, self._calls)
         self.topics: Final = Topics(twin.topics, self._calls)
         self.groups: Final = Groups(twin.groups, self._calls)
         self.offsets: Final = Offsets(twin.offsets, self._calls)
@@ -86,6 +87,10 @@ class Topics(_Subject):
     status: Final = awaitable(topics.Topics.status)
 
 
+class Accounts(_Subject):
+    of_broker: Final = awaitable(accounts.Accounts.of_broker)
+
+
 class Groups(_Subject):
     create: Final = awaitable(groups.Groups.create)
     update: Final = awaitable(groups.Groups.update)
@@ -94,6 +99,7 @@ class Groups(_Subject):
     of_topic: Final = awaitable(groups.Groups.of_topic)
     progress: Final = awaitable(groups.Groups.progress)
     connections: Final = awaitable(groups.Groups.connections)
+    producers: Final = awaitable(groups.Groups.producers)
     producer_connections: Final = awaitable(groups.Groups.producer_connections)
     running_info: Final = awaitable(groups.Groups.running_info)
     running_infos: Final = awaitable(groups.Groups.running_infos)
@@ -106,6 +112,8 @@ class Offsets(_Subject):
     reset_to_begin: Final = awaitable(offsets.Offsets.reset_to_begin)
     reset_to_end: Final = awaitable(offsets.Offsets.reset_to_end)
     clone: Final = awaitable(offsets.Offsets.clone)
+    preview: Final = awaitable(offsets.Offsets.preview)
+    preview_clone: Final = awaitable(offsets.Offsets.preview_clone)
 
 
 class Messages(_Subject):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from rmqfast.admin import Admin, Explanation, SubscriptionFacts
+from rmqfast.admin import Admin, Explanation, OffsetChange, SubscriptionFacts
 from rmqfast.admin.offsets import END
 from rmqfast.cells import time_text
 from rmqfast.cli.cluster_access import (
@@ -229,11 +229,10 @@ def reset(
         if yes:
             _write(output, admin.offsets.reset_by_time(group, topic, when))
             return
-        # nothing records the old offsets: show the backlog before it is gone
-        behind = admin.groups.progress(group, topic).diff_total
+        # nothing records the old offsets: show them before they are gone
+        changes = admin.offsets.preview(group, topic, when)
     time = to if position is not None else time_text(when)
-    say(f"nothing was changed: {group} is {behind} messages behind in {topic}; --yes sets it to {time}")
-    raise typer.Exit(1)
+    _refuse(output, changes, f"{group} is {_behind(changes)} messages behind in {topic}; --yes sets it to {time}")
 
 
 @app.command()
@@ -247,9 +246,8 @@ def skip(group: Group, topic: Topic, *, access: Access, yes: Yes = False, output
         if yes:
             _write(output, admin.offsets.reset_to_end(group, topic))
             return
-        behind = admin.groups.progress(group, topic).diff_total
-    say(f"nothing was changed: {group} is {behind} messages behind in {topic}; --yes leaves them out")
-    raise typer.Exit(1)
+        changes = admin.offsets.preview(group, topic, END)
+    _refuse(output, changes, f"{group} is {_behind(changes)} messages behind in {topic}; --yes leaves them out")
 
 
 @app.command()
@@ -275,13 +273,34 @@ def clone(
         if yes:
             _write(output, admin.offsets.clone(source, target, topic))
             return
-        queues = len(admin.groups.progress(source, topic))
-    say(f"nothing was changed: --yes sets {target} to the offsets of {source} in {queues} queues of {topic}")
+        changes = admin.offsets.preview_clone(source, target, topic)
+    _refuse(output, changes, f"--yes sets {target} to the offsets of {source} in {len(changes)} queues of {topic}")
+
+
+CHANGE_COLUMNS = ("topic", "broker_name", "queue_id", "before", "after", "again", "skipped")
+
+
+def _refuse(output: Form, changes: Sequence[OffsetChange], what: str) -> NoReturn:
+    """Prints what a change would do, queue by queue, and ends with exit code 1."""
+    rows = [
+        [*_place(each.queue), each.before, each.after, each.again, each.skipped]
+        for each in sorted(changes, key=lambda each: each.queue)
+    ]
+    write(output, CHANGE_COLUMNS, [rows])
+    say(f"nothing was changed: {what}")
     raise typer.Exit(1)
 
 
+def _place(queue: MessageQueue) -> Row:
+    return [queue.topic, queue.broker_name, queue.queue_id]
+
+
+def _behind(changes: Sequence[OffsetChange]) -> int:
+    return sum(each.behind for each in changes)
+
+
 def _write(output: Form, offsets: Mapping[MessageQueue, int]) -> None:
-    rows = [[queue.topic, queue.broker_name, queue.queue_id, offset] for queue, offset in sorted(offsets.items())]
+    rows = [[*_place(queue), offset] for queue, offset in sorted(offsets.items())]
     write(output, ("topic", "broker_name", "queue_id", "consumer_offset"), [rows])
 
 

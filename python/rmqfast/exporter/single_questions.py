@@ -22,7 +22,7 @@ from rmqfast.admin.topics import topic_offsets_of_body
 from rmqfast.errors import RemotingError, ResponseError
 from rmqfast.logs import logger_of
 from rmqfast.remoting import RequestCode, properties
-from rmqfast.remoting.protocol.json_object import JsonObject
+from rmqfast.remoting.protocol.consumer_connection import producers_of_body
 from rmqfast.remoting.rate_limit import limited
 from rmqfast.system import monotonic
 
@@ -246,9 +246,7 @@ def _take_config(answers: BrokerAnswers, body: bytes) -> None:
 
 
 def _take_producers(answers: BrokerAnswers, body: bytes) -> None:
-    data = JsonObject.of_body(body).object("data")
-    names = [] if data is None else data.names()
-    answers.producers = {name: len(data.objects(name, most=_MOST_QUEUES)) for name in names if data is not None}
+    answers.producers = {name: len(producers) for name, producers in producers_of_body(body).items()}
 
 
 def _with_unread(stats: ConsumeStats, unread: Mapping[tuple[str, str], int], group: str) -> ConsumeStats:

@@ -1,6 +1,6 @@
 """The clients of a group, as a broker knows them: the answers to requests 203 and 204.
 
-Source: `ConsumerConnection`, `ProducerConnection`, `Connection`.
+Source: `ConsumerConnection`, `ProducerConnection`, `ProducerTableInfo`, `Connection`.
 """
 
 from __future__ import annotations
@@ -112,3 +112,21 @@ def _connections_of(members: JsonObject) -> tuple[Connection, ...]:
         for item in members.objects("connectionSet", most=_MOST_CLIENTS)
     ]
     return tuple(sorted(listed, key=lambda connection: connection.client_id))
+
+
+def producers_of_body(body: bytes) -> dict[str, list[Connection]]:
+    """Parses the producers of a broker by group (`ProducerTableInfo`). Raises `ResponseError` if it is malformed."""
+    data = JsonObject.of_body(body, most=_MOST_BYTES).object("data")
+    if data is None:
+        return {}
+    return {group: [_producer_of(item) for item in data.objects(group, most=_MOST_CLIENTS)] for group in data.names()}
+
+
+def _producer_of(item: JsonObject) -> Connection:
+    return Connection(
+        client_id=item.optional_text("clientId") or "",
+        # Java writes a name, which may be empty, a slash and the address.
+        client_addr=(item.optional_text("remoteIP") or "").rpartition("/")[2],
+        language=item.optional_text("language") or "",
+        version=item.number("version", 0),
+    )
