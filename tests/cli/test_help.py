@@ -25,7 +25,7 @@ ALL = [(command, line) for command, lines in EXAMPLES.items() for line in lines]
 #: What goes on until it is ended, needs Spark or another machine, or a message of an id: these are parsed only.
 PARSED_ONLY = {
     "rmqfast dashboard -n 127.0.0.1:9876",
-    "rmqfast dashboard --host 10.0.0.7 --port 8443 --profile prod",
+    "rmqfast dashboard --read-only --host 10.0.0.7 --profile prod",
     "rmqfast alarms -n 127.0.0.1:9876",
     "rmqfast alarms --lag 10000 --silent orders=600 -o jsonl",
     "rmqfast alarms --webhook https://hooks.example/rocketmq --profile prod",
@@ -42,8 +42,8 @@ PARSED_ONLY = {
     "rmqfast demo --size-mib 64",
     "rmqfast exporter -n 127.0.0.1:9876",
     "rmqfast exporter --host 10.0.0.7 --port 5557 --profile prod",
-    "rmqfast server",
     "rmqfast server --store ~/store -c broker.conf",
+    "rmqfast server --dashboard 8080",
     "rmqfast namesrv",
     "rmqfast broker -c broker.conf -n 127.0.0.1:9876",
 }

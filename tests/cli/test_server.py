@@ -18,6 +18,7 @@ from rmqfast.broker import Broker, BrokerConfig
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.remoting.fastjson import decode
 from tests.cli.command_line import COMMAND, run
+from tests.dashboard.visitor import Visitor
 from tests.embedded.client import pull, send, update_config
 from tests.waiting import until
 
@@ -79,6 +80,19 @@ def test_a_server_says_when_it_is_ready_and_saves_everything_when_it_is_told_to_
     assert not (store / "abort").exists()
     saved = decode((store / "config" / "consumerOffset.json").read_bytes())
     assert saved["offsetTable"]["orders@G"] == {0: 1}
+
+
+@pytest.mark.parametrize("is_secure", [False, True], ids=["plain", "secure"])
+def test_a_server_shows_pages_about_itself(tmp_path: Path, is_secure: bool) -> None:
+    own = ("--secure", tmp_path / "secure") if is_secure else ()
+    words = ("server", "--namesrv-port", 0, "--broker-port", 0, "--dashboard", 0, *own)
+    with serving(*words) as (process, told):
+        address = told["dashboard"].removeprefix("http://").removesuffix("/")
+        with Visitor(address) as visitor:
+            assert visitor.log_in(told["password"]).status == 303
+            until(lambda: visitor.get("/brokers.json").json["brokers"])
+            assert visitor.get("/topics.json").status == 200
+        assert end(process, signal.SIGTERM).endswith("stopped\n")
 
 
 def test_a_name_server_and_a_broker_are_processes_of_their_own(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ PASSWORD = "open sesame"  # noqa: S105
 @pytest.fixture(scope="package")
 def cluster() -> Iterator[EmbeddedCluster]:
     with ExitStack() as stack:
-        running = stack.enter_context(EmbeddedCluster(brokers=2, config=CAREFUL))
+        running = stack.enter_context(EmbeddedCluster(brokers=2, config=CAREFUL | {"traceTopicEnable": "true"}))
         admin = stack.enter_context(Admin(name_server=running.name_server))
         admin.create_topic(TOPIC, queues=2)
         with Producer("shop", name_server=running.name_server) as producer:

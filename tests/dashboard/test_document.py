@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from rmqfast import EmbeddedCluster
-from rmqfast.dashboard.site import MENU
+from rmqfast.dashboard.renderer import MENU
 from tests.cli.command_line import COMMAND
 from tests.examples.documents import ROOT
 
@@ -19,7 +19,7 @@ PAGE = (ROOT / "docs" / "dashboard.md").read_text(encoding="utf-8")
 
 
 def test_it_names_each_page() -> None:
-    told = set(re.findall(r"`(/[a-z]*)`", PAGE))
+    told = set(re.findall(r"`(/[a-z-]*)`", PAGE))
     assert set(MENU) <= told
 
 

@@ -177,7 +177,7 @@ def test_with_access_control_every_request_is_checked_and_rules_are_shown_to_adm
         assert signed(address, code, "bossboss", "87654321") == 0
         assert signed(address, code, "bossboss", "wrong") == 1
         assert signed(address, RequestCode.GET_BROKER_CONFIG, "RocketMQ", "12345678") == 1
-        config = ClientConfig(name_server=cluster.name_server, access_key="bossboss", secret_key="87654321")
+        config = ClientConfig(name_server=cluster.name_server, access_key="bossboss", secret_key="87654321")  # noqa: S106
         with Admin(config=config) as admin:
             rules = admin.accounts.of_broker("broker-a")
     assert {account.access_key: account.is_admin for account in rules.accounts} == {"RocketMQ": False, "bossboss": True}

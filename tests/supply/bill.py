@@ -2,9 +2,9 @@
 
     python -m tests.supply.bill JAR DIRECTORY
 
-`rmqfast-python.cdx.json` has the crates of the extension; `rmqfast-columnar.cdx.json` the files of the jar and the
-crates of the library in it. Crates, versions and hashes are those of Cargo.lock, for this platform; what only builds or
-tests need is left out, as it is not shipped.
+`rmqfast-python.cdx.json` has the crates of the extension and the scripts of the dashboard; `rmqfast-columnar.cdx.json`
+the files of the jar and the crates of the library in it. Crates, versions and hashes are those of Cargo.lock, for this
+platform; what only builds or tests need is left out, as it is not shipped.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from cyclonedx.model.component import Component, ComponentType
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
+from .vendored import VENDORED
+
 _ROOT = Path(__file__).parents[2]
 
 
@@ -34,7 +36,7 @@ def main() -> None:
     """Writes both."""
     jar, directory = Path(sys.argv[1]), Path(sys.argv[2])
     directory.mkdir(parents=True, exist_ok=True)
-    _write(_bill("rmqfast-python", "rmqfast-python", ()), directory / "rmqfast-python.cdx.json")
+    _write(_bill("rmqfast-python", "rmqfast-python", scripts()), directory / "rmqfast-python.cdx.json")
     _write(_bill("rmqfast-columnar", "rmqfast-jvm", files(jar)), directory / "rmqfast-columnar.cdx.json")
 
 
@@ -44,6 +46,20 @@ def files(jar: Path) -> Iterator[Component]:
         for name in sorted(name for name in archive.namelist() if not name.endswith("/")):
             digest = HashType(alg=HashAlgorithm.SHA_256, content=hashlib.sha256(archive.read(name)).hexdigest())
             yield Component(name=name, type=ComponentType.FILE, hashes=[digest], bom_ref=f"file:{name}")
+
+
+def scripts() -> Iterator[Component]:
+    """The scripts of others in the wheel."""
+    for script in VENDORED:
+        yield Component(
+            name=f"rmqfast/dashboard/static/{script.path.name}",
+            type=ComponentType.FILE,
+            version=script.version,
+            licenses=[LicenseFactory().make_from_string(script.licence)],
+            purl=PackageURL("npm", None, script.package, script.version),
+            hashes=[HashType(alg=HashAlgorithm.SHA_256, content=script.digest)],
+            bom_ref=f"file:{script.path.name}",
+        )
 
 
 def crates(root: str, platforms: tuple[str, ...] = ()) -> dict[str, list[str]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .bill import crates, metadata
+from .vendored import VENDORED
 
 _ROOT = Path(__file__).parents[2]
 sys.path.append(str(_ROOT / "release"))  # scripts, which know the platforms
@@ -31,6 +32,8 @@ _HEAD = """Notices of third parties
 
 The wheels of rmqfast, and the jar in them, link the Rust crates below. Each line has a crate, its version, its licence,
 and the numbers of the texts that its sources have. The texts follow.
+
+The wheels also have scripts of npm packages, unchanged, for the dashboard; their texts are the last ones.
 
 Besides, they have parts of Rust's standard library (MIT OR Apache-2.0), and of LLVM's libunwind and compiler-rt
 (Apache-2.0 WITH LLVM-exception). The texts of these licences are among those below.
@@ -59,6 +62,10 @@ def notices() -> str:
             whose[numbers[key] - 1].append(f"{package['name']} {package['version']}: {name}\n")
         numbered = ", ".join(map(str, sorted(set(mine))))
         lines.append(f"{package['name']} {package['version']}: {package['license']} [{numbered}]\n")
+    lines += [f"{each.package} {each.version}: {each.licence} [{each.path.name}]\n" for each in VENDORED]
+    for path, script in {each.text: f"{each.package} {each.version}" for each in VENDORED}.items():
+        texts.append(_read(path))
+        whose.append([f"{script}: {path.name}\n"])
     parts = (
         f"{_RULE}\n[{number}]\n{''.join(files)}\n{text}\n"
         for number, (files, text) in enumerate(zip(whose, texts, strict=True), 1)

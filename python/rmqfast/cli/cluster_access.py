@@ -42,13 +42,13 @@ class Profile:
     values: Mapping[str, str | bool] = field(default_factory=dict, repr=False)
 
 
-def load_profile(name: str | None = None) -> Profile:
-    """Returns the profile with a name. Without a name, returns `default`, which may be missing.
+def load_profile(name: str | None = None, file: Path | None = None) -> Profile:
+    """Returns the profile with a name, of the user's file unless told. Without a name, `default`, which may be missing.
 
     Raises:
         ArgumentError: The profile does not exist, or the file is invalid.
     """
-    file = profile_file()
+    file = profile_file() if file is None else file
     profiles = _read(file)
     if name is None and DEFAULT not in profiles:
         return Profile(DEFAULT, file)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rmqfast.cells import one_line, time_text
 from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.endings import StopSignals
 from rmqfast.cli.output import say
+
+if TYPE_CHECKING:
+    from rmqfast.dashboard import ChangeEntry
 
 
 @reaches_cluster
@@ -25,18 +29,26 @@ def dashboard(
     allowed_host: Annotated[
         list[str] | None, typer.Option(help="Name by which browsers may reach it; repeatable. Default: any.")
     ] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="The pages change nothing.")] = False,
     interval: Annotated[float, typer.Option(min=1, help="Seconds between two looks at the cluster.")] = 5.0,
     access: Access,
 ) -> None:
-    """Serves web pages about a cluster until Ctrl-C or SIGTERM: what is wrong, brokers, topics, groups, alarms.
+    """Serves web pages about a cluster until Ctrl-C or SIGTERM: what is wrong, groups, topics, messages; and changes.
 
-    The pages only read. Prints a line with `ready`, the address and the password once it serves. Beyond this machine,
-    put it behind a proxy with TLS: passwords and sessions go over plain HTTP.
+    Prints a line with `ready`, the address and the password once it serves, and each change to standard error. Beyond
+    this machine, put it behind a proxy with TLS: passwords and sessions go over plain HTTP.
     """
     from rmqfast.dashboard import Dashboard  # other commands need no web server
 
     made = Dashboard(
-        access.config(), port=port, host=host, password=password, allowed_hosts=allowed_host, interval=interval
+        access.config(),
+        port=port,
+        host=host,
+        password=password,
+        allowed_hosts=allowed_host,
+        interval=interval,
+        read_only=read_only,
+        on_change=say_change,
     )
     with StopSignals() as signals, made as running:
         shown = f" password={running.password}" if password is None else ""
@@ -44,3 +56,8 @@ def dashboard(
         while not signals.wait():
             pass
     say("stopped")
+
+
+def say_change(entry: ChangeEntry) -> None:
+    """Prints a change that was made on the pages, with its time."""
+    say(f"{time_text(entry.timestamp)} {one_line(str(entry))}")

@@ -124,7 +124,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "dashboard": (
         "rmqfast dashboard -n 127.0.0.1:9876",
-        "rmqfast dashboard --host 10.0.0.7 --port 8443 --profile prod",
+        "rmqfast dashboard --read-only --host 10.0.0.7 --profile prod",
     ),
     "alarms": (
         "rmqfast alarms -n 127.0.0.1:9876",
@@ -137,8 +137,8 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "demo": ("rmqfast demo --size-mib 64",),
     "server": (
-        "rmqfast server",
         "rmqfast server --store ~/store -c broker.conf",
+        "rmqfast server --dashboard 8080",
         "rmqfast server --print-config",
     ),
     "namesrv": ("rmqfast namesrv", "rmqfast namesrv --port 9877 --print-config"),

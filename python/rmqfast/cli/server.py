@@ -54,6 +54,10 @@ def server(
     address: Annotated[
         str, Option(help="With --secure: address of the servers for clients on other machines.")
     ] = "127.0.0.1",
+    dashboard: Annotated[
+        int | None,
+        Option(min=0, max=65_535, help="Port of web pages about it, on loopback; 0 is any. Default: no pages."),
+    ] = None,
     insecure_bind: InsecureBind = False,
     print_config: PrintConfig = False,
 ) -> None:
@@ -61,8 +65,9 @@ def server(
 
     Prints a line with `ready` and the addresses once it serves.
     """
+    profiles = None
     if secure is not None:
-        config = _secure_config(secure, config, address, namesrv_port)
+        config, profiles = _secure_config(secure, config, address, namesrv_port)
     from rmqfast.broker import BrokerConfig, ConfigFile
     from rmqfast.embedded import EmbeddedCluster
 
@@ -91,15 +96,31 @@ def server(
             config_file=file,
             progress=partial(_stop_recovery, signals),
         )
-        with cluster:
+        with cluster, _pages(dashboard, cluster.name_server, profiles) as pages:
             running = cluster.brokers[0]
-            _print_ready(running.metrics_address, name_server=cluster.name_server, broker=running.address)
+            _print_ready(running.metrics_address, name_server=cluster.name_server, broker=running.address, **pages)
             _wait(signals)
     say("stopped")
 
 
-def _secure_config(directory: Path, config: Path | None, address: str, name_server_port: int) -> Path:
-    """Returns the configuration of a directory with certificates and accounts. Prints how clients connect."""
+@contextmanager
+def _pages(port: int | None, name_server: str, profiles: Path | None) -> Iterator[dict[str, str]]:
+    """Serves web pages about a cluster, if a port is given. Yields their address and password."""
+    if port is None:
+        yield {}
+        return
+    from rmqfast.cli.cluster_access import Access, load_profile
+    from rmqfast.cli.dashboard import say_change
+    from rmqfast.dashboard import Dashboard
+
+    values = {} if profiles is None else load_profile("administrator", profiles).values
+    access = Access({**values, "name_server": name_server}, {})
+    with Dashboard(access.config(), port=port, on_change=say_change) as running:
+        yield {"dashboard": f"http://{running.address}/", "password": running.password}
+
+
+def _secure_config(directory: Path, config: Path | None, address: str, name_server_port: int) -> tuple[Path, Path]:
+    """Returns configuration and profiles of a directory with certificates and accounts. Prints how clients connect."""
     from rmqfast.acl import SecureDirectory
 
     if config is not None:
@@ -108,7 +129,7 @@ def _secure_config(directory: Path, config: Path | None, address: str, name_serv
     say(f"accounts, certificates and configuration are in {secured.path}; docs/security.md says who needs which file")
     say(f"command line: XDG_CONFIG_HOME={secured.path} rmqfast topic list, or with --profile administrator")
     say(f"mqadmin and Java: -Dtls.enable=true -Dtls.config.file={secured.path}/client.properties")
-    return secured.config
+    return secured.config, secured.profiles
 
 
 def namesrv(

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from urllib.parse import quote
 
-from rmqfast.dashboard.look import STATES, Look
-from rmqfast.dashboard.page import Notice, Page, Table
+from rmqfast.dashboard.history import History
+from rmqfast.dashboard.look import IN_TPS, OUT_TPS, STATES, Look
+from rmqfast.dashboard.page import Chart, Link, Notice, Page, Table
 from rmqfast.doctor import Alarm
 
 #: Rows and notices of the overview.
@@ -27,7 +28,7 @@ BROKER_COLUMNS = (
 )
 
 
-def overview(look: Look) -> Page:
+def overview(look: Look, history: History) -> Page:
     """Returns the page with what is wrong, and the longest backlogs."""
     longest = sorted(look.groups, key=lambda row: row["behind"] or 0, reverse=True)[:_TOP]
     snapshot = look.examination.snapshot
@@ -42,18 +43,36 @@ def overview(look: Look) -> Page:
     }
     return Page(
         title="overview",
+        is_of_look=True,
         facts=facts,
+        charts=[_rates(history)],
         notices=[*alarm_notices(look.alarms)[:_TOP], *unknown_notices(look.unknown)],
         tables=[
             Table(
                 name="longest_backlogs",
                 columns=("group", "state", "members", "behind", "lag_seconds"),
                 rows=longest,
-                links={"group": "/groups/"},
+                links={"group": "/groups/{group}"},
             ),
             Table(name="brokers", columns=BROKER_COLUMNS, rows=look.brokers),
         ],
     )
+
+
+def _rates(history: History) -> Chart:
+    times, rates = history.of(IN_TPS)
+    return Chart(name="rates", times=times, series={IN_TPS: rates, OUT_TPS: history.of(OUT_TPS)[1]})
+
+
+def dead_letters(look: Look) -> Page:
+    """Returns the page with the groups that have dead letters."""
+    table = Table(
+        name="dead_letters",
+        columns=("group", "dead_letters", "brokers"),
+        rows=look.dead_letters,
+        links={"group": "/dead-letters/{group}"},
+    )
+    return Page(title="dead_letters", is_of_look=True, facts={"groups": len(look.dead_letters)}, tables=[table])
 
 
 def brokers(look: Look) -> Page:
@@ -63,27 +82,30 @@ def brokers(look: Look) -> Page:
         for row, text in look.examination.unreachable.items()
     ]
     table = Table(name="brokers", columns=BROKER_COLUMNS, rows=look.brokers)
-    return Page(title="brokers", notices=[*silent, *unknown_notices(look.unknown)], tables=[table])
+    return Page(title="brokers", is_of_look=True, notices=[*silent, *unknown_notices(look.unknown)], tables=[table])
 
 
 def topics(look: Look, *, every: bool) -> Page:
     """Returns the page with the topics; with `every`, also retry and dead-letter topics."""
     rows = [row for row in look.topics if every or not row["topic"].startswith("%")]
-    table = Table(name="topics", columns=TOPIC_COLUMNS, rows=rows, links={"topic": "/topics/"})
-    return Page(title="topics", facts={"topics": len(rows)}, tables=[table])
+    table = Table(name="topics", columns=TOPIC_COLUMNS, rows=rows, links={"topic": "/topics/{topic}"})
+    links = [Link(title="create-topic", path="/changes/create-topic", is_change=True)]
+    return Page(title="topics", is_of_look=True, facts={"topics": len(rows)}, links=links, tables=[table])
 
 
 def groups(look: Look) -> Page:
     """Returns the page with the consumer groups, those in trouble first."""
     counts = {state: sum(row["state"] == state for row in look.groups) for state in STATES}
-    table = Table(name="groups", columns=GROUP_COLUMNS, rows=look.groups, links={"group": "/groups/"})
-    return Page(title="groups", facts={state: count for state, count in counts.items() if count}, tables=[table])
+    table = Table(name="groups", columns=GROUP_COLUMNS, rows=look.groups, links={"group": "/groups/{group}"})
+    links = [Link(title=name, path=f"/changes/{name}", is_change=True) for name in ("create-group", "clone")]
+    facts = {state: count for state, count in counts.items() if count}
+    return Page(title="groups", is_of_look=True, facts=facts, links=links, tables=[table])
 
 
 def alarms(look: Look) -> Page:
     """Returns the page with the alarms that last."""
     notices = [*alarm_notices(look.alarms), *unknown_notices(look.unknown)]
-    return Page(title="alarms", facts={"alarms": len(look.alarms)}, notices=notices)
+    return Page(title="alarms", is_of_look=True, facts={"alarms": len(look.alarms)}, notices=notices)
 
 
 def alarm_notices(alarms: Sequence[Alarm]) -> list[Notice]:

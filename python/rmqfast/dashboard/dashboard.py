@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import secrets
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
 import uvicorn
 
 from rmqfast.arguments import Duration, seconds, suggests_names
 from rmqfast.client.instance import ClientConfig
+from rmqfast.dashboard.change_log import ChangeEntry, ChangeLog
+from rmqfast.dashboard.change_pages import ChangePages
 from rmqfast.dashboard.site import Site
 from rmqfast.dashboard.state import ClusterState
 from rmqfast.errors import ArgumentError, RemotingError
@@ -29,7 +31,7 @@ _CLIENTS = 256
 @suggests_names
 @not_picklable("make one in each process")
 class Dashboard:
-    """Web pages about a cluster: what is wrong, brokers, topics, groups, alarms. Reads only.
+    """Web pages about a cluster: what is wrong, groups, topics, messages, dead letters; and changes.
 
     Args:
         config: Name server, account and TLS of the cluster.
@@ -39,6 +41,8 @@ class Dashboard:
         allowed_hosts: Names by which browsers may reach the pages. Default: any, or only those of this machine if
             `host` is a loopback address.
         interval: Time between two looks at the cluster.
+        read_only: Whether the pages change nothing.
+        on_change: Gets each change that somebody made on the pages, or tried to.
 
     Attributes:
         password: Password of the pages.
@@ -66,6 +70,8 @@ class Dashboard:
         password: str | None = None,
         allowed_hosts: Sequence[str] | None = None,
         interval: Duration = 5.0,
+        read_only: bool = False,
+        on_change: Callable[[ChangeEntry], None] | None = None,
     ) -> None:
         self.password: str = secrets.token_urlsafe(12) if password is None else password
         self._host, self._port = host, port
@@ -74,6 +80,7 @@ class Dashboard:
         if wrong := [name for name in self._hosts if name != "*" and "*" in name.removeprefix("*.")]:
             raise ArgumentError(f"allowed_hosts: expected names, as mq.example, *.example or *, got {wrong[0]!r}")
         self._state = ClusterState(config, interval=seconds("interval", interval))
+        self._changes = ChangePages(self._state.admin, ChangeLog(on_change), is_read_only=read_only)
         self._socket: socket.socket | None = None
         self._server: uvicorn.Server | None = None
         self._thread: Thread | None = None
@@ -96,7 +103,7 @@ class Dashboard:
             listening.close()
             raise
         self._socket = listening
-        app = Site(self._state, self.password).app(self._hosts)
+        app = Site(self._state, self._changes, self.password).app(self._hosts)
         config = uvicorn.Config(
             app, log_config=None, access_log=False, lifespan="off", server_header=False, limit_concurrency=_CLIENTS
         )

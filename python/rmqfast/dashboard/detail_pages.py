@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import quote, urlencode
 
 from rmqfast.admin import Admin, Explanation, QueueFacts, SubscriptionFacts, TopicOffset
 from rmqfast.client.consumer.subscription import expression_of
 from rmqfast.dashboard.cluster_pages import GROUP_COLUMNS
-from rmqfast.dashboard.look import Look, lag_of
-from rmqfast.dashboard.page import Notice, Page, Row, Table
+from rmqfast.dashboard.history import History
+from rmqfast.dashboard.look import Look, backlog_of, lag_of
+from rmqfast.dashboard.page import Chart, Link, Notice, Page, Row, Table
 from rmqfast.doctor import Diagnosis
 from rmqfast.doctor.examination import Examination
 from rmqfast.message import MessageQueue
@@ -29,6 +31,11 @@ def topic(admin: Admin, look: Look, name: str) -> Page:
         title="topic",
         subject=name,
         facts={"queues": len(offsets), "stored_messages": messages},
+        links=[
+            Link(title="messages", path=f"/messages?{urlencode({'topic': name})}"),
+            Link(title="create-topic", path=f"/changes/create-topic?{urlencode({'topic': name})}", is_change=True),
+            Link(title="delete-topic", path=f"/changes/delete-topic?{urlencode({'topic': name})}", is_change=True),
+        ],
         tables=[
             Table(
                 name="queues",
@@ -39,7 +46,7 @@ def topic(admin: Admin, look: Look, name: str) -> Page:
                 name="groups",
                 columns=GROUP_COLUMNS,
                 rows=[row for row in look.groups if row["group"] in readers],
-                links={"group": "/groups/"},
+                links={"group": "/groups/{group}"},
             ),
         ],
     )
@@ -56,7 +63,7 @@ def _queue_row(row: TopicOffset) -> Row:
     }
 
 
-def group(admin: Admin, look: Look, name: str) -> Page:
+def group(admin: Admin, look: Look, history: History, name: str) -> Page:
     """Returns the page of a group: conflicts, members, and what happens to a message in each queue.
 
     Raises:
@@ -73,6 +80,8 @@ def group(admin: Admin, look: Look, name: str) -> Page:
             "retention_seconds": _retention_of(look.examination, name),
         },
         notices=[*_conflicts(explanation, losing), *_sentences(explanation)],
+        links=_group_links(name, explanation, has_letters=any(row["group"] == name for row in look.dead_letters)),
+        charts=[_backlog(history, name)],
         tables=[
             Table(
                 name="queues",
@@ -88,16 +97,34 @@ def group(admin: Admin, look: Look, name: str) -> Page:
                     "state",
                 ),
                 rows=[_progress_row(part.queue, part.sentence, losing) for part in explanation.parts if part.queue],
-                links={"topic": "/topics/"},
+                links={"topic": "/topics/{topic}", "queue": "/messages?topic={topic}"},
             ),
             Table(
                 name="subscriptions",
                 columns=("topic", "member", "subscription", "queues", "state"),
                 rows=[_subscription_row(each) for each in explanation.subscriptions],
-                links={"topic": "/topics/"},
+                links={"topic": "/topics/{topic}"},
             ),
         ],
     )
+
+
+def _backlog(history: History, name: str) -> Chart:
+    times, behind = history.of(backlog_of(name))
+    return Chart(name="backlog", times=times, series={"behind": behind})
+
+
+def _group_links(name: str, explanation: Explanation, *, has_letters: bool) -> list[Link]:
+    topics = sorted({part.queue.queue.topic for part in explanation.parts if part.queue is not None})
+    named = [topic for topic in topics if not topic.startswith("%")]
+    wanted = {"group": name, **({"topic": named[0]} if len(named) == 1 else {})}
+    links = [Link(title="dead_letters", path=f"/dead-letters/{quote(name, safe='')}")] if has_letters else []
+    links += [
+        Link(title=change, path=f"/changes/{change}?{urlencode(wanted)}", is_change=True)
+        for change in ("reset", "skip", "clone")
+    ]
+    only = urlencode({"group": name})
+    return [*links, Link(title="delete-group", path=f"/changes/delete-group?{only}", is_change=True)]
 
 
 def diagnosis_page(diagnosis: Diagnosis) -> Page:

@@ -71,7 +71,7 @@ def wants_data(path: str) -> bool:
     return path.endswith((".json", ".csv"))
 
 
-async def form_of(request: Request) -> dict[str, str]:
+async def form_of(request: Request, *, most_bytes: int = _MOST_BYTES) -> dict[str, str]:
     """Returns the fields of a form. Empty if it is too large or comes from another site."""
     origin = request.headers.get("origin")
     if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
@@ -79,7 +79,7 @@ async def form_of(request: Request) -> dict[str, str]:
     body = b""
     async for piece in request.stream():
         body += piece
-        if len(body) > _MOST_BYTES:
+        if len(body) > most_bytes:
             return {}
     fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
     return {name: values[-1] for name, values in fields.items()}

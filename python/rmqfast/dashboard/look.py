@@ -7,11 +7,14 @@ from functools import cached_property
 from typing import Final
 
 from rmqfast.admin import BrokerRow, ConsumeStats, GroupSummary, TopicSummary
+from rmqfast.admin.admin_client import DLQ_PREFIX
 from rmqfast.admin.clusters import log_end_of
 from rmqfast.dashboard.page import Row
 from rmqfast.doctor import Alarm
 from rmqfast.doctor.examination import Examination
 
+#: Names of figures over time; those of groups have a colon.
+IN_TPS, OUT_TPS = "in_tps", "out_tps"
 #: States of groups, the worst first.
 STATES = CONFLICT, OFFLINE, BEHIND, FINE, IDLE = "conflict", "offline", "behind", "fine", "idle"
 
@@ -52,12 +55,35 @@ class Look:
         ends = {row.broker_name: log_end_of(status) for row, status in statuses.items() if row.is_master}
         return [_broker_row(self.examination, row, ends.get(row.broker_name)) for row in self.examination.brokers]
 
+    @cached_property
+    def dead_letters(self) -> list[Row]:
+        """The groups that have dead letters, those with most first."""
+        rows = [
+            {"group": row["topic"].removeprefix(DLQ_PREFIX), "dead_letters": row["messages"], "brokers": row["brokers"]}
+            for row in self.topics
+            if row["topic"].startswith(DLQ_PREFIX)
+        ]
+        return sorted(rows, key=lambda row: (-(row["dead_letters"] or 0), row["group"]))
+
+    def figures(self) -> dict[str, float | None]:
+        """Returns the figures that charts show: rates of the cluster, and each group's backlog."""
+        return {
+            IN_TPS: sum(row["in_tps"] or 0 for row in self.brokers),
+            OUT_TPS: sum(row["out_tps"] or 0 for row in self.brokers),
+            **{backlog_of(row["group"]): row["behind"] for row in self.groups},
+        }
+
     def readers_of(self, topic: str) -> set[str]:
         """Returns the groups that have offsets in a topic, or subscribe to it."""
         readers = {group for _, group, stats in self.examination.progress() if stats.rows[0].topic == topic}
         for broker in self.examination.snapshot.brokers:
             readers |= {group for group, known in (broker.consumers or {}).items() if topic in known.subscriptions}
         return readers
+
+
+def backlog_of(group: str) -> str:
+    """Returns the name of the figure of a group's backlog."""
+    return f"behind:{group}"
 
 
 def _group_row(examination: Examination, group: GroupSummary) -> Row:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 Row = Mapping[str, Any]
 
@@ -32,7 +33,7 @@ class Query:
 class Notice:
     """Something that is wrong or unknown, or the state of things.
 
-    `level` is "problem", "advice", "unknown" or "note".
+    `level` is "problem", "advice", "unknown", "note", "preview" or "good".
     """
 
     level: str
@@ -43,6 +44,101 @@ class Notice:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Choice:
+    """A form around a table, in which rows are selected.
+
+    Attributes:
+        path: Page that gets the selected rows.
+        name: Name of their parameter.
+        columns: Columns whose values name a row, joined by colons.
+        hidden: Further parameters.
+        title: Key of the button.
+    """
+
+    path: str
+    name: str
+    columns: Sequence[str]
+    hidden: Mapping[str, str]
+    title: str
+
+    def value_of(self, row: Row) -> str:
+        """Returns the value that stands for a row."""
+        return ":".join(str(row[column]) for column in self.columns)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Field:
+    """A field of a form.
+
+    Attributes:
+        name: Its name, and the key of its label.
+        value: What it holds.
+        kind: "text", "number", "time", "choice" or "password".
+        choices: The values to choose from; of a text, those that are suggested.
+        is_required: Whether it must be filled.
+    """
+
+    name: str
+    value: str = ""
+    kind: str = "text"
+    choices: Sequence[str] = ()
+    is_required: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Form:
+    """A form of a page.
+
+    Attributes:
+        path: Page that gets the values.
+        fields: Its fields.
+        title: Key of its button.
+        hidden: Values that are sent besides.
+        is_change: Whether it changes the cluster: only then it is a POST.
+        confirmed: Name that must be typed to send it.
+    """
+
+    path: str
+    fields: Sequence[Field]
+    title: str
+    hidden: Mapping[str, str] = field(default_factory=dict)
+    is_change: bool = False
+    confirmed: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """A link to another page; `is_change` if that page changes the cluster."""
+
+    title: str
+    path: str
+    is_change: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Text:
+    """A text of several lines under a title, as the body of a message."""
+
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Chart:
+    """Values over time.
+
+    Attributes:
+        name: Key of its caption, and of its values in JSON.
+        times: Times, in seconds since 1970.
+        series: Values at these times, by the key of their name.
+    """
+
+    name: str
+    times: Sequence[float]
+    series: Mapping[str, Sequence[float | None]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Table:
     """Rows under the names of their columns.
 
@@ -50,13 +146,21 @@ class Table:
         name: Key of its caption, and of its rows in JSON.
         columns: Names of the columns, in order.
         rows: The rows.
-        links: For columns whose cells lead to a page: the path before the cell's value.
+        links: For columns whose cells lead to a page: its path, with names of columns in braces.
+        choice: What to do with rows that a visitor selects; `None` if they are not selected.
     """
 
     name: str
     columns: Sequence[str]
     rows: Sequence[Row]
     links: Mapping[str, str] = field(default_factory=dict)
+    choice: Choice | None = None
+
+    def path_of(self, column: str, row: Row) -> str | None:
+        """Returns the path of the page that a cell leads to."""
+        if column not in self.links or row.get(column) is None:
+            return None
+        return self.links[column].format_map({name: quote(str(value), safe="") for name, value in row.items()})
 
     def select(self, query: Query) -> Selection:
         """Returns the rows that a query asks for, sorted, and how many pages there are."""
@@ -100,7 +204,13 @@ class Page:
         facts: Single values.
         notices: What is wrong or unknown there.
         tables: Its tables; search, order and pages are those of the first one.
-        age: Seconds since its facts were collected.
+        forms: Its forms.
+        links: Where to go from there.
+        texts: Texts of several lines.
+        charts: Values over time.
+        age: Seconds since its facts were collected; `None` if the cluster was asked for them now.
+        is_of_look: Whether it shows the last look at the cluster, so that it changes with the next.
+        is_searchable: Whether the rows of the first table can be searched and sorted.
     """
 
     title: str
@@ -108,7 +218,13 @@ class Page:
     facts: Mapping[str, Any] = field(default_factory=dict)
     notices: Sequence[Notice] = ()
     tables: Sequence[Table] = ()
-    age: float = 0.0
+    forms: Sequence[Form] = ()
+    links: Sequence[Link] = ()
+    texts: Sequence[Text] = ()
+    charts: Sequence[Chart] = ()
+    age: float | None = None
+    is_of_look: bool = False
+    is_searchable: bool = True
 
     @property
     def first_notices(self) -> Sequence[Notice]:
@@ -127,11 +243,17 @@ class Page:
         return {
             "title": self.title,
             "subject": self.subject,
-            "age_seconds": round(self.age, 3),
+            "age_seconds": None if self.age is None else round(self.age, 3),
             "facts": dict(self.facts),
             "notices": notices,
+            **{chart.name: {"time": list(chart.times), **_lists(chart.series)} for chart in self.charts},
+            **{each.title: each.text for each in self.texts},
             **rows,
         }
+
+
+def _lists(series: Mapping[str, Sequence[float | None]]) -> dict[str, list[float | None]]:
+    return {name: list(values) for name, values in series.items()}
 
 
 def _text(value: object) -> str:

@@ -2,81 +2,61 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
-from urllib.parse import quote
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
-from jinja2 import Environment, PackageLoader
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from rmqfast.dashboard import cluster_pages, detail_pages
-from rmqfast.dashboard.guard import Guard, Password, form_of, has_token, next_path, token_of
-from rmqfast.dashboard.page import Page, Query
+from rmqfast.dashboard import client_pages, cluster_pages, detail_pages, message_pages
+from rmqfast.dashboard.change import Values
+from rmqfast.dashboard.change_pages import ChangePages
+from rmqfast.dashboard.guard import Guard, Password, form_of, has_token, next_path
+from rmqfast.dashboard.page import Page
+from rmqfast.dashboard.renderer import Renderer, csv_error, csv_of, json_error, json_of
 from rmqfast.dashboard.state import ClusterState
-from rmqfast.dashboard.words import LANGUAGES, cell_text, language_of, word
-from rmqfast.errors import ResponseError, RmqError
+from rmqfast.errors import ArgumentError, RmqError
+from rmqfast.message import MessageQueue
 
 Make = Callable[[Request], Page]
-#: Pages of the menu, by their path.
-MENU = {
-    "/": "overview",
-    "/groups": "groups",
-    "/topics": "topics",
-    "/brokers": "brokers",
-    "/alarms": "alarms",
-    "/doctor": "doctor",
-}
 _SESSION_HOURS = 12
-#: A cell of CSV with such a beginning would be a formula in a spreadsheet.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: Bytes of the form of a change, which may name many dead letters.
+_CHANGE_BYTES = 256 << 10
 
 
 class Site:
     """Makes pages of a cluster's state."""
 
-    def __init__(self, state: ClusterState, password: str) -> None:
-        self._state = state
+    def __init__(self, state: ClusterState, changes: ChangePages, password: str) -> None:
+        self._state, self._changes = state, changes
         self._password = Password(password)
-        self._templates = Environment(
-            loader=PackageLoader("rmqfast.dashboard"), autoescape=True, trim_blocks=True, lstrip_blocks=True
-        )
+        self._renderer = Renderer(str(state.config.name_server), is_read_only=changes.is_read_only)
 
     def app(self, hosts: Sequence[str]) -> Starlette:
         """Returns the application; `hosts` are the names by which browsers may ask."""
-        state = self._state
-        makers: dict[str, Make] = {
-            "/": lambda _: cluster_pages.overview(state.look),
-            "/groups": lambda _: cluster_pages.groups(state.look),
-            "/groups/{name:path}": lambda request: detail_pages.group(state.admin, state.look, _name(request)),
-            "/topics": lambda request: cluster_pages.topics(state.look, every="all" in request.query_params),
-            "/topics/{name:path}": lambda request: detail_pages.topic(state.admin, state.look, _name(request)),
-            "/brokers": lambda _: cluster_pages.brokers(state.look),
-            "/alarms": lambda _: cluster_pages.alarms(state.look),
-            "/doctor": lambda _: detail_pages.diagnosis_page(state.diagnosis()),
-        }
         routes: list[BaseRoute] = [
             Mount("/static", StaticFiles(packages=[("rmqfast.dashboard", "static")])),
             Route("/login", self._login_page, methods=["GET"]),
             Route("/login", self._log_in, methods=["POST"]),
             Route("/logout", self._log_out, methods=["POST"]),
+            Route("/changes/{name}", self._change, methods=["POST"]),
+            Route("/messages/{topic}/{broker}/{queue:int}/{offset:int}/body", self._body),
         ]
-        for path, make in makers.items():
+        for path, make in self._makers().items():
             # "/" has no name of its own that an ending could follow.
             data = "/overview" if path == "/" else path
             routes += [
-                Route(data + ".json", self._json(make)),
-                Route(data + ".csv", self._csv(make)),
-                Route(path, self._html(make)),
+                Route(data + ".json", self._answer(make, json_of, json_error)),
+                Route(data + ".csv", self._answer(make, csv_of, csv_error)),
+                Route(path, self._answer(make, self._renderer.page, self._renderer.error)),
             ]
         key, age = secrets.token_urlsafe(32), _SESSION_HOURS * 3600
         middleware = [
@@ -86,72 +66,79 @@ class Site:
         ]
         return Starlette(routes=routes, middleware=middleware)
 
-    def _html(self, make: Make) -> Callable[[Request], Response]:
+    def _makers(self) -> dict[str, Make]:
+        state = self._state
+        return {
+            "/": lambda _: cluster_pages.overview(state.look, state.history),
+            "/groups": lambda _: cluster_pages.groups(state.look),
+            "/groups/{name:path}": lambda request: detail_pages.group(
+                state.admin, state.look, state.history, _name(request)
+            ),
+            "/topics": lambda request: cluster_pages.topics(state.look, every="all" in request.query_params),
+            "/topics/{name:path}": lambda request: detail_pages.topic(state.admin, state.look, _name(request)),
+            "/messages": lambda request: message_pages.messages(state.admin, state.look, _values(request)),
+            "/messages/{topic}/{broker}/{queue:int}/{offset:int}": lambda request: message_pages.message(
+                state.admin, *_place(request), request.query_params.get("body", "")
+            ),
+            "/dead-letters": lambda _: cluster_pages.dead_letters(state.look),
+            "/dead-letters/{name:path}": lambda request: message_pages.dead_letters(
+                state.admin, _name(request), _values(request)
+            ),
+            "/producers": lambda _: client_pages.producers(state.admin),
+            "/brokers": lambda _: cluster_pages.brokers(state.look),
+            "/alarms": lambda _: cluster_pages.alarms(state.look),
+            "/doctor": lambda _: detail_pages.diagnosis_page(state.diagnosis()),
+            "/access": lambda _: client_pages.access(state.admin, state.look),
+            "/changes": lambda _: self._changes.listed(),
+            "/changes/{name}": lambda request: self._changes.show(_name(request), state.look, _values(request)),
+        }
+
+    def _answer(
+        self,
+        make: Make,
+        render: Callable[[Request, Page], Response],
+        fail: Callable[[Request, RmqError], Response],
+    ) -> Callable[[Request], Response]:
         def answer(request: Request) -> Response:
             try:
                 page = make(request)
             except RmqError as error:
-                return self._error(request, error)
-            return self._render(request, "page.html", page=page, query=_query(request))
+                return fail(request, error)
+            return render(request, replace(page, age=self._state.age) if page.is_of_look else page)
 
         return answer
 
-    def _json(self, make: Make) -> Callable[[Request], Response]:
-        def answer(request: Request) -> Response:
-            try:
-                return JSONResponse(make(request).to_json(_query(request)))
-            except RmqError as error:
-                return JSONResponse({"error": str(error)}, _status(error))
+    async def _change(self, request: Request) -> Response:
+        form = await form_of(request, most_bytes=_CHANGE_BYTES)
+        if not has_token(request, form):
+            return self._renderer.html(request, "error.html", status=403, text=_EXPIRED, steps=[])
+        visitor = "" if request.client is None else request.client.host
+        try:
+            page = await run_in_threadpool(self._changes.make, _name(request), self._state.look, form, visitor)
+        except RmqError as error:
+            return self._renderer.error(request, error)
+        return self._renderer.page(request, page)
 
-        return answer
-
-    def _csv(self, make: Make) -> Callable[[Request], Response]:
-        def answer(request: Request) -> Response:
-            try:
-                page = make(request)
-            except RmqError as error:
-                return PlainTextResponse(f"{error}\n", _status(error))
-            return PlainTextResponse(_csv_text(page, _query(request)), media_type="text/csv")
-
-        return answer
-
-    def _error(self, request: Request, error: RmqError) -> Response:
-        steps = getattr(error, "__notes__", [])
-        return self._render(request, "error.html", status=_status(error), text=str(error), steps=steps)
-
-    def _render(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-        wanted = request.query_params.get("lang")
-        if wanted in LANGUAGES:
-            request.session["language"] = wanted
-        language = language_of(request.session.get("language"), request.headers.get("accept-language", ""))
-        html = self._templates.get_template(template).render(
-            menu=MENU,
-            path=request.url.path,
-            parameters=dict(request.query_params),
-            language=language,
-            languages=LANGUAGES,
-            age=self._state.age,
-            cluster=self._state.config.name_server,
-            token=token_of(request),
-            word=lambda key: word(key, language),
-            cell=lambda column, value: cell_text(column, value, language),
-            url=lambda **changes: _url(request, changes),
-            data=lambda ending: _data_url(request, ending),
-            **values,
-        )
-        return HTMLResponse(html, status)
+    def _body(self, request: Request) -> Response:
+        try:
+            body = message_pages.body_at(self._state.admin, *_place(request))
+        except RmqError as error:
+            return self._renderer.error(request, error)
+        # A file to be kept: a browser must not show what somebody sent as a page of this site.
+        headers = {"Content-Disposition": 'attachment; filename="body.bin"'}
+        return Response(body, media_type="application/octet-stream", headers=headers)
 
     def _login_page(self, request: Request) -> Response:
-        return self._render(request, "login.html", problem=None)
+        return self._renderer.html(request, "login.html", problem=None)
 
     async def _log_in(self, request: Request) -> Response:
         form = await form_of(request)
         if not has_token(request, form):
-            return self._render(request, "login.html", problem="form_expired", status=403)
+            return self._renderer.html(request, "login.html", problem="form_expired", status=403)
         if not self._password.may_try():
-            return self._render(request, "login.html", problem="too_many_attempts", status=429)
+            return self._renderer.html(request, "login.html", problem="too_many_attempts", status=429)
         if not self._password.is_right(form.get("password", "")):
-            return self._render(request, "login.html", problem="wrong_password", status=403)
+            return self._renderer.html(request, "login.html", problem="wrong_password", status=403)
         request.session.clear()  # a new session: nobody may have known the old one
         request.session["is_known"] = True
         return RedirectResponse(next_path(request), 303)
@@ -162,45 +149,25 @@ class Site:
         return RedirectResponse("/login", 303)
 
 
+_EXPIRED = "the form has expired, or comes from another site: nothing was changed; open the change again"
+
+
 def _name(request: Request) -> str:
     name: str = request.path_params["name"]
     return name
 
 
-def _query(request: Request) -> Query:
+def _place(request: Request) -> tuple[MessageQueue, int]:
+    values = request.path_params
+    if values["queue"] > _MOST_QUEUE or values["offset"] > _MOST_OFFSET:
+        raise ArgumentError(f"expected a queue and an offset, got {values['queue']} and {values['offset']}")
+    return MessageQueue(values["topic"], values["broker"], values["queue"]), values["offset"]
+
+
+_MOST_QUEUE, _MOST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
+
+
+def _values(request: Request) -> Values:
+    """Returns the parameters of a page. One that comes several times has all its values, with blanks between."""
     values = request.query_params
-    page = values.get("page", "1")
-    return Query(
-        text=values.get("q", "").strip(), sort=values.get("sort", ""), page=int(page) if page.isdecimal() else 1
-    )
-
-
-def _url(request: Request, changes: Mapping[str, object]) -> str:
-    return str(request.url.include_query_params(**changes).replace(scheme="", netloc=""))
-
-
-def _data_url(request: Request, ending: str) -> str:
-    """Returns the address of the same page as JSON or CSV, with the same parameters."""
-    path = "/overview" if request.url.path == "/" else request.scope["path"]
-    query = f"?{request.url.query}" if request.url.query else ""
-    return quote(path) + ending + query
-
-
-def _status(error: RmqError) -> int:
-    return 404 if isinstance(error, ResponseError) and error.code == 17 else 502
-
-
-def _csv_text(page: Page, query: Query) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    for table in page.tables[:1]:
-        writer.writerow(table.columns)
-        writer.writerows(
-            [_csv_cell(row.get(column)) for column in table.columns] for row in table.select(query).all_rows
-        )
-    return text.getvalue()
-
-
-def _csv_cell(value: object) -> object:
-    text = "; ".join(map(str, value)) if isinstance(value, list) else value
-    return f"'{text}" if isinstance(text, str) and text.startswith(_FORMULA) else text
+    return {name: " ".join(values.getlist(name)) for name in values}

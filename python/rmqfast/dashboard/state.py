@@ -6,6 +6,7 @@ from typing import Final
 
 from rmqfast.admin import Admin
 from rmqfast.client.instance import ClientConfig
+from rmqfast.dashboard.history import History
 from rmqfast.dashboard.look import Look
 from rmqfast.doctor import AlarmMonitor, Diagnosis, examine_cluster
 from rmqfast.doctor.examination import Examination
@@ -24,6 +25,7 @@ class ClusterState:
         self.config: Final[ClientConfig] = config
         self.monitor: Final[AlarmMonitor] = AlarmMonitor(config, interval=interval, on_look=self._take)
         self.admin: Final[Admin] = Admin(config=config)
+        self.history: Final[History] = History()
         self._lock = new_lock()
         self._look: Look | None = None
         self._diagnosis: Diagnosis | None = None
@@ -60,6 +62,7 @@ class ClusterState:
         """Makes the rows of a look, so that no page waits for them."""
         look = Look(examination, self.monitor.alarms, self.monitor.problems)
         look.make_rows()
+        self.history.note(examination.now / 1000, look.figures())
         self._look = look
 
     def diagnosis(self) -> Diagnosis:

@@ -79,10 +79,95 @@ _WORDS: dict[str, tuple[str, str]] = {
     "more": ("more", "更多"),
     "previous": ("Previous", "上一页"),
     "next_page": ("Next page", "下一页"),
-    "skip": ("Skip to content", "跳到内容"),
+    "skip_to_content": ("Skip to content", "跳到内容"),
+    "message": ("Message", "消息"),
+    "dead_letters": ("Dead letters", "死信"),
+    "producers": ("Producers", "生产者"),
+    "producer_group": ("Group", "生产组"),
+    "client": ("Client", "客户端"),
+    "language": ("Language", "语言"),
+    "access": ("Access", "权限管理"),
+    "accounts": ("Accounts", "账号"),
+    "account": ("Account", "账号"),
+    "is_admin": ("Administrator", "管理员"),
+    "white_address": ("Without signature from", "免签名地址"),
+    "default_topic_perm": ("Other topics", "默认主题权限"),
+    "default_group_perm": ("Other groups", "默认消费组权限"),
+    "topic_perms": ("Rights on topics", "主题权限"),
+    "group_perms": ("Rights of groups", "消费组权限"),
+    "changes": ("Changes", "变更"),
+    "change": ("Change", "变更"),
+    "visitor": ("From", "来自"),
+    "values": ("Values", "参数"),
+    "reset": ("Reset offsets", "重置位点"),
+    "skip": ("Skip the backlog", "跳过积压"),
+    "clone": ("Copy offsets", "复制位点"),
+    "create-topic": ("Create or change a topic", "创建或修改主题"),
+    "delete-topic": ("Delete a topic", "删除主题"),
+    "create-group": ("Create or change a group", "创建或修改消费组"),
+    "delete-group": ("Delete a group", "删除消费组"),
+    "resend": ("Resend dead letters", "重发死信"),
+    "resend_selected": ("Resend the selected ones", "重发所选"),
+    "resend_all": ("Resend all of this search", "重发全部结果"),
+    "resent_to": ("Resent to", "重发到"),
+    "select": ("Select", "选择"),
+    "preview": ("Show what it would do", "预览"),
+    "do_it": ("Do it", "执行"),
+    "would": ("Nothing was changed yet", "尚未变更"),
+    "done": ("Done", "已完成"),
+    "failed": ("failed", "失败"),
+    "type_the_name": ("To go on, type the name", "请输入名称以继续"),
+    "read_only": ("read-only", "只读"),
+    "target": ("To group", "目标消费组"),
+    "to": ("To", "到"),
+    "before": ("Before", "之前"),
+    "after": ("After", "之后"),
+    "again": ("Come again", "重新消费"),
+    "skipped": ("Are left out", "被跳过"),
+    "settings": ("Settings", "设置"),
+    "name": ("Name", "名称"),
+    "value": ("Value", "值"),
+    "retry_max_times": ("Retries", "最大重试次数"),
+    "retry_queue_nums": ("Retry queues", "重试队列数"),
+    "expression": ("Tags or SQL92", "标签或 SQL92"),
+    "kind": ("Kind", "类型"),
+    "text": ("Text", "内容"),
+    "from": ("From (UTC)", "起始时间（UTC）"),
+    "key": ("Key", "Key"),
+    "id": ("Id", "ID"),
+    "place": ("Places", "位置"),
+    "all": ("All", "全部"),
+    "time_hint": ("2026-01-31T12:00", "2026-01-31T12:00"),
+    "store_timestamp": ("Stored", "存储时间"),
+    "born_timestamp": ("Sent", "发送时间"),
+    "event_timestamp": ("Time", "时间"),
+    "born_host": ("Sent by", "发送方"),
+    "origin": ("Topic", "原主题"),
+    "tags": ("Tag", "标签"),
+    "queue_offset": ("Offset", "位点"),
+    "keys": ("Keys", "Key"),
+    "size": ("Bytes", "字节"),
+    "body": ("Body", "消息体"),
+    "attempts": ("Failed attempts", "失败次数"),
+    "offset_msg_id": ("Broker's id", "Broker 消息 ID"),
+    "timeline": ("What happened", "消息轨迹"),
+    "properties": ("Properties", "属性"),
+    "older": ("Older", "更早"),
+    "newer": ("Newer", "更新"),
+    "next_message": ("Next message of the queue", "队列中下一条"),
+    "whole_body": ("Whole body", "完整消息体"),
+    "json": ("JSON", "JSON"),
+    "hex": ("Hex", "十六进制"),
+    "search_is_long": ("The search is not at its end", "搜索未完成"),
+    "rates": ("Messages a second", "每秒消息数"),
+    "backlog": ("Backlog", "积压"),
+    "keys_title": ("Keys", "快捷键"),
+    "key_rows": ("Next and previous row", "下一行和上一行"),
+    "key_pages": ("Next and previous page", "下一页和上一页"),
+    "close": ("Close", "关闭"),
     "retry_and_dead": ("Also retry and dead-letter topics", "包括重试和死信主题"),
 }
-_TIMES = frozenset({"last_stored"})
+_TIMES = frozenset({"last_stored", "store_timestamp", "born_timestamp", "event_timestamp"})
 _DURATIONS = frozenset({"lag_seconds", "retention_seconds"})
 _BYTES = frozenset({"behind_bytes"})
 _RATIOS = frozenset({"disk_used"})
@@ -102,13 +187,18 @@ def language_of(wanted: str | None, accepted: str) -> str:
     return "zh" if first.startswith("zh") else "en"
 
 
+def is_number(column: str, value: object) -> bool:
+    """Whether a value is shown as a number, at the right."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and column not in _TIMES
+
+
 def cell_text(column: str, value: object, language: str) -> str:
     """Returns a value as a text of a page, without control characters."""
     if value is None:
         return "-"
     if isinstance(value, list):
         return one_line(", ".join(map(str, value))) or "-"
-    if isinstance(value, int | float):
+    if isinstance(value, int | float) and not isinstance(value, bool):
         return _number_text(column, value)
     return one_line(word(str(value), language))
 

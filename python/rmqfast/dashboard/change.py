@@ -1,0 +1,59 @@
+"""A change of the cluster: what it asks for, what it would do, and what it did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from rmqfast.admin import Admin
+from rmqfast.dashboard.look import Look
+from rmqfast.dashboard.page import Field, Table
+
+#: What a visitor filled in, by the name of the field.
+Values = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effect:
+    """What a change would do, or did.
+
+    Attributes:
+        text: It in one sentence.
+        facts: Single values.
+        tables: It in detail, as queue by queue.
+        typed: A name that the visitor must type before, as that of a topic that would be deleted.
+    """
+
+    text: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    tables: Sequence[Table] = ()
+    typed: str = ""
+
+
+class Change(Protocol):
+    """A kind of change."""
+
+    def fields(self, look: Look, values: Values) -> Sequence[Field]:
+        """Returns what it asks for, with what is filled in already."""
+
+    def preview(self, admin: Admin, values: Values) -> Effect:
+        """Returns what it would do, and changes nothing. Raises `RmqError` if it cannot be done."""
+
+    def make(self, admin: Admin, values: Values) -> Effect:
+        """Does it, and returns what it did. Raises `RmqError` if it failed."""
+
+
+def names_of(look: Look, kind: str) -> list[str]:
+    """Returns names of groups or topics that a form suggests."""
+    if kind == "group":
+        return [row["group"] for row in look.groups[:500]]
+    return [row["topic"] for row in look.topics if not row["topic"].startswith("%")][:500]
+
+
+def text_field(name: str, values: Values, choices: Sequence[str] = (), *, is_required: bool = True) -> Field:
+    return Field(name=name, value=values.get(name, ""), choices=choices, is_required=is_required)
+
+
+def number_field(name: str, values: Values, default: int) -> Field:
+    return Field(name=name, value=values.get(name, str(default)), kind="number", is_required=True)
