@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from rmqfast import Admin, ClientConfig, EmbeddedCluster, Message, MessageQueue, Producer
 from rmqfast.dashboard import Dashboard
@@ -50,3 +52,14 @@ def visitor(dashboard: Dashboard) -> Iterator[Visitor]:
     with Visitor(dashboard.address) as made:
         assert made.log_in(PASSWORD).status == 303
         yield made
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("there is no Chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path)
+        yield started
+        started.close()

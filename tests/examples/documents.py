@@ -29,6 +29,7 @@ _MASKS = (
     (re.compile(r"\b[0-9A-F]{32}\b"), "ID"),
     (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?( UTC|Z|\+00:00)?"), "TIME"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+:\d+"), "ADDRESS"),
+    (re.compile(r"password=\S+"), "password=WORD"),
     (re.compile(r"\b\d+\.\d+\.\d+\.\d+@"), "IP@"),
     (re.compile(r"\b1\d{12} +\d+\b"), "MILLISECONDS  N"),
     (re.compile(r"\b1\d{12}\b"), "MILLISECONDS"),

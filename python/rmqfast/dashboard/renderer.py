@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from rmqfast.dashboard.change_pages import NUMBER, TOKEN, TYPED, ReadOnlyError
 from rmqfast.dashboard.guard import token_of
 from rmqfast.dashboard.page import Page, Query
-from rmqfast.dashboard.words import LANGUAGES, cell_text, is_number, language_of, word
+from rmqfast.dashboard.words import LANGUAGES, cell_text, is_number, is_time, language_of, word
 from rmqfast.errors import ArgumentError, ExpressionError, ResponseError, RmqError, UnknownMessageError
 from rmqfast.remoting import ResponseCode
 
@@ -74,6 +74,7 @@ class Renderer:
             word=lambda key: word(key, language),
             cell=lambda column, value: cell_text(column, value, language),
             is_number=is_number,
+            is_time=is_time,
             url=lambda **changes: _url(request, changes),
             data=lambda ending: _data_url(request, ending),
             **values,

@@ -187,6 +187,11 @@ def language_of(wanted: str | None, accepted: str) -> str:
     return "zh" if first.startswith("zh") else "en"
 
 
+def is_time(column: str) -> bool:
+    """Whether a column has times."""
+    return column in _TIMES
+
+
 def is_number(column: str, value: object) -> bool:
     """Whether a value is shown as a number, at the right."""
     return isinstance(value, int | float) and not isinstance(value, bool) and column not in _TIMES
