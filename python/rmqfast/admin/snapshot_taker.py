@@ -7,7 +7,8 @@ Source: `AdminBrokerProcessor.getAllTopicConfig`, `AdminBrokerProcessor.getAllSu
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rmqfast.admin.admin_client import SLOW, AdminClient
@@ -83,11 +84,9 @@ class SnapshotTaker:
             for broker in brokers
             for table in wanted
         ]
-        answers = iter(ask_all(self._client.api, questions, seconds=self._client.timeout * SLOW))
-        told = [
-            _broker_snapshot(broker, addresses[broker.broker_name], {table: next(answers) for table in wanted})
-            for broker in brokers
-        ]
+        # Each answer goes once it is read: together they may be large.
+        answers = deque(ask_all(self._client.api, questions, seconds=self._client.timeout * SLOW))
+        told = [_broker_snapshot(broker, addresses[broker.broker_name], wanted, answers) for broker in brokers]
         if members:
             told = with_subscriptions(self._client, with_members(self._client, told))
         if unread:
@@ -160,12 +159,15 @@ _TABLES = (
 )
 
 
-def _broker_snapshot(broker: BrokerData, address: str, answers: Mapping[_Table, Answer]) -> BrokerSnapshot:
+def _broker_snapshot(
+    broker: BrokerData, address: str, tables: Sequence[_Table], answers: deque[Answer]
+) -> BrokerSnapshot:
+    """Takes the broker's answers, one for each table."""
     fields: dict[str, Any] = {}
     problems: dict[str, list[str]] = {}
-    for table, answer in answers.items():
+    for table in tables:
         try:
-            fields |= table.parse(body_of(answer))
+            fields |= table.parse(body_of(answers.popleft()))
         except RemotingError as error:
             problems.setdefault(str(error), []).append(table.name)
     name = broker.broker_name
