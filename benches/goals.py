@@ -162,6 +162,7 @@ def operation() -> list[Goal]:
     """What a cluster of 2,000 topics and 3,000 groups on three brokers costs those who look at it."""
     listed = "operate list rmqfast", "operate list mqadmin"
     told = "operate conflict alarm", "operate conflict mqadmin"
+    beside = "operate beside dashboard", "operate beside none"
     return [
         Goal("operate", "snapshot of 3,000 groups", "operate snapshot", None, 1.5, "value", "s"),
         Goal("operate", "group list : mqadmin consumerProgress", *listed, None, "time"),
@@ -172,6 +173,8 @@ def operation() -> list[Goal]:
         Goal("operate", "doctor of 3,000 groups", "operate doctor", None, 10, "value", "s"),
         Goal("operate", "a page of the dashboard", "operate page", None, 20, "value", "ms"),
         Goal("operate", "memory of the dashboard", "operate page memory", None, 120, "value", "MiB"),
+        Goal("operate", "first content in Chromium", "operate page paint", None, 300, "value", "ms"),
+        Goal("operate", "20,000 messages/s beside it : without", *beside, 0.97),
         Goal("operate", "a conflict is told by an alarm", "operate conflict alarm", None, 40, "value", "s"),
         Goal("operate", "a conflict is told : mqadmin", *told, None, "time"),
     ]

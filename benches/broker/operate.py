@@ -44,7 +44,8 @@ def operate(plan: Plan) -> list[Series]:
             [],
         )
         found += silent(plan, name_server) + scrapes(plan, name_server, groups)
-        return found + doctor(plan, name_server) + pages(plan, name_server) + conflict(name_server)
+        found += doctor(plan, name_server) + pages(plan, name_server) + beside(plan, name_server)
+        return found + conflict(name_server)
 
 
 def snapshot(name_server: str, groups: int) -> Answer:
@@ -133,7 +134,65 @@ def pages(plan: Plan, name_server: str) -> list[Series]:
         time.sleep(20)  # some looks at the cluster
         resident = Path(f"/proc/{pid}/status").read_text().partition("VmRSS:")[2].split()[0]
         take(memory, lambda: {"rows": 1, "seconds": 1.0, "value": int(resident) / 1024})
-    return [page, memory]
+        return [page, memory, paint(plan, words)]
+
+
+def paint(plan: Plan, words: dict[str, str]) -> Series:
+    """The time until Chromium shows the first content of the page of all groups."""
+    shown = Series("operate page paint")
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        take(shown, partial(_raise, Missing("Chromium is not installed")))
+        return shown
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path)
+        tab = browser.new_page()
+        tab.goto(f"{words['dashboard']}login")
+        tab.fill("input[name=password]", words["password"])
+        tab.keyboard.press("Enter")
+        tab.wait_for_url(words["dashboard"])
+
+        def once() -> Answer:
+            tab.goto(f"{words['dashboard']}groups")
+            milliseconds = tab.wait_for_function(
+                "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
+            ).json_value()
+            return {"rows": 1, "seconds": milliseconds / 1000, "value": milliseconds}
+
+        for _ in range(2 * plan.effort.repeat):
+            take(shown, once)
+        browser.close()
+    return shown
+
+
+def _raise(error: Exception) -> Answer:
+    raise error
+
+
+#: Messages a second beside which the dashboard runs, and for how many seconds.
+RATE, SECONDS = 20_000, 12
+
+
+def beside(plan: Plan, name_server: str) -> list[Series]:
+    """Messages that are sent at a rate, without a dashboard beside them and with one."""
+    without, with_one = Series("operate beside none"), Series("operate beside dashboard")
+
+    def sent() -> Answer:
+        command = [sys.executable, str(Path(__file__).with_name("paced_sender.py"))]
+        command += [name_server, "topic-00000", str(RATE), str(SECONDS)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        if done.returncode:
+            raise Failed(done.stderr[-300:])
+        count, seconds = done.stdout.split()
+        return {"rows": int(count), "seconds": float(seconds)}
+
+    for _ in range(plan.effort.repeat):
+        take(without, sent)
+        with serving("dashboard", "-n", name_server, "--port", "0"):
+            take(with_one, sent)
+    return [without, with_one]
 
 
 def doctor(plan: Plan, name_server: str) -> list[Series]:

@@ -44,16 +44,16 @@ def access(admin: Admin, look: Look) -> Page:
     rows: list[dict[str, object]] = []
     notices: list[Notice] = []
     white: dict[str, list[str]] = {}
-    for broker in [row for row in look.examination.brokers if row.is_master]:
+    for broker, address in look.masters:
         try:
-            rules = admin.accounts.of_broker(broker.address)
+            rules = admin.accounts.of_broker(address)
         except RmqError as error:
-            notices.append(Notice(level="unknown", title=broker.broker_name, text=str(error)))
+            notices.append(Notice(level="unknown", title=broker, text=str(error)))
             continue
-        white[f"{broker.broker_name}: white_addresses"] = list(rules.white_addresses)
+        white[f"{broker}: white_addresses"] = list(rules.white_addresses)
         rows += [
             {
-                "broker": broker.broker_name,
+                "broker": broker,
                 "account": account.access_key,
                 "is_admin": account.is_admin,
                 "white_address": account.white_address or None,

@@ -31,12 +31,11 @@ BROKER_COLUMNS = (
 def overview(look: Look, history: History) -> Page:
     """Returns the page with what is wrong, and the longest backlogs."""
     longest = sorted(look.groups, key=lambda row: row["behind"] or 0, reverse=True)[:_TOP]
-    snapshot = look.examination.snapshot
     facts = {
         "brokers": len(look.brokers),
         "topics": sum(not row["topic"].startswith("%") for row in look.topics),
         "groups": len(look.groups),
-        "online_members": sum(len(group.members or ()) for group in snapshot.groups),
+        "online_members": look.online_members,
         "alarms": len(look.alarms),
         "in_tps": sum(row["in_tps"] or 0 for row in look.brokers),
         "out_tps": sum(row["out_tps"] or 0 for row in look.brokers),
@@ -77,10 +76,7 @@ def dead_letters(look: Look) -> Page:
 
 def brokers(look: Look) -> Page:
     """Returns the page with the masters and slaves."""
-    silent = [
-        Notice(level="problem", title=f"{row.broker_name} {row.address}", text=text)
-        for row, text in look.examination.unreachable.items()
-    ]
+    silent = [Notice(level="problem", title=broker, text=text) for broker, text in look.unreachable.items()]
     table = Table(name="brokers", columns=BROKER_COLUMNS, rows=look.brokers)
     return Page(title="brokers", is_of_look=True, notices=[*silent, *unknown_notices(look.unknown)], tables=[table])
 

@@ -9,13 +9,10 @@ from rmqfast.admin import Admin, Explanation, QueueFacts, SubscriptionFacts, Top
 from rmqfast.client.consumer.subscription import expression_of
 from rmqfast.dashboard.cluster_pages import GROUP_COLUMNS
 from rmqfast.dashboard.history import History
-from rmqfast.dashboard.look import Look, backlog_of, lag_of
+from rmqfast.dashboard.look import Look, backlog_of
 from rmqfast.dashboard.page import Chart, Link, Notice, Page, Row, Table
 from rmqfast.doctor import Diagnosis
-from rmqfast.doctor.examination import Examination
 from rmqfast.message import MessageQueue
-
-_HOUR = 3600
 
 
 def topic(admin: Admin, look: Look, name: str) -> Page:
@@ -77,7 +74,7 @@ def group(admin: Admin, look: Look, history: History, name: str) -> Page:
         subject=name,
         facts={
             **{key: facts.get(key) for key in GROUP_COLUMNS[1:]},
-            "retention_seconds": _retention_of(look.examination, name),
+            "retention_seconds": look.retention.get(name),
         },
         notices=[*_conflicts(explanation, losing), *_sentences(explanation)],
         links=_group_links(name, explanation, has_letters=any(row["group"] == name for row in look.dead_letters)),
@@ -198,14 +195,3 @@ def _subscription_row(each: SubscriptionFacts) -> Row:
         "state": each.problem
         or ("differs" if each.differs else "kept by brokers" if each.client_id is None else "fine"),
     }
-
-
-def _retention_of(examination: Examination, group: str) -> float | None:
-    """Returns the seconds until the first unread message of a group may be deleted. `None` without one."""
-    left: list[float] = []
-    for broker, name, stats in examination.progress():
-        hours = examination.config_of(broker).get("fileReservedTime", "")
-        lag = lag_of(stats, examination.now)
-        if name == group and lag and hours.isdecimal():
-            left.append(max(0.0, int(hours) * _HOUR - lag))
-    return min(left, default=None)

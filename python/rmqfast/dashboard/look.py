@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -15,45 +16,44 @@ from rmqfast.doctor.examination import Examination
 
 #: Names of figures over time; those of groups have a colon.
 IN_TPS, OUT_TPS = "in_tps", "out_tps"
+_HOUR = 3600
 #: States of groups, the worst first.
 STATES = CONFLICT, OFFLINE, BEHIND, FINE, IDLE = "conflict", "offline", "behind", "fine", "idle"
 
 
 class Look:
-    """The facts of one look, and the alarms that last.
+    """What pages show of one look at a cluster: rows and small facts. What they are made of is not kept.
 
     Attributes:
-        examination: The facts.
+        groups: The groups, those in trouble first.
+        topics: All topics, also those for retries and dead letters.
+        brokers: The masters and slaves.
+        masters: Names and addresses of the masters.
+        unreachable: Errors of brokers that do not answer, by name and address.
+        online_members: Number of members online in all groups.
+        retention: Seconds until the first unread message of a group may be deleted, for groups with a backlog.
         alarms: Alarms, oldest first.
         unknown: Parts that were not told, and why.
     """
 
     def __init__(self, examination: Examination, alarms: Sequence[Alarm], unknown: Sequence[str]) -> None:
-        self.examination: Final[Examination] = examination
+        snapshot, statuses = examination.snapshot, examination.statuses
+        ends = {row.broker_name: log_end_of(status) for row, status in statuses.items() if row.is_master}
         self.alarms: Final[Sequence[Alarm]] = alarms
         self.unknown: Sequence[str] = unknown
-
-    def make_rows(self) -> None:
-        """Makes the rows of all tables."""
-        _ = self.groups, self.topics, self.brokers
-
-    @cached_property
-    def groups(self) -> list[Row]:
-        """The groups, those in trouble first."""
-        rows = [_group_row(self.examination, group) for group in self.examination.snapshot.groups]
-        return sorted(rows, key=lambda row: (STATES.index(row["state"]), row["group"]))
-
-    @cached_property
-    def topics(self) -> list[Row]:
-        """All topics, also those for retries and dead letters."""
-        return [_topic_row(self.examination, topic) for topic in self.examination.snapshot.topics]
-
-    @cached_property
-    def brokers(self) -> list[Row]:
-        """The masters and slaves."""
-        statuses = self.examination.statuses
-        ends = {row.broker_name: log_end_of(status) for row, status in statuses.items() if row.is_master}
-        return [_broker_row(self.examination, row, ends.get(row.broker_name)) for row in self.examination.brokers]
+        self.groups: Final = sorted(
+            (_group_row(examination, group) for group in snapshot.groups),
+            key=lambda row: (STATES.index(row["state"]), row["group"]),
+        )
+        self.topics: Final = [_topic_row(examination, topic) for topic in snapshot.topics]
+        self.brokers: Final = [_broker_row(examination, row, ends.get(row.broker_name)) for row in examination.brokers]
+        self.masters: Final = [(row.broker_name, row.address) for row in examination.brokers if row.is_master]
+        self.unreachable: Final = {
+            f"{row.broker_name} {row.address}": text for row, text in examination.unreachable.items()
+        }
+        self.online_members: Final = sum(len(group.members or ()) for group in snapshot.groups)
+        self.retention: Final = _retention_of(examination)
+        self._readers: Final = _readers_of(examination)
 
     @cached_property
     def dead_letters(self) -> list[Row]:
@@ -73,17 +73,35 @@ class Look:
             **{backlog_of(row["group"]): row["behind"] for row in self.groups},
         }
 
-    def readers_of(self, topic: str) -> set[str]:
+    def readers_of(self, topic: str) -> Collection[str]:
         """Returns the groups that have offsets in a topic, or subscribe to it."""
-        readers = {group for _, group, stats in self.examination.progress() if stats.rows[0].topic == topic}
-        for broker in self.examination.snapshot.brokers:
-            readers |= {group for group, known in (broker.consumers or {}).items() if topic in known.subscriptions}
-        return readers
+        return self._readers.get(topic, ())
 
 
 def backlog_of(group: str) -> str:
     """Returns the name of the figure of a group's backlog."""
     return f"behind:{group}"
+
+
+def _readers_of(examination: Examination) -> dict[str, set[str]]:
+    readers: dict[str, set[str]] = {}
+    for _, group, stats in examination.progress():
+        readers.setdefault(stats.rows[0].topic, set()).add(group)
+    for broker in examination.snapshot.brokers:
+        for group, known in (broker.consumers or {}).items():
+            for topic in known.subscriptions:
+                readers.setdefault(topic, set()).add(group)
+    return readers
+
+
+def _retention_of(examination: Examination) -> dict[str, float]:
+    left: dict[str, float] = {}
+    for broker, group, stats in examination.progress():
+        hours = examination.config_of(broker).get("fileReservedTime", "")
+        lag = lag_of(stats, examination.now)
+        if lag and hours.isdecimal():
+            left[group] = min(left.get(group, math.inf), max(0.0, int(hours) * _HOUR - lag))
+    return left
 
 
 def _group_row(examination: Examination, group: GroupSummary) -> Row:

@@ -61,7 +61,6 @@ class ClusterState:
     def _take(self, examination: Examination) -> None:
         """Makes the rows of a look, so that no page waits for them."""
         look = Look(examination, self.monitor.alarms, self.monitor.problems)
-        look.make_rows()
         self.history.note(examination.now / 1000, look.figures())
         self._look = look
 

@@ -80,6 +80,8 @@ class AlarmMonitor:
         self._looked_at = 0.0
         self._whole_at = 0.0
         self._stopped = new_event()
+        self._first_look = new_event()
+        self._first_error: BaseException | None = None
         self._thread: Thread | None = None
 
     @property
@@ -103,12 +105,16 @@ class AlarmMonitor:
         try:
             if self._webhook is not None:
                 self._webhook.start()
-            self._look()
+            # All looks are on one thread: what a look leaves free, the memory of that thread, the next one takes.
+            self._thread = new_thread(self._run, name="rmqfast-alarms")
+            self._thread.start()
+            self._first_look.wait()
         except BaseException:
             self.stop()
             raise
-        self._thread = new_thread(self._run, name="rmqfast-alarms")
-        self._thread.start()
+        if self._first_error is not None:
+            self.stop()
+            raise self._first_error
 
     def stop(self) -> None:
         """Ends the looks, posts what waits once more, and closes the connections. May be called twice."""
@@ -128,6 +134,13 @@ class AlarmMonitor:
         self.stop()
 
     def _run(self) -> None:
+        try:
+            self._look()
+        except BaseException as error:  # noqa: BLE001  # `start` raises it
+            self._first_error = error
+            return
+        finally:
+            self._first_look.set()
         while not self._stopped.wait(self._interval):
             try:
                 self._look()
