@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient, BrokerAddress, unless
@@ -31,6 +32,8 @@ from rmqfast.admin.facts import (
 )
 from rmqfast.admin.filters import passes_broker, passes_member
 from rmqfast.admin.groups import Groups, configs_at
+from rmqfast.admin.history.sampled import Sampled, sampled_verdict, sampled_verdict_of_copies
+from rmqfast.admin.history.stretches import stretches_of
 from rmqfast.admin.ledger import Ledger, ledger_of
 from rmqfast.admin.members import Members, conflicts_among, online_at, owner_of, subscriptions_of
 from rmqfast.admin.messages import Messages, query
@@ -44,6 +47,7 @@ from rmqfast.cells import time_text
 from rmqfast.client.consumer.subscription import SubscriptionConflict, expression_of
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.message import MessageQueue
+from rmqfast.paths import LocalPath, local_path
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
@@ -227,19 +231,23 @@ class Explainer:
     def __init__(self, client: AdminClient, groups: Groups, messages: Messages) -> None:
         self._client, self._groups, self._messages = client, groups, messages
 
-    def explain(self, what: Any, group: str | None = None) -> Explanation:
+    def explain(self, what: Any, group: str | None = None, *, history: LocalPath | None = None) -> Explanation:
         """Explains the state of a message, a queue or a group. Names facts that are unknown. Changes nothing.
 
         Combines offsets, subscriptions of broker and members, queue owners, copies sent back, and traces. Brokers
-        evaluate SQL92 expressions. If members changed after the message was stored, only traces can decide.
+        evaluate SQL92 expressions. If members changed after the message was stored, only the ledger of our brokers, a
+        trace, or the samples of a history can decide.
 
         Args:
             what: A stored message, a `MessageQueue`, or the name of a group.
             group: The group to look at. Default: all groups of the topic, each with an explanation in `parts`.
+            history: File of a `HistoryWatcher`, or of `rmqfast watch`: its samples decide about a message where nothing
+                else does. `sampled` of the explanation tells it.
 
         Raises:
             ResponseError: 17, the topic does not exist, or no member of the group ever connected.
-            ArgumentError: `what` has another type.
+            ArgumentError: `what` has another type, or is no message and there is a history.
+            StoreError: The file of the history cannot be read, or is none.
 
         Example:
             >>> import rmqfast
@@ -249,6 +257,9 @@ class Explainer:
             ...     print(admin.explain(admin.view_message(sent.offset_msg_id), "cashiers").sentence)
             the group's offset is 0, and nobody was handed it
         """
+        samples = None if history is None else local_path(history, "history")
+        if samples is not None and not hasattr(what, "queue_offset"):
+            raise ArgumentError(f"history: expected a message, as it tells nothing of the present, got {what!r}")
         if isinstance(what, str):
             return self._explain_group(what)
         if isinstance(what, MessageQueue):
@@ -260,7 +271,7 @@ class Explainer:
             raise ArgumentError(f"explain: expected a message, a MessageQueue or a group's name, got {what!r}")
         address = self._client.broker_of(queue.topic, queue.broker_name)
         groups = self._groups.of_topic(queue.topic) if group is None else [group]
-        parts = [self._explain_in(what, queue, address, each) for each in groups]
+        parts = [self._explain_in(what, queue, address, each, samples) for each in groups]
         if len(parts) == 1:
             return parts[0]
         text = [f"{len(parts)} groups consume the topic {queue.topic}" if parts else f"nobody consumes {queue.topic}"]
@@ -271,7 +282,9 @@ class Explainer:
             parts=tuple(parts),
         )
 
-    def _explain_in(self, what: Any, queue: MessageQueue, address: str, group: str) -> Explanation:
+    def _explain_in(
+        self, what: Any, queue: MessageQueue, address: str, group: str, samples: Path | None
+    ) -> Explanation:
         # Take the facts from the broker of this queue, since brokers may disagree about a group's subscription.
         members = Members(self._client, group)
         facts = members.facts(address, queue.topic)
@@ -280,12 +293,9 @@ class Explainer:
         if isinstance(what, MessageQueue):
             return queue_explanation(subject, progress, facts)
         ledger = ledger_of(self._client, group, queue, what.queue_offset)
-        sql = {
-            # Ask the broker: only it knows its SQL92 dialect and whether it filters by SQL92 at all.
-            expression: _sql_answer(self._client, what, queue, address, each)
-            for expression, each in _sql_expressions(facts, ledger).items()
-        }
-        message = _message_facts(what, queue, sql)
+        # Ask the broker: only it knows its SQL92 dialect and whether it filters by SQL92 at all.
+        answer = partial(_sql_answer, self._client, what, queue, address)
+        message = _with_sql(_message_facts(what, queue), _subscriptions(facts, ledger), answer)
         copies = copies_of(self._client, what, group) if what.msg_id else []
         place = None if ledger is None else Place(message, progress.consumer_offset, ledger, progress.min_offset)
         places = {} if place is None else self._places_of(message, copies, group)
@@ -301,6 +311,11 @@ class Explainer:
         if verdict.outcome is Outcome.UNKNOWN:
             # Traces are fetched last: they cost a query to all brokers, and most verdicts need no trace.
             verdict = traced_verdict(group, self._messages.traces_if_there(what.msg_id)) or verdict
+        sampled = None
+        if verdict.outcome is Outcome.UNKNOWN and samples is not None:
+            # What is certain goes before samples.
+            sampled = _sampled(samples, group, message, progress, copies=copies, answer=answer)
+            verdict = verdict if sampled is None else sampled.verdict
         return Explanation(
             subject=subject,
             sentences=tuple(verdict.sentences),
@@ -313,6 +328,7 @@ class Explainer:
             group=facts,
             copies=tuple(copies),
             events=tuple(events_in_group(group, place, copies, places)),
+            sampled=None if sampled is None else (sampled.first, sampled.last),
         )
 
     def _places_of(
@@ -438,13 +454,42 @@ class Explainer:
         )
 
 
-def _sql_expressions(group: GroupFacts, ledger: Ledger | None) -> dict[str, SubscriptionData]:
-    """Returns the subscriptions by SQL92 that count or counted, by expression."""
+def _sampled(
+    samples: Path,
+    group: str,
+    message: MessageFacts,
+    queue: QueueFacts,
+    *,
+    copies: Sequence[CopyFacts],
+    answer: Callable[[SubscriptionData], SqlAnswer],
+) -> Sampled | None:
+    """Returns what the samples of a history say of a message; None if they do not decide."""
+    stretches = stretches_of(samples, group, queue.queue)
+    if copies:
+        places = {copy: stretches_of(samples, group, copy.queue) for copy in copies if copy.kind is CopyKind.RETRY}
+        return sampled_verdict_of_copies(message, queue, stretches, copies, places)
+    own = [each for stretch in stretches for each in _subscriptions(stretch.group)]
+    return sampled_verdict(_with_sql(message, own, answer), queue, stretches)
+
+
+def _subscriptions(group: GroupFacts, ledger: Ledger | None = None) -> list[SubscriptionData | None]:
+    """Returns the subscriptions that count or counted."""
     own = [group.subscription, *(member.subscription for member in group.members)]
     if ledger is not None:
         own += [row.subscription for row in ledger.rows]
         own += [member.subscription for member in ledger.members]
-    return {each.sub_string: each for each in own if each is not None and not each.is_tag_type}
+    return own
+
+
+def _with_sql(
+    message: MessageFacts,
+    subscriptions: Iterable[SubscriptionData | None],
+    answer: Callable[[SubscriptionData], SqlAnswer],
+) -> MessageFacts:
+    """Returns the message with the broker's answers to the subscriptions by SQL92."""
+    wanted = {each.sub_string: each for each in subscriptions if each is not None and not each.is_tag_type}
+    more = {text: answer(each) for text, each in wanted.items() if text not in message.sql}
+    return replace(message, sql={**message.sql, **more})
 
 
 def _sql_answer(
@@ -460,14 +505,13 @@ def _sql_answer(
     return SqlAnswer(is_passed=pulled.at(message.queue_offset) is not None, values=values)
 
 
-def _message_facts(message: Any, queue: MessageQueue, sql: Mapping[str, SqlAnswer]) -> MessageFacts:
+def _message_facts(message: Any, queue: MessageQueue) -> MessageFacts:
     return MessageFacts(
         queue=queue,
         queue_offset=message.queue_offset,
         msg_id=message.msg_id or "",
         tags=message.tags,
         store_timestamp=message.store_timestamp,
-        sql=sql,
     )
 
 

@@ -66,6 +66,8 @@ class Explanation:
         group: Facts of the group.
         copies: Copies of the message that members sent back.
         events: What brokers tell of a message in one group; `admin.messages.timeline` adds the rest.
+        sampled: Times in milliseconds since 1970 between which the samples of a history support the outcome, which is
+            no proof; `None` if it follows from what brokers, members and traces say.
         subscriptions: For a group: the stored subscriptions and those of each member.
         conflicts: For a group: topics to which its members subscribe differently.
         parts: One explanation per group, or per queue of a group, if there are several.
@@ -89,6 +91,7 @@ class Explanation:
     group: GroupFacts | None = None
     copies: tuple[CopyFacts, ...] = ()
     events: tuple[MessageEvent, ...] = ()
+    sampled: tuple[int, int] | None = None
     subscriptions: tuple[SubscriptionFacts, ...] = ()
     conflicts: tuple[SubscriptionConflict, ...] = ()
     parts: tuple[Explanation, ...] = ()

@@ -180,14 +180,13 @@ def traced_verdict(group: str, traces: Sequence[TraceView]) -> Verdict | None:
 
 
 def _of_copies(copies: Sequence[CopyFacts], group: GroupFacts, retry_group: GroupFacts | None) -> Verdict:
-    # A dead letter that was sent again has a newer copy in the retry topic.
-    last = max(copies, key=lambda copy: (copy.store_timestamp, copy.reconsume_times, copy.kind is CopyKind.RETRY))
+    last = newest_of(copies)
     if last.kind is CopyKind.DEAD:
         return _of_dead_letter(last, group)
     retry = f"the {ordinal(last.reconsume_times)} retry"
     if last.kind is CopyKind.DELAYED:
         return Verdict(Outcome.IN_RETRY, [f"{retry} is due at {_due_text(last)}"])
-    place = f"{last.queue.topic} queue {last.queue.queue_id} offset {last.queue_offset}"
+    place = copy_place_text(last)
     if last.consumer_offset is None or last.queue_offset >= last.consumer_offset:
         progress = "no offset yet" if last.consumer_offset is None else f"the group is at {last.consumer_offset}"
         return Verdict(Outcome.IN_RETRY, [f"{retry} waits in {place}: {progress}"])
@@ -197,6 +196,11 @@ def _of_copies(copies: Sequence[CopyFacts], group: GroupFacts, retry_group: Grou
     return Verdict(Outcome.UNKNOWN, [text])
 
 
+def newest_of(copies: Sequence[CopyFacts]) -> CopyFacts:
+    """Returns the copy that counts: a dead letter that was sent again has a newer one in the retry topic."""
+    return max(copies, key=lambda copy: (copy.store_timestamp, copy.reconsume_times, copy.kind is CopyKind.RETRY))
+
+
 _CHANGED = "members have come or gone since, or the offset was reset"
 
 
@@ -204,6 +208,10 @@ def _is_unchanged_since(time: int, group: GroupFacts, clock_error: int) -> bool:
     """Whether no member has come or gone since, and no offset was reset: each gives subscriptions a new version."""
     kept = group.subscription
     return kept is not None and kept.sub_version + clock_error <= time
+
+
+def copy_place_text(copy: CopyFacts) -> str:
+    return f"{copy.queue.topic} queue {copy.queue.queue_id} offset {copy.queue_offset}"
 
 
 def dead_text(copy: CopyFacts) -> str:
@@ -259,7 +267,7 @@ def _of_passed(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> V
     doubt = _newer_than(message, group)
     if doubt is not None:
         return Verdict(Outcome.UNKNOWN, [f"{PASSED_UNKNOWN}: {doubt}", f"today {_by_today(delivery, queue)}"])
-    return _decide(delivery, queue)
+    return decide(delivery, queue)
 
 
 def _newer_than(message: MessageFacts, group: GroupFacts) -> str | None:
@@ -285,7 +293,8 @@ def _by_today(delivery: Delivery, queue: QueueFacts) -> str:
     return f"{member} would get it, {delivery.reason}"
 
 
-def _decide(delivery: Delivery, queue: QueueFacts) -> Verdict:
+def decide(delivery: Delivery, queue: QueueFacts) -> Verdict:
+    """Returns the verdict of a message that the offset has passed, by the step at which its delivery ended."""
     outcome = Outcome.LOST if delivery.is_loss else Outcome.FILTERED
     member = queue.owner or "a member"
     filtered = "" if delivery.passed_by is None else f"passed by the broker's filter {delivery.passed_by}, "

@@ -8,7 +8,7 @@ from rmqfast.admin.explanation import Outcome, ordinal
 from rmqfast.admin.facts import CopyFacts, CopyKind, MessageFacts
 from rmqfast.admin.filters import passes_broker, passes_member
 from rmqfast.admin.ledger import RESET, LedgerMember, LedgerRow
-from rmqfast.admin.outcome import Verdict, dead_text, tag_text
+from rmqfast.admin.outcome import Verdict, copy_place_text, dead_text, tag_text
 from rmqfast.admin.place import HandOut, Place, Step
 from rmqfast.cells import time_text
 from rmqfast.client.consumer.subscription import expression_of
@@ -49,9 +49,9 @@ def _handed_after(place: Place, time: int) -> Verdict | None:
 
 
 def _of_copy(copy: CopyFacts, place: Place | None) -> Verdict | None:
-    where = f"{copy.queue.topic} queue {copy.queue.queue_id} offset {copy.queue_offset}"
     if copy.kind is not CopyKind.RETRY or place is None:
         return None
+    where = copy_place_text(copy)
     verdict = _at(place)
     if verdict is None:
         return None

@@ -18,7 +18,7 @@ from rmqfast.remoting.protocol.consumer_connection import Connection, ConsumerCo
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 from rmqfast.store.config import SubscriptionGroupConfig, TopicConfig, built_in_groups
 
-_BUILT_IN = frozenset(group.group_name for group in built_in_groups())
+BUILT_IN = frozenset(group.group_name for group in built_in_groups())
 
 
 class MinuteStats(NamedTuple):
@@ -161,7 +161,7 @@ class Snapshot:
         return ConsumeStats.of_brokers(in_topic) if told else None
 
     def _group_names(self) -> set[str]:
-        configured = {name for broker in self.brokers for name in broker.groups or ()} - _BUILT_IN
+        configured = {name for broker in self.brokers for name in broker.groups or ()} - BUILT_IN
         topics = {name for broker in self.brokers for name in broker.topics or ()}
         # Members make the retry topic with their first heartbeat.
         return configured | {name.removeprefix(RETRY_PREFIX) for name in topics if is_retry(name)}

@@ -17,6 +17,7 @@ from rmqfast.cli import (
     doctor,
     exporter,
     group,
+    history,
     ingest,
     messages,
     mirror,
@@ -71,6 +72,7 @@ app.command("mqadmin", context_settings={"ignore_unknown_options": True})(mqadmi
 app.command("doctor")(doctor.doctor)
 app.command("dashboard")(dashboard.dashboard)
 app.command("alarms")(alarms.alarms)
+app.command("watch")(history.watch)
 app.command("exporter")(exporter.exporter)
 app.command("demo")(demo.demo)
 # The servers also run without Typer, so their options are declared as `Option`.

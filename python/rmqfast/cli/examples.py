@@ -104,6 +104,7 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "explain": (
         "rmqfast explain --topic orders --queue 0 --offset 0 -n 127.0.0.1:9876",
         "rmqfast explain --group cashiers -n 127.0.0.1:9876",
+        "rmqfast explain --topic orders --id 7F00 --history shop.history",
     ),
     "produce": (
         "rmqfast produce orders hello --tags paid --key 42 -n 127.0.0.1:9876",
@@ -134,6 +135,10 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     "exporter": (
         "rmqfast exporter -n 127.0.0.1:9876",
         "rmqfast exporter --host 10.0.0.7 --port 5557 --profile prod",
+    ),
+    "watch": (
+        "rmqfast watch --out shop.history -n 127.0.0.1:9876",
+        "rmqfast watch --out shop.history --group cashiers --profile prod",
     ),
     "demo": ("rmqfast demo --size-mib 64",),
     "server": (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +14,7 @@ from rmqfast.cells import one_line
 from rmqfast.cli.cluster_access import Access, administration, reaches_cluster, write_values
 from rmqfast.cli.completion import complete_group, complete_topic
 from rmqfast.cli.output import Form, Row, print_json, say, write, write_messages
-from rmqfast.cli.shared_options import Output
+from rmqfast.cli.shared_options import PATH, Output
 from rmqfast.client.trace import TRACE_TOPIC
 from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
@@ -127,17 +128,23 @@ def explain(
         str | None,
         typer.Option(help="Only this group; alone, the group is explained.", autocompletion=complete_group),
     ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="What `rmqfast watch` has kept, for a message.", parser=PATH),
+    ] = None,
     access: Access,
     output: Output = Form.TABLE,
 ) -> None:
     """Explains the fate of a message, or the state of a queue or a group.
 
     A message: --id, or --topic, --queue and --offset. A queue: --topic and --queue. A group: --group. JSON has all
-    facts; JSON lines and CSV have the outcomes. Exit code 1: something is wrong, as a message that is lost, skipped,
-    expired or a dead letter, members that subscribe differently, or it is unknown whether a message was processed.
+    facts; JSON lines and CSV have the outcomes. An outcome "as sampled" comes from --history, and is no proof. Exit
+    code 1: something is wrong, as a message that is lost, skipped, expired or a dead letter, members that subscribe
+    differently, or it is unknown whether a message was processed.
     """
     with administration(access) as admin:
-        explanation = admin.explain(_subject(admin, message_id, topic, (broker, queue, offset), group), group)
+        what = _subject(admin, message_id, topic, (broker, queue, offset), group)
+        explanation = admin.explain(what, group, history=history)
     _write(output, explanation)
     if explanation.has_problem:
         raise typer.Exit(1)
@@ -186,10 +193,11 @@ def _write(form: Form, explanation: Explanation) -> None:
                 part.outcome and part.outcome.value,
                 list(part.sentences),
                 part.next_step,
+                part.sampled is not None,
             ]
             for part in (explanation.parts or (explanation,))
         ]
-        write(form, ("subject", "group", "outcome", "sentences", "next_step"), [rows])
+        write(form, ("subject", "group", "outcome", "sentences", "next_step", "is_sampled"), [rows])
 
 
 def _plain(value: object) -> object:
