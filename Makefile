@@ -109,7 +109,7 @@ jepsen: .venv/.editable ## clients and a broker under kills, cuts and silence: w
 losses: .venv/.editable ## damages stores, metadata, checkpoints and answers at random: rows are true, missing ones reported; ARGS="--seconds 720 SUBJECT"
 	$(PYTHON) -m tests.losses $(ARGS)
 
-explain-histories: .venv/.editable ## random histories of groups, and what explain says of each message, judged by the listeners; ARGS="--count 20 --no-ledger"
+explain-histories: .venv/.editable ## random histories of groups, and what explain says of each message, judged by the listeners; ARGS="--count 20 --no-ledger", or --watch 0.25
 	$(PYTHON) -m tests.histories $(ARGS)
 
 attack: .venv/.editable ## attacks on a broker by strangers and too many clients, in one table; ARGS="--short --real NAME"

@@ -5,14 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer
-from rmqfast.admin import Admin
+from rmqfast.admin import Admin, HistoryWatcher
+from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import RmqError
 
 from .member import BROADCAST, LITE, ORDERLY, PULL, PUSH, Body, Spec, run
@@ -44,6 +46,7 @@ class Cluster:
     admin: Admin
     producer: Producer
     directory: Path
+    sample_interval: float | None = None
 
 
 @dataclass
@@ -97,12 +100,27 @@ class History:
         self.notes = shared.directory / f"notes-{seed}"
         self.sent: list[Sent] = []
         self.steps: list[str] = []
+        self.samples: Path | None = None
         self.groups = [self._new_group(number) for number in range(self.chance.choice((1, 1, 2)))]
 
     def _new_group(self, number: int) -> Group:
         kind = self.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         style = self.chance.choice(STYLES)
         return Group(f"g{self.seed}_{number}", kind, style, is_traced=self.chance.random() < 0.4)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Samples the groups while the block runs, if that is wanted."""
+        interval = self.shared.sample_interval
+        if interval is None:
+            yield
+            return
+        self.samples = self.shared.directory / f"samples-{self.seed}"
+        config = ClientConfig(name_server=self.shared.cluster.name_server)
+        # Each history has a budget of requests of its own, as a cluster has.
+        names = [group.name for group in self.groups]
+        with HistoryWatcher(config, self.samples, interval=interval, groups=names):
+            yield
 
     def run(self) -> None:
         """Takes all steps. Members are online afterwards, where the steps leave them."""
