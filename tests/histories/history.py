@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer
 from rmqfast.admin import Admin, HistoryWatcher
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import RmqError
+from tests.waiting import until
 
 from .member import BROADCAST, LITE, ORDERLY, PULL, PUSH, Body, Spec, run
 
@@ -36,6 +38,8 @@ _CONTEXT.set_forkserver_preload([f"{__package__}.member"])
 _PATIENCE = 60.0
 #: Seconds without a change after which a history counts as settled; failed messages come back after one second.
 _QUIET = 2.5
+#: Seconds that a reset takes where samples are taken: clients take ten, of which each look sees a part.
+_SAMPLED_RESET = 1.5
 
 
 @dataclass
@@ -101,6 +105,7 @@ class History:
         self.sent: list[Sent] = []
         self.steps: list[str] = []
         self.samples: Path | None = None
+        self._look: Callable[[], None] = lambda: None
         self.groups = [self._new_group(number) for number in range(self.chance.choice((1, 1, 2)))]
 
     def _new_group(self, number: int) -> Group:
@@ -119,7 +124,8 @@ class History:
         config = ClientConfig(name_server=self.shared.cluster.name_server)
         # Each history has a budget of requests of its own, as a cluster has.
         names = [group.name for group in self.groups]
-        with HistoryWatcher(config, self.samples, interval=interval, groups=names):
+        with HistoryWatcher(config, self.samples, interval=interval, groups=names) as watcher:
+            self._look = partial(_look, watcher)
             yield
 
     def run(self) -> None:
@@ -147,6 +153,7 @@ class History:
             self.chance.choices([step for _, step in steps], weights)[0](group)
         if self.chance.random() < 0.75:
             self._settle()
+        self._look()
 
     def stop(self) -> None:
         """Ends all members that are online."""
@@ -179,6 +186,7 @@ class History:
             notes=self.notes,
             is_traced=group.is_traced,
             clock_shift=self.chance.choices((0.0, -3600.0, 3600.0), (94, 3, 3))[0],
+            reset_pause=0.5 if self.shared.sample_interval is None else _SAMPLED_RESET,
         )
         self.steps.append(f"join {spec.instance} {group.kind} {expression} {spec.clock_shift:g}")
         group.joined += 1
@@ -264,3 +272,9 @@ class History:
 
     def _state(self) -> object:
         return self.notes.stat().st_size if self.notes.exists() else 0
+
+
+def _look(watcher: HistoryWatcher) -> None:
+    """Waits for a look that began after the call: whoever explains comes later than the last step."""
+    looks = watcher.looks
+    until(lambda: watcher.looks >= looks + 2)

@@ -39,6 +39,7 @@ class Spec:
         kind: One of `KINDS`.
         expression: Tags, or an SQL92 expression behind `sql:`.
         clock_shift: Seconds that the member's clock is wrong by.
+        reset_pause: Seconds for which it gives up its queues when it is told of a reset.
         notes: File of its notes.
     """
 
@@ -51,6 +52,7 @@ class Spec:
     notes: Path
     is_traced: bool = False
     clock_shift: float = 0.0
+    reset_pause: float = 0.5
 
 
 @dataclass(frozen=True)
@@ -147,7 +149,9 @@ class Member:
             spec.group,
             config=self._config,
             enable_msg_trace=spec.is_traced,
-            timings=PushTimings(lock_interval=1, first_lock=0.1, lock_retry=0.3, unlock_delay=1, reset=0.5),
+            timings=PushTimings(
+                lock_interval=1, first_lock=0.1, lock_retry=0.3, unlock_delay=1, reset=spec.reset_pause
+            ),
             options=PushOptions(
                 message_model="BROADCASTING" if spec.kind == BROADCAST else "CLUSTERING",
                 consume_from_where=_FIRST,

@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 
 #: Offsets of a group's queues by topic, as a broker told them.
 Offsets = Mapping[str, Mapping[int, int]]
-#: Rows that one look removes at most, so that no transaction takes long.
+#: Rows that one transaction removes at most, so that readers wait for a moment only.
 _PIECE = 10_000
 #: Rows that are removed before texts that no row has are looked for.
 _REMOVED_BEFORE_TEXTS = 100_000
@@ -28,7 +28,8 @@ _MOST_IDS = 10_000
 _OLD = "SELECT id FROM facts WHERE last_ms < ? LIMIT ?"
 _OLDEST = "SELECT id FROM facts WHERE last_ms IS NOT NULL ORDER BY last_ms LIMIT ?"
 _BEGIN_BEHIND = """
-UPDATE runs SET first_ms = max(runs.first_ms, facts.last_ms) FROM facts WHERE facts.id = ? AND runs.id = facts.run
+UPDATE runs SET first_ms = max(runs.first_ms, facts.last_ms), is_unborn = 0
+FROM facts WHERE facts.id = ? AND runs.id = facts.run
 """
 _REMOVE_TEXTS = """
 DELETE FROM texts WHERE id NOT IN (
@@ -124,14 +125,13 @@ class ClusterHistory:
 
         self._transact(work)
 
-    def note_gap(self, broker_name: str, group: str | None = None) -> None:
-        """Notes that nothing is known of a group at a broker, or of all its groups, until the next look."""
+    def note_gaps(self, places: Iterable[tuple[str, str]]) -> None:
+        """Notes that nothing is known of groups at brokers until the next look."""
 
         def work(db: sqlite3.Connection) -> None:
-            for key in [key for key in self._runs if key[0] == broker_name and group in {None, key[1]}]:
-                for each in self._runs[key].topics.values():
-                    _end(db, each, self._runs[key].last)
-                del self._runs[key]
+            for run in [self._runs.pop(place) for place in places if place in self._runs]:
+                for each in run.topics.values():
+                    _end(db, each, run.last)
 
         self._transact(work)
 
@@ -141,10 +141,13 @@ class ClusterHistory:
         with self._lock:
             return list(self._runs)
 
-    def trim(self, *, most_rows: int, oldest_ms: int) -> None:
-        """Removes rows that are too old, and the oldest of too many. Rows of the present state stay."""
+    def trim(self, *, most_rows: int, oldest_ms: int) -> bool:
+        """Removes rows that are too old, and the oldest of too many; the present state stays.
 
-        def work(db: sqlite3.Connection) -> None:
+        Returns whether there may be more of them, since one transaction takes only some.
+        """
+
+        def work(db: sqlite3.Connection) -> bool:
             excess = min(_PIECE, row_count(db) - most_rows)
             removed = _remove(db, _OLD, (oldest_ms, _PIECE))
             if excess > removed:
@@ -155,8 +158,9 @@ class ClusterHistory:
                 db.execute(_REMOVE_TEXTS)
                 self._ids.clear()
                 self._removed = 0
+            return removed >= _PIECE
 
-        self._transact(work)
+        return self._transact(work)
 
     def close(self) -> None:
         """Closes the file, which is then one file without others beside it. May be called twice."""
@@ -173,8 +177,10 @@ class ClusterHistory:
     def _add(self, db: sqlite3.Connection, look: GroupLook, after: Offsets) -> None:
         run = self._runs.get((look.broker_name, look.group))
         if run is None:
-            values = (self._id(db, look.broker_name), self._id(db, look.group), look.since, look.last)
-            run = _Run(_insert(db, "runs (broker, grp, first_ms, last_ms) VALUES (?, ?, ?, ?)", values), look.last)
+            names = self._id(db, look.broker_name), self._id(db, look.group)
+            values = (*names, look.since, look.last, int(look.since < look.first))
+            columns = "runs (broker, grp, first_ms, last_ms, is_unborn)"
+            run = _Run(_insert(db, f"{columns} VALUES (?, ?, ?, ?, ?)", values), look.last)
             self._runs[look.broker_name, look.group] = run
         for topic in [*run.topics]:
             if topic not in look.facts:
@@ -237,7 +243,9 @@ def _guard(path: Path) -> IO[str]:
         lock_file(guard)
     except BlockingIOError:
         guard.close()
-        raise StoreBusyError(f"{path}: another watcher writes to it") from None
+        error = StoreBusyError(f"{path}: another watcher writes to it")
+        error.add_note("end that watcher, or take another file")
+        raise error from None
     return guard
 
 

@@ -17,7 +17,9 @@ _APPLICATION = 0x726D7168
 _VERSION = 1
 _SCHEMA = """
 CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
-CREATE TABLE runs (id INTEGER PRIMARY KEY, broker INTEGER, grp INTEGER, first_ms INTEGER, last_ms INTEGER);
+CREATE TABLE runs (
+  id INTEGER PRIMARY KEY, broker INTEGER, grp INTEGER, first_ms INTEGER, last_ms INTEGER, is_unborn INTEGER
+);
 CREATE INDEX runs_by_group ON runs (grp, broker);
 CREATE TABLE facts (
   id INTEGER PRIMARY KEY, run INTEGER, topic INTEGER, facts INTEGER, first_ms INTEGER, last_ms INTEGER
@@ -76,6 +78,7 @@ def open_to_write(path: Path) -> sqlite3.Connection:
         # The watcher starts and stops on one thread, and looks on another.
         db = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None)
         try:
+            db.execute("PRAGMA trusted_schema = OFF")
             if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
                 mark = f"PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {_VERSION};"
                 db.executescript(f"BEGIN; {_SCHEMA} {mark} COMMIT;")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rmqfast.admin.facts import GroupFacts, MemberFacts
+from rmqfast.admin.members import owner_of
 from rmqfast.message import MessageQueue
 from rmqfast.remoting.fastjson import encode
 from rmqfast.remoting.protocol.consumer_connection import ConsumerConnection
@@ -24,6 +25,7 @@ class Stretch:
     Times are milliseconds since 1970 by the broker's clock.
 
     Attributes:
+        queue: The queue.
         run: Stretches of one run follow each other without a gap.
         group: Members with subscriptions and queues, and the subscription that the broker kept for the group.
         consume_from_where: Position at which a new group starts, as the members say; empty if nobody was online.
@@ -31,8 +33,10 @@ class Stretch:
         last: Earliest time of the last look that showed it.
         start: The group's offset at the first look; None if there was none.
         stop: The group's offset at the last look; not less than `start`.
+        is_unborn: Whether the broker did not have the group, so that it never had members.
     """
 
+    queue: MessageQueue
     run: int
     group: GroupFacts
     consume_from_where: str
@@ -40,6 +44,23 @@ class Stretch:
     last: int
     start: int | None
     stop: int | None
+    is_unborn: bool = False
+
+    @property
+    def owner(self) -> str | None:
+        """The member that had the queue; `None` if nobody had it, or if it is not known."""
+        return owner_of(self.queue, self.group, [])[0]
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether a member had the queue, or may have had it: pullers and silent members do not tell."""
+        is_told = all(member.queues is not None for member in self.group.members)
+        return self.group.is_online and (not is_told or self.owner is not None)
+
+    def own(self, client_id: str | None) -> SubscriptionData | None:
+        """Returns what a member wanted itself."""
+        member = self.group.member(client_id)
+        return None if member is None else member.subscription
 
 
 def text_of_facts(

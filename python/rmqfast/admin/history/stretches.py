@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from rmqfast.admin.facts import GroupFacts
@@ -15,7 +14,7 @@ from rmqfast.message import MessageQueue
 #: Newest rows that count; a history that has more of a queue begins later.
 _MOST = 10_000
 _ROWS = """
-SELECT runs.first_ms, runs.id, texts.text, facts.first_ms, coalesce(facts.last_ms, runs.last_ms), start, stop
+SELECT runs.first_ms, is_unborn, runs.id, texts.text, facts.first_ms, coalesce(facts.last_ms, runs.last_ms), start, stop
 FROM runs JOIN facts ON facts.run = runs.id JOIN texts ON texts.id = facts.facts
 LEFT JOIN offsets ON offsets.facts = facts.id AND queue = ?4
 WHERE grp = (SELECT id FROM texts WHERE text = ?1) AND broker = (SELECT id FROM texts WHERE text = ?2)
@@ -37,29 +36,29 @@ def stretches_of(path: Path, group: str, queue: MessageQueue) -> list[Stretch]:
         rows = db.execute(_ROWS, (group, queue.broker_name, queue.topic, queue.queue_id, _MOST)).fetchall()
     found: list[Stretch] = []
     try:
-        for since, *row in reversed(rows):
+        for since, is_unborn, *row in reversed(rows):
             stretch = _stretch(row, group, queue)
             if not found or found[-1].run != stretch.run:
-                found += _before(stretch, _number(since))
+                found += _before(stretch, _number(since), is_unborn=bool(is_unborn))
             found.append(stretch)
     except (ResponseError, ValueError, TypeError) as error:
         raise CorruptError(f"{path}: expected rows of group {group}, got what is none: {error}") from error
     return found
 
 
-def _before(stretch: Stretch, since: int) -> list[Stretch]:
-    """Returns the time of a run in which the group had no members and no offsets in the topic."""
+def _before(stretch: Stretch, since: int, *, is_unborn: bool) -> list[Stretch]:
+    """Returns the time of a run in which nobody of the group subscribed to the topic, and it had no offset there."""
     if since >= stretch.first:
         return []
-    return [
-        replace(stretch, group=GroupFacts(group=stretch.group.group), first=since, last=since, start=None, stop=None)
-    ]
+    nobody = GroupFacts(group=stretch.group.group)
+    return [Stretch(stretch.queue, stretch.run, nobody, "", since, since, None, None, is_unborn)]
 
 
 def _stretch(row: Sequence[object], group: str, queue: MessageQueue) -> Stretch:
     run, text, first, last, start, stop = row
     facts, consume_from_where = facts_of_text(str(text), group, queue)
     return Stretch(
+        queue=queue,
         run=_number(run),
         group=facts,
         consume_from_where=consume_from_where,

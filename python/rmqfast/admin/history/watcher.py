@@ -151,17 +151,17 @@ class HistoryWatcher:
         look = self._looker.look_at_brokers()
         limit = max(_GAP_SECONDS, _GAP_INTERVALS * self._interval)
         is_late = self._looked_at is not None and began - self._looked_at > limit
-        known = {broker for broker, _ in history.watched}
-        for name in known if is_late else known - look.brokers.keys():
-            history.note_gap(name)
+        told = {name: self._looker.groups_of(broker) for name, broker in look.brokers.items()}
+        # A group that was deleted may be made anew.
+        gone = [(name, group) for name, group in history.watched if is_late or group not in told.get(name, ())]
+        history.note_gaps(gone)
         self._looked_at = began
         places = self._places(look, began)
         looks, unknown = self._looker.look_at_groups(places, seconds=self._member_seconds)
-        seen = {(each.broker_name, each.group) for each in looks}
-        for broker, group in places:
-            if (broker.broker_name, group) not in seen:
-                history.note_gap(broker.broker_name, group)
-        history.add(self._with_offsets(history, looks))
+        whole = self._with_offsets(history, looks)
+        seen = {(each.broker_name, each.group) for each, _ in whole}
+        history.note_gaps({(broker.broker_name, group) for broker, group in places} - seen)
+        history.add(whole)
         for each in looks:
             self._turns.note(each.group, each.members)
         self._trim(history, began)
@@ -182,7 +182,7 @@ class HistoryWatcher:
         return [(broker, group) for group in self._turns.next(brokers, now) for broker in brokers[group]]
 
     def _with_offsets(self, history: ClusterHistory, looks: list[GroupLook]) -> list[tuple[GroupLook, Offsets]]:
-        """Returns the looks with the offsets of afterwards. A group of which they are not told has a gap."""
+        """Returns the looks with the offsets of afterwards, as far as brokers told these."""
         are_changed = [history.is_changed(each) for each in looks]
         names = {each.broker_name for each, is_changed in zip(looks, are_changed, strict=True) if is_changed}
         after = self._looker.offsets_at(names)
@@ -192,14 +192,14 @@ class HistoryWatcher:
                 result.append((each, each.before))
             elif each.broker_name in after:
                 result.append((each, after[each.broker_name].get(each.group, {})))
-            else:
-                history.note_gap(each.broker_name, each.group)
         return result
 
     def _trim(self, history: ClusterHistory, now: float) -> None:
         if now - self._trimmed_at >= _TRIM_SECONDS or not self._looks:
             self._trimmed_at = now
-            history.trim(most_rows=self._max_rows, oldest_ms=int((time.time() - self._max_age) * 1000))
+            oldest_ms = int((time.time() - self._max_age) * 1000)
+            while history.trim(most_rows=self._max_rows, oldest_ms=oldest_ms):
+                pass
 
     def _tell(self, problems: tuple[str, ...]) -> None:
         before, self._problems = self._problems, problems
