@@ -20,9 +20,10 @@ from rmqfast.admin.history.history_file import extent_of
 from rmqfast.admin.history.stretches import stretches_of
 from rmqfast.client.producer import Producer
 from rmqfast.errors import ArgumentError, CorruptError, RmqError, StoreBusyError, StoreError, UnsupportedStoreError
+from rmqfast.remoting import RemotingClient, RequestCode
 from tests.cli.command_line import COMMAND, run
 from tests.proxy import gated
-from tests.waiting import until
+from tests.waiting import PATIENCE, until
 
 from .members import online, wants
 
@@ -184,6 +185,66 @@ def test_a_reset_of_members_is_not_taken_for_consumption(shop: Shop) -> None:
                 shop.settle(watcher, 1)
         told = shop.explain(message)
     assert (told.outcome, told.sampled) == (Outcome.UNKNOWN, None)
+
+
+def test_a_message_that_waited_for_members_is_decided_if_all_agree(shop: Shop) -> None:
+    shop.pass_all(0, 0)
+    with shop.watch() as watcher:
+        shop.settle(watcher, 0)
+        messages = [shop.send(tag) for tag in ("TagA", "TagB", "TagC")]
+        look(watcher)
+        with shop.member("A", "TagA", (0,), 1), shop.member("B", "TagA || TagB", (1,), 2):
+            shop.settle(watcher, 2)
+            shop.pass_all(3, 0)
+            look(watcher)
+        shop.settle(watcher, 0)
+    told = [shop.explain(message) for message in messages]
+    assert [each.outcome for each in told] == [Outcome.CONSUMED, Outcome.UNKNOWN, Outcome.FILTERED]
+    assert told[0].sentence.endswith(
+        "delivered to a member, as all members wanted TagA or TagA || TagB, and never sent back"
+    )
+    assert told[0].member is None
+
+
+def test_a_copy_is_judged_at_its_own_place(shop: Shop) -> None:
+    shop.pass_all(0, 0)
+    retry = f"%RETRY%{shop.group}"
+    own = [wants(shop.topic, "TagA"), wants(retry, "*")]
+    queues = [*shop.queues(0), MessageQueue(retry, "broker-a", 0)]
+    with shop.watch() as watcher:
+        with online(shop.cluster.name_server, "R", shop.group, own, queues):
+            shop.settle(watcher, 1)
+            message = shop.send("TagA")
+            fields = {
+                "group": shop.group,
+                "originTopic": shop.topic,
+                "offset": message.physical_offset,
+                "delayLevel": 1,
+            }
+            with RemotingClient(shop.cluster.brokers[0].address, timeout=PATIENCE) as client:
+                client.ask(RequestCode.CONSUMER_SEND_MSG_BACK, {name: str(each) for name, each in fields.items()})
+            shop.pass_all(1, 0)
+            until(lambda: "waits in" in shop.explain(message).sentence)
+            shop.admin.offsets.reset(shop.group, queues[1], 1, force=True)
+            look(watcher)
+        shop.settle(watcher, 0)
+    assert shop.admin.explain(message, shop.group).outcome is Outcome.UNKNOWN
+    told = shop.explain(message)
+    assert told.outcome is Outcome.CONSUMED
+    assert told.sentence.endswith(f"that is its last copy, {retry} queue 0 offset 0")
+
+
+def test_a_group_is_seen_among_many_that_are_idle(shop: Shop) -> None:
+    for number in range(60):
+        shop.admin.create_group(f"idle_{number}")
+    shop.pass_all(0, 0)
+    config = ClientConfig(name_server=shop.cluster.name_server)
+    with HistoryWatcher(config, shop.path, interval=INTERVAL) as watcher:
+        look(watcher)
+        with shop.member("A", "TagA", (0,)):
+            shop.settle(watcher, 1)
+        shop.settle(watcher, 0)
+    assert extent_of(shop.path).groups > 60
 
 
 def test_nothing_is_concluded_over_a_gap(shop: Shop) -> None:

@@ -33,10 +33,12 @@ class BrokersLook:
 
     Attributes:
         brokers: The brokers that told everything, by name.
+        moved: Groups whose offsets have moved since the last look.
         problems: What others did not tell, and why.
     """
 
     brokers: dict[str, BrokerSnapshot] = field(default_factory=dict)
+    moved: set[str] = field(default_factory=set)
     problems: list[str] = field(default_factory=list)
 
 
@@ -46,8 +48,8 @@ class Looker:
     def __init__(self, client: AdminClient, groups: Collection[str]) -> None:
         self._client, self._groups = client, groups
         self._clocks: dict[str, BrokerClock] = {}
-        #: The groups that each broker had at the last look, and the latest time of that look.
-        self._known: dict[str, tuple[set[str], int]] = {}
+        #: What each broker told at the last look, and the latest time of that look.
+        self._known: dict[str, tuple[BrokerSnapshot, int]] = {}
         #: Latest time at which a broker was without a group that was not looked at since.
         self._absent: dict[tuple[str, str], int] = {}
 
@@ -72,7 +74,7 @@ class Looker:
                 look.problems.append(f"{name}: its clock was set, or that of this machine")
             if is_steady and broker.offsets is not None and broker.groups is not None:
                 look.brokers[name] = broker
-                self._note_groups(broker, self._clocks[name].latest(answered))
+                look.moved |= self._note_groups(broker, self._clocks[name].latest(answered))
         for name in self._known.keys() - look.brokers.keys():
             del self._known[name]
         return look
@@ -85,13 +87,17 @@ class Looker:
         clock = self._clocks.setdefault(broker.broker_name, BrokerClock())
         return clock.note(told - _AHEAD * 1000, asked, answered)
 
-    def _note_groups(self, broker: BrokerSnapshot, time: int) -> None:
-        """Notes the groups that a broker has since the last look: they had no members and offsets until then."""
-        name, groups = broker.broker_name, self.groups_of(broker)
-        if name in self._known:
-            before, at = self._known[name]
-            self._absent |= {(name, group): at for group in groups - before}
-        self._known[name] = groups, time
+    def _note_groups(self, broker: BrokerSnapshot, time: int) -> set[str]:
+        """Notes the groups that a broker has since the last look: they had no members and offsets until then.
+
+        Returns the groups whose offsets have moved since.
+        """
+        name = broker.broker_name
+        before, at = self._known.get(name, (broker, time))
+        self._known[name] = broker, time
+        self._absent |= {(name, group): at for group in self.groups_of(broker) - self.groups_of(before)}
+        old = before.offsets or {}
+        return {place[0] for place, offsets in (broker.offsets or {}).items() if old.get(place) != offsets}
 
     def groups_of(self, broker: BrokerSnapshot) -> set[str]:
         """Returns the groups of a broker that are watched."""

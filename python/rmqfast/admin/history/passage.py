@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rmqfast.admin.facts import GroupFacts, MessageFacts
 from rmqfast.admin.history.stretch import Stretch
@@ -56,6 +57,12 @@ class Passage:
         """Whether nothing changed while the message was there to be handed."""
         is_stored_in_it = self.last.first + _SLACK <= self.stored_at
         return len(self.online) == 1 and not self.is_between and is_stored_in_it
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether members came and went one by one: where two looks differ by several, others may have gone unseen."""
+        ids = [{member.client_id for member in each.group.members} for each in (*self.stretches, *self.beyond)]
+        return all(len(before ^ after) <= 1 for before, after in pairwise(ids))
 
     @property
     def is_skip(self) -> bool:

@@ -113,6 +113,8 @@ def _verdict(message: MessageFacts, queue: QueueFacts, passage: Passage) -> Samp
         # The broker filters anew when a pull that waited ends, the member by what it wanted before.
         if delivery.way is not Way.FILTERED and _may_keep_otherwise(message, passage):
             return None
+    elif not passage.is_seen:
+        return None
     else:
         # While it changed, any member may have had the queue, and any subscription may have been the kept one.
         place, delivery = replace(queue, owner=None), _delivery_in_change(message, passage.online)

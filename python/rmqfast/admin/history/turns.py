@@ -2,49 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Collection, Iterable
 
-#: Part of a look that groups without members get, so that it is seen when one has members again.
-_FOR_OFFLINE = 0.25
+#: Questions about idle groups for each one about the others, so that it is seen when one has members again.
+_FOR_IDLE = 0.25
 
 
 class Turns:
-    """Chooses groups for each look: those that were looked at longest ago, groups with members first.
+    """Chooses groups for each look: those that were looked at longest ago, first of those that are at work.
+
+    Groups are at work that had members at their last look, or whose offsets have moved.
 
     Args:
-        most: Number of questions that a look may ask; a group takes one, and one for each member.
+        most: Number of questions that a look may ask, on average; a group takes one, and one for each member.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
+        #: Questions that are left; negative after a group that took more than there were.
+        self._left = 0
+        #: Questions that idle groups may ask before others.
+        self._for_idle = 0.0
         self._asked_at: dict[str, float] = {}
         self._members: dict[str, int] = {}
 
-    def next(self, groups: Iterable[str], now: float) -> list[str]:
-        """Returns the groups of the next look."""
-        # A group that was never looked at may have members.
+    def next(self, groups: Iterable[str], moved: Collection[str], now: float) -> list[str]:
+        """Returns the groups of the next look; the offsets of those in `moved` have moved since the last one."""
         oldest = sorted(groups, key=lambda group: (self._asked_at.get(group, 0.0), group))
-        online = [group for group in oldest if self._members.get(group, 1)]
-        offline = [group for group in oldest if not self._members.get(group, 1)]
-        first = self._within(offline, max(1, round(self._most * _FOR_OFFLINE)))
-        chosen = first + self._within(online, self._most - len(first))
-        chosen += self._within(offline[len(first) :], self._most - sum(map(self._cost, chosen)))
+        # A group that was never looked at may have members.
+        is_idle = {group: not self._members.get(group, 1) and group not in moved for group in oldest}
+        idle, at_work = (deque(group for group in oldest if is_idle[group] is each) for each in (True, False))
+        self._left = min(self._most, self._left + self._most)
+        chosen: list[str] = []
+        while self._left > 0 and (idle or at_work):
+            takes_idle = bool(idle) and (not at_work or self._for_idle >= 1)
+            chosen.append((idle if takes_idle else at_work).popleft())
+            cost = 1 + self._members.get(chosen[-1], 0)
+            self._left -= cost
+            share = -cost if takes_idle else cost * _FOR_IDLE
+            self._for_idle = min(max(0.0, self._for_idle + share), 1.0)
+        # Groups that are no more are forgotten.
         self._asked_at = {group: self._asked_at.get(group, 0.0) for group in oldest} | dict.fromkeys(chosen, now)
+        self._members = {group: members for group, members in self._members.items() if group in self._asked_at}
         return chosen
 
     def note(self, group: str, members: int) -> None:
         """Notes how many members a group has."""
         self._members[group] = members
-
-    def _cost(self, group: str) -> int:
-        return 1 + self._members.get(group, 0)
-
-    def _within(self, groups: list[str], left: int) -> list[str]:
-        """Returns the first groups that may be asked with so many questions; one that takes more comes alone."""
-        chosen: list[str] = []
-        for group in groups:
-            if left < self._cost(group) and (chosen or left < self._most):
-                break
-            left -= self._cost(group)
-            chosen.append(group)
-        return chosen

@@ -179,7 +179,7 @@ class HistoryWatcher:
         for broker in look.brokers.values():
             for group in self._looker.groups_of(broker):
                 brokers.setdefault(group, []).append(broker)
-        return [(broker, group) for group in self._turns.next(brokers, now) for broker in brokers[group]]
+        return [(broker, group) for group in self._turns.next(brokers, look.moved, now) for broker in brokers[group]]
 
     def _with_offsets(self, history: ClusterHistory, looks: list[GroupLook]) -> list[tuple[GroupLook, Offsets]]:
         """Returns the looks with the offsets of afterwards, as far as brokers told these."""
