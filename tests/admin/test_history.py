@@ -193,8 +193,11 @@ def test_a_message_that_waited_for_members_is_decided_if_all_agree(shop: Shop) -
         shop.settle(watcher, 0)
         messages = [shop.send(tag) for tag in ("TagA", "TagB", "TagC")]
         look(watcher)
-        with shop.member("A", "TagA", (0,), 1), shop.member("B", "TagA || TagB", (1,), 2):
-            shop.settle(watcher, 2)
+        with ExitStack() as stack:
+            # One after the other: where several come between two looks, others may have come and gone.
+            for number, tags in enumerate(("TagA", "TagA || TagB")):
+                stack.enter_context(shop.member(f"M{number}", tags, (number,), number + 1))
+                shop.settle(watcher, number + 1)
             shop.pass_all(3, 0)
             look(watcher)
         shop.settle(watcher, 0)

@@ -27,10 +27,6 @@ _REMOVED_BEFORE_TEXTS = 100_000
 _MOST_IDS = 10_000
 _OLD = "SELECT id FROM facts WHERE last_ms < ? LIMIT ?"
 _OLDEST = "SELECT id FROM facts WHERE last_ms IS NOT NULL ORDER BY last_ms LIMIT ?"
-_BEGIN_BEHIND = """
-UPDATE runs SET first_ms = max(runs.first_ms, facts.last_ms), is_unborn = 0
-FROM facts WHERE facts.id = ? AND runs.id = facts.run
-"""
 _REMOVE_TEXTS = """
 DELETE FROM texts WHERE id NOT IN (
   SELECT broker FROM runs UNION SELECT grp FROM runs UNION SELECT topic FROM facts UNION SELECT facts FROM facts
@@ -44,7 +40,6 @@ class GroupLook(NamedTuple):
     Attributes:
         before: Offsets that the broker told before it was asked for the members.
         facts: For each topic, the members and subscriptions as a text.
-        since: Time at which the broker did not have the group yet; `first` if it is not known.
         first: Time from which on the facts are known to be so.
         last: Time until which the facts are known to be so.
         members: Number of members online.
@@ -54,7 +49,6 @@ class GroupLook(NamedTuple):
     group: str
     before: Offsets
     facts: Mapping[str, str]
-    since: int
     first: int
     last: int
     members: int
@@ -178,9 +172,7 @@ class ClusterHistory:
         run = self._runs.get((look.broker_name, look.group))
         if run is None:
             names = self._id(db, look.broker_name), self._id(db, look.group)
-            values = (*names, look.since, look.last, int(look.since < look.first))
-            columns = "runs (broker, grp, first_ms, last_ms, is_unborn)"
-            run = _Run(_insert(db, f"{columns} VALUES (?, ?, ?, ?, ?)", values), look.last)
+            run = _Run(_insert(db, "runs (broker, grp, last_ms) VALUES (?, ?, ?)", (*names, look.last)), look.last)
             self._runs[look.broker_name, look.group] = run
         for topic in [*run.topics]:
             if topic not in look.facts:
@@ -270,8 +262,6 @@ def _move(db: sqlite3.Connection, row: _Open, offsets: Mapping[int, int]) -> Non
 def _remove(db: sqlite3.Connection, query: str, values: tuple[int, ...]) -> int:
     """Removes the rows of facts that a query finds, with their offsets. Returns the number of rows."""
     rows = db.execute(query, values).fetchall()
-    # The run begins behind them, as it says no more what was before its other rows.
-    db.executemany(_BEGIN_BEHIND, rows)
     offsets = db.executemany("DELETE FROM offsets WHERE facts = ?", rows).rowcount
     db.executemany("DELETE FROM facts WHERE id = ?", rows)
     return len(rows) + max(0, offsets)

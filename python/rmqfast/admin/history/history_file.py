@@ -17,9 +17,7 @@ _APPLICATION = 0x726D7168
 _VERSION = 1
 _SCHEMA = """
 CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
-CREATE TABLE runs (
-  id INTEGER PRIMARY KEY, broker INTEGER, grp INTEGER, first_ms INTEGER, last_ms INTEGER, is_unborn INTEGER
-);
+CREATE TABLE runs (id INTEGER PRIMARY KEY, broker INTEGER, grp INTEGER, last_ms INTEGER);
 CREATE INDEX runs_by_group ON runs (grp, broker);
 CREATE TABLE facts (
   id INTEGER PRIMARY KEY, run INTEGER, topic INTEGER, facts INTEGER, first_ms INTEGER, last_ms INTEGER

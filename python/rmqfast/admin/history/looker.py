@@ -48,10 +48,8 @@ class Looker:
     def __init__(self, client: AdminClient, groups: Collection[str]) -> None:
         self._client, self._groups = client, groups
         self._clocks: dict[str, BrokerClock] = {}
-        #: What each broker told at the last look, and the latest time of that look.
-        self._known: dict[str, tuple[BrokerSnapshot, int]] = {}
-        #: Latest time at which a broker was without a group that was not looked at since.
-        self._absent: dict[tuple[str, str], int] = {}
+        #: What each broker told at the last look.
+        self._before: dict[str, BrokerSnapshot] = {}
 
     def set_clocks(self) -> None:
         """Asks all brokers again and again for a second, so that their clocks are known more exactly than that."""
@@ -74,9 +72,8 @@ class Looker:
                 look.problems.append(f"{name}: its clock was set, or that of this machine")
             if is_steady and broker.offsets is not None and broker.groups is not None:
                 look.brokers[name] = broker
-                look.moved |= self._note_groups(broker, self._clocks[name].latest(answered))
-        for name in self._known.keys() - look.brokers.keys():
-            del self._known[name]
+                look.moved |= _moved(self._before.get(name, broker), broker)
+        self._before = look.brokers
         return look
 
     def _note_clock(self, broker: BrokerSnapshot, asked: float, answered: float) -> bool | None:
@@ -86,18 +83,6 @@ class Looker:
             return None
         clock = self._clocks.setdefault(broker.broker_name, BrokerClock())
         return clock.note(told - _AHEAD * 1000, asked, answered)
-
-    def _note_groups(self, broker: BrokerSnapshot, time: int) -> set[str]:
-        """Notes the groups that a broker has since the last look: they had no members and offsets until then.
-
-        Returns the groups whose offsets have moved since.
-        """
-        name = broker.broker_name
-        before, at = self._known.get(name, (broker, time))
-        self._known[name] = broker, time
-        self._absent |= {(name, group): at for group in self.groups_of(broker) - self.groups_of(before)}
-        old = before.offsets or {}
-        return {place[0] for place, offsets in (broker.offsets or {}).items() if old.get(place) != offsets}
 
     def groups_of(self, broker: BrokerSnapshot) -> set[str]:
         """Returns the groups of a broker that are watched."""
@@ -131,8 +116,7 @@ class Looker:
             before = offsets[name].get(group, {})
             facts = _texts_of_facts(name, before, online[name, group], infos.get(group, {}))
             first, members = clock.latest(answered), len(online[name, group].client_ids)
-            since = self._absent.pop((name, group), first)
-            looks.append(GroupLook(name, group, before, facts, since, first, clock.earliest(asked), members))
+            looks.append(GroupLook(name, group, before, facts, first, clock.earliest(asked), members))
         return looks, problems
 
     def offsets_at(self, names: Collection[str]) -> dict[str, dict[str, Offsets]]:
@@ -167,6 +151,12 @@ class Looker:
                 infos.setdefault(group, {})[client_id] = None
                 problems[group, client_id] = f"group {group}: {client_id} does not tell: {error}"
         return infos
+
+
+def _moved(before: BrokerSnapshot, after: BrokerSnapshot) -> set[str]:
+    """Returns the groups whose offsets have moved."""
+    old = before.offsets or {}
+    return {place[0] for place, offsets in (after.offsets or {}).items() if old.get(place) != offsets}
 
 
 def _texts_of_facts(

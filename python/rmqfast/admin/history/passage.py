@@ -129,8 +129,8 @@ def _passage(message: MessageFacts, stretches: Sequence[Stretch], came: int, pas
 
 
 def index_at(time: int, stretches: Sequence[Stretch]) -> int | None:
-    """Returns the index of the stretch in which a message was stored, or before which nobody can have had it."""
-    indexes = [number for number, each in enumerate(stretches) if each.is_unborn or each.first + _SLACK <= time]
+    """Returns the index of the stretch in which a message was stored; `None` if it is older."""
+    indexes = [number for number, each in enumerate(stretches) if each.first + _SLACK <= time]
     return indexes[-1] if indexes else None
 
 

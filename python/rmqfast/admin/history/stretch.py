@@ -33,7 +33,6 @@ class Stretch:
         last: Earliest time of the last look that showed it.
         start: The group's offset at the first look; None if there was none.
         stop: The group's offset at the last look; not less than `start`.
-        is_unborn: Whether the broker did not have the group, so that it never had members.
     """
 
     queue: MessageQueue
@@ -44,7 +43,6 @@ class Stretch:
     last: int
     start: int | None
     stop: int | None
-    is_unborn: bool = False
 
     @property
     def owner(self) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rmqfast.admin.facts import GroupFacts
 from rmqfast.admin.history.history_file import opened_to_read
 from rmqfast.admin.history.stretch import Stretch, facts_of_text
 from rmqfast.errors import CorruptError, ResponseError
@@ -14,7 +13,7 @@ from rmqfast.message import MessageQueue
 #: Newest rows that count; a history that has more of a queue begins later.
 _MOST = 10_000
 _ROWS = """
-SELECT runs.first_ms, is_unborn, runs.id, texts.text, facts.first_ms, coalesce(facts.last_ms, runs.last_ms), start, stop
+SELECT runs.id, texts.text, facts.first_ms, coalesce(facts.last_ms, runs.last_ms), start, stop
 FROM runs JOIN facts ON facts.run = runs.id JOIN texts ON texts.id = facts.facts
 LEFT JOIN offsets ON offsets.facts = facts.id AND queue = ?4
 WHERE grp = (SELECT id FROM texts WHERE text = ?1) AND broker = (SELECT id FROM texts WHERE text = ?2)
@@ -34,24 +33,10 @@ def stretches_of(path: Path, group: str, queue: MessageQueue) -> list[Stretch]:
     """
     with opened_to_read(path) as db:
         rows = db.execute(_ROWS, (group, queue.broker_name, queue.topic, queue.queue_id, _MOST)).fetchall()
-    found: list[Stretch] = []
     try:
-        for since, is_unborn, *row in reversed(rows):
-            stretch = _stretch(row, group, queue)
-            if not found or found[-1].run != stretch.run:
-                found += _before(stretch, _number(since), is_unborn=bool(is_unborn))
-            found.append(stretch)
+        return [_stretch(row, group, queue) for row in reversed(rows)]
     except (ResponseError, ValueError, TypeError) as error:
         raise CorruptError(f"{path}: expected rows of group {group}, got what is none: {error}") from error
-    return found
-
-
-def _before(stretch: Stretch, since: int, *, is_unborn: bool) -> list[Stretch]:
-    """Returns the time of a run in which nobody of the group subscribed to the topic, and it had no offset there."""
-    if since >= stretch.first:
-        return []
-    nobody = GroupFacts(group=stretch.group.group)
-    return [Stretch(stretch.queue, stretch.run, nobody, "", since, since, None, None, is_unborn)]
 
 
 def _stretch(row: Sequence[object], group: str, queue: MessageQueue) -> Stretch:
