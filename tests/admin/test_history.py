@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from rmqfast import ClientConfig, EmbeddedCluster, Message, MessageQueue
-from rmqfast.admin import Admin, Explanation, HistoryWatcher, Outcome
+from rmqfast.admin import Admin, Explanation, Outcome
+from rmqfast.admin.history import HistoryWatcher
 from rmqfast.admin.history.history_file import extent_of
 from rmqfast.admin.history.stretches import stretches_of
 from rmqfast.client.producer import Producer

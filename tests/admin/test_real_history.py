@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from rmqfast import Admin, ClientConfig, Message, MessageQueue, Producer
-from rmqfast.admin import HistoryWatcher, Outcome
+from rmqfast.admin import Outcome
+from rmqfast.admin.history import HistoryWatcher
 from rmqfast.admin.history.stretches import stretches_of
 from tests.broker.interop.cluster import SCENARIO, Cluster
 from tests.waiting import until

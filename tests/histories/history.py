@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from rmqfast import EmbeddedCluster, Message, MessageQueue, Producer
-from rmqfast.admin import Admin, HistoryWatcher
+from rmqfast.admin import Admin
+from rmqfast.admin.history import HistoryWatcher
 from rmqfast.client.instance import ClientConfig
 from rmqfast.errors import RmqError
 from tests.waiting import until

@@ -15,7 +15,6 @@ from rmqfast.admin.facts import (
     SqlAnswer,
     SubscriptionFacts,
 )
-from rmqfast.admin.history.watcher import HistoryWatcher
 from rmqfast.admin.message_event import EventKind, MessageEvent
 from rmqfast.admin.message_page import MessagePage, Position
 from rmqfast.admin.message_track import MessageTrack, TrackType
@@ -43,7 +42,6 @@ __all__ = [
     "Explanation",
     "GroupFacts",
     "GroupSummary",
-    "HistoryWatcher",
     "MemberFacts",
     "MessageEvent",
     "MessageFacts",

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient, BrokerAddress, unless
 from rmqfast.admin.clusters import Brokers, clock_of
@@ -32,8 +32,6 @@ from rmqfast.admin.facts import (
 )
 from rmqfast.admin.filters import passes_broker, passes_member
 from rmqfast.admin.groups import Groups, configs_at
-from rmqfast.admin.history.sampled import Sampled, sampled_verdict, sampled_verdict_of_copies
-from rmqfast.admin.history.stretches import stretches_of
 from rmqfast.admin.ledger import Ledger, ledger_of
 from rmqfast.admin.members import Members, conflicts_among, online_at, owner_of, subscriptions_of
 from rmqfast.admin.messages import Messages, query
@@ -50,6 +48,9 @@ from rmqfast.message import MessageQueue
 from rmqfast.paths import LocalPath, local_path
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
+
+if TYPE_CHECKING:
+    from rmqfast.admin.history.sampled import Sampled
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
@@ -464,6 +465,10 @@ def _sampled(
     answer: Callable[[SubscriptionData], SqlAnswer],
 ) -> Sampled | None:
     """Returns what the samples of a history say of a message; None if they do not decide."""
+    # Imported here, since other questions need no database.
+    from rmqfast.admin.history.sampled import sampled_verdict, sampled_verdict_of_copies
+    from rmqfast.admin.history.stretches import stretches_of
+
     stretches = stretches_of(samples, group, queue.queue)
     if copies:
         places = {copy: stretches_of(samples, group, copy.queue) for copy in copies if copy.kind is CopyKind.RETRY}

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from rmqfast.admin import HistoryWatcher
-from rmqfast.admin.history.history_file import extent_of
 from rmqfast.cells import time_text
 from rmqfast.cli.cluster_access import Access, reaches_cluster
 from rmqfast.cli.endings import StopSignals
@@ -32,6 +30,10 @@ def watch(
     a line with `ready` after the first look, and at the end what it has kept. Standard error tells what it could not
     get, of which the file then says nothing.
     """
+    # Imported here, since other commands need no database.
+    from rmqfast.admin.history import HistoryWatcher
+    from rmqfast.admin.history.history_file import extent_of
+
     watcher = HistoryWatcher(
         access.config(), out, interval=interval, groups=group or (), max_age=max_age * 3600, max_rows=max_rows
     )

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO, NamedTuple, TypeVar
 
 from rmqfast.admin.history.history_file import errors_named, open_to_write, row_count
-from rmqfast.broker.metadata.database import in_transaction
 from rmqfast.errors import StoreBusyError, StoreError
 from rmqfast.logs import QuietLock
+from rmqfast.store.metadata.transaction import in_transaction
 from rmqfast.system import lock_file
 
 _T = TypeVar("_T")

@@ -54,7 +54,7 @@ class HistoryWatcher:
 
     Example:
         >>> import tempfile, rmqfast
-        >>> from rmqfast.admin import HistoryWatcher
+        >>> from rmqfast.admin.history import HistoryWatcher
         >>> with rmqfast.EmbeddedCluster() as cluster, tempfile.TemporaryDirectory() as directory:
         ...     config = rmqfast.ClientConfig(name_server=cluster.name_server)
         ...     with HistoryWatcher(config, f"{directory}/shop.history", interval=0.5) as watcher:

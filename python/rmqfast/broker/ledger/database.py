@@ -12,10 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from rmqfast.broker.metadata.database import create_file, in_transaction
+from rmqfast.broker.metadata.database import create_file
 from rmqfast.errors import StoreIOError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.store.metadata.integrity import is_damage
+from rmqfast.store.metadata.transaction import in_transaction
 
 _log = logger_of(__name__)
 _T = TypeVar("_T")

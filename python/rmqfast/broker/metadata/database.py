@@ -40,6 +40,7 @@ from rmqfast.store.metadata.integrity import (
     verify_size,
     verify_structure,
 )
+from rmqfast.store.metadata.transaction import in_transaction
 from rmqfast.system import set_mode
 
 _log = logger_of(__name__)
@@ -336,14 +337,3 @@ def _note(db: sqlite3.Connection, file: str, digest: str) -> None:
     # Numbers are zero-padded, so that they sort as strings.
     number = int(last[0][0]) + 1 if last else 1
     _change(db, [("digest", file, f"{number:020d}", digest)])
-
-
-def in_transaction(db: sqlite3.Connection, work: Callable[[sqlite3.Connection], _T]) -> _T:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        result = work(db)
-        db.execute("COMMIT")
-    except BaseException:
-        db.rollback()
-        raise
-    return result
