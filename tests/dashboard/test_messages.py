@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -146,3 +147,38 @@ def test_what_is_not_there_is_told(visitor: Visitor, sent: list[Any], path: str,
     answer = visitor.get(path)
     assert answer.status == status, answer.text
     assert text in answer.text
+
+
+def test_a_body_is_decoded_by_a_schema(visitor: Visitor, sent: list[Any]) -> None:
+    page = f"/messages/{TOPIC}/broker-a/0/0"
+    told = visitor.get(f"{page}.json?decode=json&schema={quote('note string, order bigint')}").json
+    assert json.loads(told["decoded"]) == {"note": "café", "order": 7}
+    avro = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
+    for query, text in (
+        (f"decode=avro&schema={quote(avro)}", "expected the end at byte 1, got"),
+        ("decode=json&schema=nonsense", "schema"),
+        ("decode=xml&schema=a", "decode: expected json or avro"),
+    ):
+        notices = visitor.get(f"{page}.json?{query}").json["notices"]
+        assert notices[-1]["title"] == "not_decoded"
+        assert text in notices[-1]["text"]
+
+
+def test_an_avro_body_is_decoded(visitor: Visitor, cluster: EmbeddedCluster) -> None:
+    schema = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "long"}]})
+    with (
+        Admin(name_server=cluster.name_server) as admin,
+        Producer("avro", name_server=cluster.name_server) as producer,
+    ):
+        admin.create_topic("avro", queues=1)
+        place = producer.send(Message("avro", b"\x54"))
+    path = f"/messages/avro/{place.queue.broker_name}/{place.queue.queue_id}/{place.queue_offset}.json"
+    assert json.loads(visitor.get(f"{path}?decode=avro&schema={quote(schema)}").json["decoded"]) == {"a": 42}
+
+
+@pytest.mark.parametrize("place", ["broker-a", "broker-a:0", ":0:0", "broker-a:x:0", f"broker-a:0:{10**30}"])
+def test_a_place_has_a_form(visitor: Visitor, sent: list[Any], place: str) -> None:
+    answer = visitor.get(f"/messages?topic={TOPIC}&place={place}")
+    assert answer.status == 400
+    (row,) = rows(visitor, f"/messages.json?topic={TOPIC}&place=broker-a:0:1")
+    assert row["keys"] == "k2"

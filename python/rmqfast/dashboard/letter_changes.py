@@ -9,10 +9,9 @@ from typing import Any
 from rmqfast.admin import Admin
 from rmqfast.dashboard.change import Effect, Values, names_of, text_field
 from rmqfast.dashboard.look import Look
-from rmqfast.dashboard.message_pages import when_of
+from rmqfast.dashboard.message_pages import parse_place, when_of
 from rmqfast.dashboard.page import Field, Table
 from rmqfast.errors import ArgumentError, ClientError, RmqError
-from rmqfast.message import MessageQueue
 
 #: Dead letters that one request resends. The next request goes on behind them.
 MOST = 10_000
@@ -61,7 +60,7 @@ def _letters(admin: Admin, values: Values) -> Iterator[Any]:
     if bool(places) == bool(values.get("all")):
         raise ArgumentError("expected selected dead letters, or all of them: got both or neither")
     if places:
-        yield from (admin.messages.by_offset(*_place(topic, place)) for place in places)
+        yield from (admin.messages.by_offset(*parse_place(topic, place)) for place in places)
         return
     # Letters that are resent may be dead again before the last one is: those are not meant.
     ends = {row.queue: row.max_offset for row in admin.topics.status(topic)}
@@ -74,13 +73,6 @@ def _letters(admin: Admin, values: Values) -> Iterator[Any]:
         if page.newer is None or len(meant) < len(page.messages):
             return
         page = admin.messages.page(topic, text=values.get("text", ""), newer_than=page.newer)
-
-
-def _place(topic: str, text: str) -> tuple[MessageQueue, int]:
-    broker, queue, offset = text.rsplit(":", 2) if text.count(":") >= 2 else ("", "", "")
-    if not broker or not queue.isdecimal() or not offset.isdecimal():
-        raise ArgumentError(f"place: expected BROKER:QUEUE:OFFSET, got {text[:60]!r}")
-    return MessageQueue(topic, broker, int(queue)), int(offset)
 
 
 def _row(letter: Any) -> dict[str, Any]:

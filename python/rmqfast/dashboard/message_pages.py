@@ -10,19 +10,23 @@ from urllib.parse import quote, urlencode
 from rmqfast.admin import Admin, Explanation, MessagePage, Outcome, Position
 from rmqfast.cells import escape, table_cell
 from rmqfast.client.consumer import MessageSelector
+from rmqfast.client.instance import ClientConfig
+from rmqfast.dashboard.decoded_body import FORMATS, decoded_text
 from rmqfast.dashboard.look import Look
 from rmqfast.dashboard.page import Choice, Field, Form, Link, Notice, Page, Row, Table, Text
-from rmqfast.errors import ArgumentError, CorruptError
+from rmqfast.errors import ArgumentError, CorruptError, RmqError
 from rmqfast.message import MessageQueue
 from rmqfast.store import milliseconds
 
 COLUMNS = ("store_timestamp", "broker", "queue", "queue_offset", "tags", "keys", "size", "body")
+#: Highest numbers that RocketMQ has for them.
+_MOST_QUEUE, _MOST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
 #: Bytes of a body on the page of a message.
 _BODY = 64 << 10
 #: Topics that a form suggests.
 _SUGGESTED = 500
 #: Forms of a body.
-FORMS = ("json", "text", "hex")
+BODY_FORMS = ("json", "text", "hex")
 TAG, SQL92 = "tag", "SQL92"
 _DLQ_PREFIX = "%DLQ%"
 
@@ -30,14 +34,18 @@ _DLQ_PREFIX = "%DLQ%"
 def messages(admin: Admin, look: Look, values: Mapping[str, str]) -> Page:
     """Returns the page of a topic's messages, or of those with a key or an id.
 
-    `values` are `topic` with `expression` and `kind`, `text`, `from`, `older` or `newer`; or `key`; or `id`.
+    `values` are `topic` with `expression` and `kind`, `text`, `from`, `older` or `newer`, or with `key` or `place`; or
+    `id`.
 
     Raises:
         ArgumentError: A value has another form.
         ResponseError: 17, the topic does not exist.
     """
     form = _search_form(look, values)
-    topic, key, message_id = (values.get(name, "").strip() for name in ("topic", "key", "id"))
+    topic, key, message_id, place = (values.get(name, "").strip() for name in ("topic", "key", "id", "place"))
+    if place:
+        found = [admin.messages.by_offset(*parse_place(topic, place))]
+        return _page(form, _table(found), subject=f"{topic} {place}")
     if message_id:
         found = [admin.view_message(message_id, topic or None)]
         return _page(form, _table(found), subject=message_id)
@@ -85,8 +93,10 @@ def dead_letters(admin: Admin, group: str, values: Mapping[str, str]) -> Page:
     )
 
 
-def message(admin: Admin, queue: MessageQueue, offset: int, form: str) -> Page:
-    """Returns the page of one message: its fields, its body, what happened to it, and why.
+def message(admin: Admin, config: ClientConfig, queue: MessageQueue, offset: int, values: Mapping[str, str]) -> Page:
+    """Returns the page of one message: its fields, what happened to it, and why, and its body.
+
+    `values` are `body`, the form of the body, or `decode` and `schema`.
 
     Raises:
         UnknownMessageError: There is none.
@@ -96,11 +106,12 @@ def message(admin: Admin, queue: MessageQueue, offset: int, form: str) -> Page:
     events = admin.messages.timeline(found, explanation)
     parts = explanation.parts or (explanation,)
     properties = [{"name": name, "value": value} for name, value in sorted(found.properties.items())]
+    decoded, problems = _decoded(admin, config, found, values)
     return Page(
         title="message",
         subject=found.msg_id or "",
         facts=_facts(found),
-        notices=[_verdict(part) for part in parts]
+        notices=[*map(_verdict, parts), *problems]
         or [Notice(level="note", title="explain", text=explanation.sentence)],
         tables=[
             Table(
@@ -120,16 +131,55 @@ def message(admin: Admin, queue: MessageQueue, offset: int, form: str) -> Page:
             ),
             Table(name="properties", columns=("name", "value"), rows=properties),
         ],
-        texts=[_body(found, form)],
+        texts=[*decoded, _body(found, values.get("body", ""))],
+        forms=[_decode_form(queue, offset, values)],
         links=_links(found),
         is_searchable=False,
     )
+
+
+def _decoded(
+    admin: Admin, config: ClientConfig, found: Any, values: Mapping[str, str]
+) -> tuple[list[Text], list[Notice]]:
+    """Returns the decoded body, if a schema is given, or why there is none."""
+    schema = values.get("schema", "").strip()
+    if not schema:
+        return [], []
+    try:
+        text = decoded_text(admin, config, found, decode=values.get("decode", ""), schema=schema)
+    except RmqError as error:
+        steps = "; ".join(getattr(error, "__notes__", []))
+        return [], [Notice(level="problem", title="not_decoded", text=str(error), next_step=steps)]
+    return [Text(title="decoded", text=_plain_text(text.encode("utf-8", "replace")))], []
+
+
+def _decode_form(queue: MessageQueue, offset: int, values: Mapping[str, str]) -> Form:
+    fields = [
+        Field(name="decode", value=values.get("decode", FORMATS[0]), kind="choice", choices=FORMATS),
+        Field(name="schema", value=values.get("schema", "")),
+    ]
+    return Form(path=place_path(queue, offset), fields=fields, title="decode_body")
 
 
 def place_path(queue: MessageQueue, offset: int) -> str:
     """Returns the path of a message's page."""
     parts = (queue.topic, queue.broker_name, queue.queue_id, offset)
     return "/messages/" + "/".join(quote(str(part), safe="") for part in parts)
+
+
+def parse_place(topic: str, text: str) -> tuple[MessageQueue, int]:
+    """Returns the queue and the offset of a place, `BROKER:QUEUE:OFFSET`. Raises `ArgumentError` for another text."""
+    broker, queue, offset = text.rsplit(":", 2) if text.count(":") >= 2 else ("", "", "")
+    if not broker or not queue.isdecimal() or not offset.isdecimal():
+        raise ArgumentError(f"place: expected BROKER:QUEUE:OFFSET, got {text[:60]!r}")
+    return check_place(MessageQueue(topic, broker, int(queue[:20])), int(offset[:20]))
+
+
+def check_place(queue: MessageQueue, offset: int) -> tuple[MessageQueue, int]:
+    """Returns a queue and an offset. Raises `ArgumentError` for numbers that none has."""
+    if queue.queue_id > _MOST_QUEUE or offset > _MOST_OFFSET:
+        raise ArgumentError(f"expected a queue and an offset, got {queue.queue_id} and {offset}")
+    return queue, offset
 
 
 def when_of(values: Mapping[str, str]) -> int | None:
@@ -182,6 +232,7 @@ def _search_form(look: Look, values: Mapping[str, str]) -> Form:
         Field(name="from", value=values.get("from", "")),
         Field(name="key", value=values.get("key", "")),
         Field(name="id", value=values.get("id", "")),
+        Field(name="place", value=values.get("place", "")),
     ]
     return Form(path="/messages", fields=fields, title="search")
 
@@ -283,7 +334,7 @@ def _links(found: Any) -> list[Link]:
         links.append(Link(title="previous", path=place_path(queue, offset - 1)))
     links.append(Link(title="next_message", path=place_path(queue, offset + 1)))
     links.append(Link(title="whole_body", path=f"{place_path(queue, offset)}/body"))
-    links += [Link(title=form, path=f"{place_path(queue, offset)}?body={form}") for form in FORMS]
+    links += [Link(title=form, path=f"{place_path(queue, offset)}?body={form}") for form in BODY_FORMS]
     if found.topic.startswith(_DLQ_PREFIX):
         place = f"{queue.broker_name}:{queue.queue_id}:{offset}"
         query = urlencode({"group": found.topic.removeprefix(_DLQ_PREFIX), "place": place})

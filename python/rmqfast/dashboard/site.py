@@ -23,7 +23,7 @@ from rmqfast.dashboard.guard import Guard, Password, form_of, has_token, next_pa
 from rmqfast.dashboard.page import Page
 from rmqfast.dashboard.renderer import Renderer, csv_error, csv_of, json_error, json_of
 from rmqfast.dashboard.state import ClusterState
-from rmqfast.errors import ArgumentError, RmqError
+from rmqfast.errors import RmqError
 from rmqfast.message import MessageQueue
 
 Make = Callable[[Request], Page]
@@ -78,7 +78,7 @@ class Site:
             "/topics/{name:path}": lambda request: detail_pages.topic(state.admin, state.look, _name(request)),
             "/messages": lambda request: message_pages.messages(state.admin, state.look, _values(request)),
             "/messages/{topic}/{broker}/{queue:int}/{offset:int}": lambda request: message_pages.message(
-                state.admin, *_place(request), request.query_params.get("body", "")
+                state.admin, state.config, *_place(request), _values(request)
             ),
             "/dead-letters": lambda _: cluster_pages.dead_letters(state.look),
             "/dead-letters/{name:path}": lambda request: message_pages.dead_letters(
@@ -159,12 +159,8 @@ def _name(request: Request) -> str:
 
 def _place(request: Request) -> tuple[MessageQueue, int]:
     values = request.path_params
-    if values["queue"] > _MOST_QUEUE or values["offset"] > _MOST_OFFSET:
-        raise ArgumentError(f"expected a queue and an offset, got {values['queue']} and {values['offset']}")
-    return MessageQueue(values["topic"], values["broker"], values["queue"]), values["offset"]
-
-
-_MOST_QUEUE, _MOST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
+    queue = MessageQueue(values["topic"], values["broker"], values["queue"])
+    return message_pages.check_place(queue, values["offset"])
 
 
 def _values(request: Request) -> Values:
