@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,8 @@ from tests.broker.interop.mqadmin import Admin as MqAdmin
 from tests.waiting import until
 
 from .conftest import PASSWORD
+from .test_changes import confirm
+from .test_messages import links
 from .visitor import Visitor
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
@@ -75,3 +79,75 @@ def compare(running: Dashboard, mqadmin: MqAdmin) -> None:
         ]
         topics = {row["topic"] for row in visitor.get("/topics.json?all=1").json["topics"]}
         assert topics >= {line for line in mqadmin(["topicList"]).splitlines() if line in {TOPIC, f"%RETRY%{GROUP}"}}
+
+
+def test_messages_and_changes(each_cluster: Cluster) -> None:
+    name_server = each_cluster.name_server
+    with (
+        Admin(name_server=name_server, timeout=20) as admin,
+        Producer("painters", name_server=name_server) as producer,
+        Dashboard(ClientConfig(name_server=name_server), port=0, password=PASSWORD, interval=1) as running,
+        Visitor(running.address) as visitor,
+    ):
+        visitor.log_in(PASSWORD)
+        assert "is on all masters" in confirm(visitor, "create-topic", topic="browsed", queues="2", perm="6").text
+        queues = [MessageQueue("browsed", "broker-a", number) for number in range(2)]
+        until(lambda: len(admin.topics.status("browsed")) == 2, patience=60)
+        # Two tags of one hash.
+        sent = [
+            producer.send(Message("browsed", b"%d" % number, tags=("Aa", "BB")[number % 2], keys=f"k{number}"), queue)
+            for number in range(70)
+            for queue in [queues[number * 3 % 2]]
+        ]
+        walk(visitor, "topic=browsed", [*range(70)])
+        walk(visitor, "topic=browsed&expression=BB", [*range(1, 70, 2)])
+        walk(visitor, "topic=browsed&text=6", [6, 16, 26, 36, 46, 56, *range(60, 70)])
+        until(lambda: rows(visitor, "topic=browsed&key=k30"), patience=60)
+        (found,) = rows(visitor, "topic=browsed&key=k30")
+        begun = rows(visitor, f"topic=browsed&from={found['store_timestamp']}")
+        assert {row["store_timestamp"] >= found["store_timestamp"] for row in begun} == {True}
+        assert "30" in {row["body"] for row in begun}
+        (by_id,) = rows(visitor, f"id={sent[7].offset_msg_id}")
+        assert by_id["body"] == "7"
+        place = f"{by_id['broker']}/{by_id['queue']}/{by_id['queue_offset']}"
+        told = visitor.get(f"/messages/browsed/{place}.json").json
+        assert (told["body"], [event["kind"] for event in told["timeline"]][:2]) == ("7", ["SENT", "STORED"])
+
+        assert (
+            "is on all masters"
+            in confirm(visitor, "create-group", group="browsers", retry_max_times="3", retry_queue_nums="1").text
+        )
+        for row in admin.topics.status("browsed"):
+            admin.offsets.reset("browsers", row.queue, 10, force=True)
+        until(partial(is_behind, admin, 50), patience=60)
+        shown = visitor.get("/changes/reset.json?group=browsers&topic=browsed&to=end").json
+        assert shown["facts"] == {"again": 0, "skipped": 50}
+        for name, more, behind in (("skip", {}, 0), ("reset", {"to": "begin"}, 70)):
+            done = confirm(visitor, name, group="browsers", topic="browsed", **more)
+            assert "browsed" in done.text
+            assert done.status == 200, done.text
+            until(partial(is_behind, admin, behind), patience=60)
+        assert "is deleted" in confirm(visitor, "delete-group", typed="browsers", group="browsers").text
+        assert "is deleted" in confirm(visitor, "delete-topic", typed="browsed", topic="browsed").text
+        until(lambda: "painters" in visitor.get("/producers.json").text, patience=60)
+        assert visitor.get("/access").status == 200
+
+
+def is_behind(admin: Admin, count: int) -> bool:
+    return admin.groups.progress("browsers", "browsed").diff_total == count
+
+
+def rows(visitor: Visitor, query: str) -> list[dict[str, Any]]:
+    answer = visitor.get(f"/messages.json?{query}")
+    assert answer.status == 200, answer.text
+    found: list[dict[str, Any]] = answer.json["messages"]
+    return found
+
+
+def walk(visitor: Visitor, query: str, expected: list[int]) -> None:
+    """Reads all pages, from the newest to the oldest."""
+    found, path = list[int](), f"/messages?{query}"
+    while path:
+        found += [int(row["body"]) for row in rows(visitor, path.partition("?")[2])]
+        path = links(visitor.get(path).text).get("Older", "")
+    assert sorted(found) == expected

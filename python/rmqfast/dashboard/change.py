@@ -10,6 +10,8 @@ from rmqfast.admin import Admin
 from rmqfast.dashboard.look import Look
 from rmqfast.dashboard.page import Field, Table
 
+#: Names that a form suggests.
+_SUGGESTED = 500
 #: What a visitor filled in, by the name of the field.
 Values = Mapping[str, str]
 
@@ -47,8 +49,8 @@ class Change(Protocol):
 def names_of(look: Look, kind: str) -> list[str]:
     """Returns names of groups or topics that a form suggests."""
     if kind == "group":
-        return [row["group"] for row in look.groups[:500]]
-    return [row["topic"] for row in look.topics if not row["topic"].startswith("%")][:500]
+        return [row["group"] for row in look.groups[:_SUGGESTED]]
+    return [row["topic"] for row in look.topics if not row["topic"].startswith("%")][:_SUGGESTED]
 
 
 def text_field(name: str, values: Values, choices: Sequence[str] = (), *, is_required: bool = True) -> Field:

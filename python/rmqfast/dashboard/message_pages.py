@@ -11,6 +11,7 @@ from rmqfast.admin import Admin, Explanation, MessagePage, Outcome, Position
 from rmqfast.cells import escape, table_cell
 from rmqfast.client.consumer import MessageSelector
 from rmqfast.client.instance import ClientConfig
+from rmqfast.dashboard.change import names_of
 from rmqfast.dashboard.decoded_body import FORMATS, decoded_text
 from rmqfast.dashboard.look import Look
 from rmqfast.dashboard.page import Choice, Field, Form, Link, Notice, Page, Row, Table, Text
@@ -23,8 +24,6 @@ COLUMNS = ("store_timestamp", "broker", "queue", "queue_offset", "tags", "keys",
 _MOST_QUEUE, _MOST_OFFSET = (1 << 31) - 1, (1 << 63) - 1
 #: Bytes of a body on the page of a message.
 _BODY = 64 << 10
-#: Topics that a form suggests.
-_SUGGESTED = 500
 #: Forms of a body.
 BODY_FORMS = ("json", "text", "hex")
 TAG, SQL92 = "tag", "SQL92"
@@ -111,8 +110,7 @@ def message(admin: Admin, config: ClientConfig, queue: MessageQueue, offset: int
         title="message",
         subject=found.msg_id or "",
         facts=_facts(found),
-        notices=[*map(_verdict, parts), *problems]
-        or [Notice(level="note", title="explain", text=explanation.sentence)],
+        notices=[*map(_verdict, parts), *problems],
         tables=[
             Table(
                 name="timeline",
@@ -223,9 +221,8 @@ def _problems(page: MessagePage) -> list[Notice]:
 
 
 def _search_form(look: Look, values: Mapping[str, str]) -> Form:
-    topics = [row["topic"] for row in look.topics if not row["topic"].startswith("%")][:_SUGGESTED]
     fields = [
-        Field(name="topic", value=values.get("topic", ""), choices=topics),
+        Field(name="topic", value=values.get("topic", ""), choices=names_of(look, "topic")),
         Field(name="expression", value=values.get("expression", "")),
         Field(name="kind", value=values.get("kind", TAG), kind="choice", choices=(TAG, SQL92)),
         Field(name="text", value=values.get("text", "")),
@@ -263,7 +260,7 @@ def _position(topic: str, name: str, text: str | None) -> Position | None:
             for broker, offsets in by_broker.items()
             for queue, offset in offsets.items()
         }
-    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+    except (ValueError, AttributeError, TypeError, OverflowError, RecursionError) as error:
         raise ArgumentError(f"{name}: expected a position of another page, got {text[:60]!r}") from error
 
 
