@@ -249,7 +249,7 @@ def first_warning(name_server: str, begin: float) -> Answer:
     """Runs mqadmin again and again until it tells of the conflict."""
     command = [*mqadmin(name_server)[:4], "consumerStatus", "-g", CONFLICT_GROUP, "-n", name_server]
     while (seconds := time.perf_counter() - begin) < LONGEST:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=scratch_dir())
         if "Different subscription" in done.stdout:
             return {"rows": 1, "seconds": time.perf_counter() - begin, "value": time.perf_counter() - begin}
         time.sleep(5)

@@ -86,10 +86,13 @@ def test_offsets_are_reset_skipped_and_copied(visitor: Visitor, admin: Admin, pr
 
 
 def test_topics_and_groups_are_made_changed_and_deleted_by_typing_their_names(visitor: Visitor, admin: Admin) -> None:
-    assert "is on all masters" in confirm(visitor, "create-topic", topic="made", queues="3", perm="6").text
+    assert (
+        "is on all masters"
+        in confirm(visitor, "create-topic", topic="made", queues="3", read_queues="3", perm="6").text
+    )
     assert [row.queue_id for row in admin.topics.status("made")] == [0, 1, 2] * 2
-    shown = visitor.get("/changes/create-topic.json?topic=made&queues=5&perm=4").json["brokers"]
-    assert {(row["before"], row["after"]) for row in shown} == {("3 / 6", "5 / 4")}
+    shown = visitor.get("/changes/create-topic.json?topic=made&queues=5&read_queues=3&perm=4").json["brokers"]
+    assert {(row["before"], row["after"]) for row in shown} == {("3 / 3 / 6", "5 / 3 / 4")}
     assert (
         "is on all masters"
         in confirm(visitor, "create-group", group="made", retry_max_times="2", retry_queue_nums="1").text
@@ -103,6 +106,11 @@ def test_topics_and_groups_are_made_changed_and_deleted_by_typing_their_names(vi
         refused = confirm(visitor, "delete-topic", typed=typed, topic="made")
         assert refused.status == 400
         assert "to delete it, type its name" in refused.text
+        assert (CHANGES[-1].name, CHANGES[-1].is_done) == ("delete-topic", False)
+    admin.topics.update("made", queues=8, read_queues=16)
+    until(lambda: 'name="read_queues" value="16"' in visitor.get("/changes/create-topic?topic=made").text)
+    assert "is changed" in confirm(visitor, "create-topic", topic="made", queues="8", read_queues="16", perm="4").text
+    assert {(each.read_queue_nums, each.perm) for each in admin.topics.route("made").queue_datas} == {(16, 4)}
     assert "made" in admin.topics.all()
     assert "the topic made is deleted" in confirm(visitor, "delete-topic", typed="made", topic="made").text
     assert "made" not in admin.topics.all()
@@ -156,6 +164,11 @@ def test_dead_letters_are_listed_filtered_and_resent(visitor: Visitor, admin: Ad
     assert resent(admin)[before:] == [row["body"].encode() for row in listed[:3]]
 
     assert "11 dead letters are resent" in confirm(visitor, "resend", group="couriers", all="1", text="parcel 1").text
+    # The search stays on all of its pages.
+    html = visitor.get("/dead-letters/couriers?from=2001-01-01&text=parcel").text
+    (newer,) = re.findall(r'href="([^"]+)">Newer', html)
+    (every,) = re.findall(r'href="([^"]+)">Resend all', visitor.get(newer.replace("&amp;", "&")).text)
+    assert every == "/changes/resend?group=couriers&amp;all=1&amp;text=parcel&amp;from=2001-01-01"
     late = str(letters[-1].store_timestamp + 1000)
     assert "0 dead letters are resent" in confirm(visitor, "resend", group="couriers", all="1", **{"from": late}).text
     assert "40 dead letters are resent" in confirm(visitor, "resend", group="couriers", all="1").text
@@ -183,12 +196,14 @@ def test_a_form_that_is_sent_again_does_nothing(visitor: Visitor, admin: Admin, 
 @pytest.mark.parametrize(
     ("forged", "headers"),
     [
+        ({"token": "guessé"}, {}),
+        ({str(number): "" for number in range(30)}, {}),
         ({"token": "guessed"}, {}),
         ({"token": ""}, {}),
         ({}, {"Origin": "http://evil.example"}),
         ({"text": "x" * 300_000}, {}),
     ],
-    ids=["another token", "no token", "another site", "too large"],
+    ids=["no ASCII", "many fields", "another token", "no token", "another site", "too large"],
 )
 def test_a_form_of_somebody_else_changes_nothing(
     visitor: Visitor, admin: Admin, producer: Producer, forged: dict[str, str], headers: dict[str, str]
@@ -214,7 +229,9 @@ def test_a_stranger_changes_nothing(dashboard: Dashboard, admin: Admin) -> None:
     [
         ("/changes/reset?group=nobody&topic=nowhere&to=end", "nowhere"),
         ("/changes/reset?group=cashiers&topic=TBW102&to=soon", "to"),
-        ("/changes/create-topic?topic=a&queues=x&perm=6", "queues: expected a number"),
+        ("/changes/reset?group=cashiers&topic=TBW102&to=-1", "to: expected begin, end or a time since 1970"),
+        ("/changes/create-topic?topic=a&queues=1234567&read_queues=1&perm=6", "queues: expected a number of 6 digits"),
+        ("/changes/create-topic?topic=a&queues=x&read_queues=1&perm=6", "queues: expected a number"),
         ("/changes/delete-group?group=nobody", "there is no group nobody"),
         ("/changes/delete-topic?topic=nowhere", "nowhere"),
         ("/changes/resend?group=couriers", "got both or neither"),
@@ -229,7 +246,7 @@ def test_what_cannot_be_done_is_told_before(visitor: Visitor, letters: list[Any]
 
 
 def test_a_change_that_fails_is_told_and_logged(visitor: Visitor, admin: Admin) -> None:
-    failed = confirm(visitor, "create-topic", topic="not legal!", queues="1", perm="6")
+    failed = confirm(visitor, "create-topic", topic="not legal!", queues="1", read_queues="1", perm="6")
     assert failed.status in {400, 502}
     assert "not legal!" in failed.text
     entry = visitor.get("/changes.json").json["changes"][0]
@@ -239,11 +256,14 @@ def test_a_change_that_fails_is_told_and_logged(visitor: Visitor, admin: Admin) 
 
 
 def test_changes_are_logged_with_who_and_what(visitor: Visitor, caplog: pytest.LogCaptureFixture) -> None:
-    confirm(visitor, "create-topic", topic="logged", queues="1", perm="6")
+    confirm(visitor, "create-topic", topic="logged", queues="1", read_queues="1", perm="6")
     (entry, *_) = visitor.get("/changes.json").json["changes"]
-    assert (entry["change"], entry["values"]) == ("create-topic", ["topic=logged", "queues=1", "perm=6"])
+    assert (entry["change"], entry["values"]) == (
+        "create-topic",
+        ["topic=logged", "queues=1", "read_queues=1", "perm=6"],
+    )
     assert (entry["state"], entry["text"]) == ("done", "the topic logged is on all masters")
-    assert "127.0.0.1 create-topic topic='logged' queues='1' perm='6': done" in caplog.text
+    assert "127.0.0.1 create-topic topic='logged' queues='1' read_queues='1' perm='6': done" in caplog.text
 
 
 def test_a_read_only_dashboard_changes_nothing(cluster: EmbeddedCluster, admin: Admin) -> None:
@@ -256,7 +276,7 @@ def test_a_read_only_dashboard_changes_nothing(cluster: EmbeddedCluster, admin: 
             assert 'href="/changes/' not in html
             assert 'type="checkbox"' not in html
         assert "read-only" in visitor.get("/").text
-        assert visitor.get("/changes/create-topic?topic=no&queues=1&perm=6").status == 403
+        assert visitor.get("/changes/create-topic?topic=no&queues=1&read_queues=1&perm=6").status == 403
         form = {"token": token, "form": "1", "topic": "no", "queues": "1", "perm": "6"}
         assert visitor.post("/changes/create-topic", form).status == 403
     assert "no" not in admin.topics.all()

@@ -134,3 +134,20 @@ def test_a_name_may_be_allowed(cluster: EmbeddedCluster) -> None:
         assert len(running.password) >= 16
         assert visitor.get("/", Host="mq.example").status == 303
         assert visitor.get("/", Host="127.0.0.1").status == 400
+
+
+@pytest.mark.parametrize("host", ["localhost:/static/", "localhost/static/?", "localhost:80/login"])
+def test_no_host_opens_a_page(stranger: Visitor, host: str) -> None:
+    answer = stranger.get("/groups", Host=host)
+    assert answer.status in {303, 400}
+    assert "billing" not in answer.text
+
+
+def test_a_page_that_refreshes_itself_is_sent_to_the_login(stranger: Visitor) -> None:
+    answer = stranger.get("/groups", HX_Request="true")
+    assert (answer.status, answer.headers["hx-redirect"]) == (401, "/login?next=/groups")
+
+
+def test_an_address_may_be_long_and_a_page_may_be_none(visitor: Visitor) -> None:
+    assert visitor.get(f"/groups?page={'9' * 5000}").status == 200
+    assert visitor.get(f"/groups?q={'x' * 60_000}").status == 200

@@ -139,6 +139,13 @@ def test_a_page_refreshes_itself_and_leaves_what_somebody_types(
     assert (visit.foreign, visit.complaints) == ([], [])
 
 
+def test_a_page_whose_session_has_ended_leads_to_the_login(browser: Browser, dashboard: Dashboard) -> None:
+    page = watched(browser, dashboard).page
+    page.goto(f"http://{dashboard.address}/groups")
+    page.context.clear_cookies()
+    page.wait_for_url("**/login?next=/groups")
+
+
 EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 
 
@@ -216,7 +223,7 @@ def test_each_change_is_asked_shown_and_done(browser: Browser, dashboard: Dashbo
         page.reload()  # sends the form again
         assert "this form was sent before" in page.locator(".notice.problem").inner_text()
     page.goto(f"{origin}/changes")
-    assert page.get_by_role("row").count() == 1 + 7
+    assert page.get_by_role("row").count() == 1 + 8  # a refused one is noted, too
     assert visit.foreign == []
     assert [each for each in visit.complaints if "400" not in each] == []
 

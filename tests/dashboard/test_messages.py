@@ -158,6 +158,8 @@ def test_a_body_is_decoded_by_a_schema(visitor: Visitor, sent: list[Any]) -> Non
         (f"decode=avro&schema={quote(avro)}", "expected the end at byte 1, got"),
         ("decode=json&schema=nonsense", "schema"),
         ("decode=xml&schema=a", "decode: expected json or avro"),
+        # No file of the server is read.
+        ("decode=avro&schema=/etc/hostname", "schema: expected an Avro schema in JSON"),
     ):
         notices = visitor.get(f"{page}.json?{query}").json["notices"]
         assert notices[-1]["title"] == "not_decoded"
@@ -182,3 +184,31 @@ def test_a_place_has_a_form(visitor: Visitor, sent: list[Any], place: str) -> No
     assert answer.status == 400
     (row,) = rows(visitor, f"/messages.json?topic={TOPIC}&place=broker-a:0:1")
     assert row["keys"] == "k2"
+
+
+def test_words_of_users_are_not_translated(visitor: Visitor, cluster: EmbeddedCluster) -> None:
+    queue = MessageQueue("reset", "broker-a", 0)
+    with (
+        Admin(name_server=cluster.name_server) as admin,
+        Producer("words", name_server=cluster.name_server) as producer,
+    ):
+        admin.create_topic("reset", queues=1)
+        producer.send(Message("reset", b"done", tags="reset", keys="skip", properties={"from": "next"}), queue)
+        html = visitor.get("/messages/reset/broker-a/0/0?lang=zh").text
+        admin.topics.delete("reset")
+    visitor.get("/?lang=en")
+    for text in ("reset", "done", "skip", "from", "next"):
+        assert re.search(rf">\s*{text}\s*<", html), text
+
+
+def test_all_rows_of_a_page_without_a_search_are_shown(visitor: Visitor, cluster: EmbeddedCluster) -> None:
+    with (
+        Admin(name_server=cluster.name_server) as admin,
+        Producer("keys", name_server=cluster.name_server) as producer,
+    ):
+        admin.create_topic("alike", queues=1)
+        for _ in range(60):
+            producer.send(Message("alike", b"x", keys="same"), MessageQueue("alike", "broker-a", 0))
+        html = visitor.get("/messages?topic=alike&key=same").text
+        admin.topics.delete("alike")
+    assert len(re.findall(r"<tr>\s*<td", html)) == 60

@@ -90,7 +90,10 @@ def test_messages_and_changes(each_cluster: Cluster) -> None:
         Visitor(running.address) as visitor,
     ):
         visitor.log_in(PASSWORD)
-        assert "is on all masters" in confirm(visitor, "create-topic", topic="browsed", queues="2", perm="6").text
+        assert (
+            "is on all masters"
+            in confirm(visitor, "create-topic", topic="browsed", queues="2", read_queues="2", perm="6").text
+        )
         queues = [MessageQueue("browsed", "broker-a", number) for number in range(2)]
         until(lambda: len(admin.topics.status("browsed")) == 2, patience=60)
         # Two tags of one hash.
@@ -146,8 +149,10 @@ def rows(visitor: Visitor, query: str) -> list[dict[str, Any]]:
 
 def walk(visitor: Visitor, query: str, expected: list[int]) -> None:
     """Reads all pages, from the newest to the oldest."""
-    found, path = list[int](), f"/messages?{query}"
+    found, path = list[dict[str, Any]](), f"/messages?{query}"
     while path:
-        found += [int(row["body"]) for row in rows(visitor, path.partition("?")[2])]
+        found += rows(visitor, path.partition("?")[2])
         path = links(visitor.get(path).text).get("Older", "")
-    assert sorted(found) == expected
+    assert sorted(int(row["body"]) for row in found) == expected
+    times = [row["store_timestamp"] for row in found]
+    assert times == sorted(times, reverse=True)

@@ -86,7 +86,7 @@ def test_a_lost_message_is_found_and_comes_again(browser: Browser, shop: tuple[E
 
     page.goto(f"http://{dashboard.address}/groups/billing")
     page.get_by_role("link", name="Reset offsets").click()
-    page.get_by_label("To", exact=True).fill("begin")
+    page.get_by_label("To (UTC)").fill("begin")
     page.get_by_role("button", name="Show what it would do").click()
     assert page.locator(".facts").inner_text().split() == ["Come", "again", "8", "Are", "left", "out", "0"]
     shown.append(shoot(page, "lost-reset"))

@@ -85,7 +85,7 @@ class Admin:
         self.topics: Final = Topics(client)
         self.groups: Final = Groups(client, self.topics)
         self.offsets: Final = Offsets(client, self.groups)
-        self.messages: Final = Messages(client, self.topics, self.groups)
+        self.messages: Final = Messages(client, self.groups)
         self.dead_letters: Final = DeadLetters(client, self.topics, self.groups)
         # Bound methods, so that `admin.explain(...)` is a call.
         self.explain: Final = Explainer(client, self.groups, self.messages).explain

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 from rmqfast.admin.admin_client import SLOW, AdminClient
 from rmqfast.admin.pulls import PULL_SIZE, check_filter, pull_question, pulled_of
 from rmqfast.admin.questions import Question, ask_all, body_of
-from rmqfast.admin.topics import Topics
+from rmqfast.admin.topics import status_question, topic_offsets_of_body
 from rmqfast.client.instance.api import number_of
 from rmqfast.errors import RemotingError, ResponseError
 from rmqfast.message import MessageQueue
@@ -183,16 +183,34 @@ class _Backward:
 class PageReader:
     """Reads a page of a topic."""
 
-    def __init__(self, client: AdminClient, topics: Topics, subscription: SubscriptionData, keeps: Keeps) -> None:
+    def __init__(self, client: AdminClient, subscription: SubscriptionData, keeps: Keeps) -> None:
         self._client, self._subscription, self._keeps = client, subscription, keeps
         self._topic = subscription.topic
-        rows = topics.status(self._topic)
-        self._bounds = {row.queue: QueueBounds(row.min_offset, row.max_offset) for row in rows}
         self._addresses = dict(client.brokers_of(self._topic))
-        if not subscription.is_tag_type:
-            for address in self._addresses.values():
-                check_filter(client, address, subscription)
         self._problems: dict[MessageQueue, str] = {}
+        #: Brokers that do not tell their queues, and why.
+        self._silent: list[str] = []
+        self._bounds = self._read_bounds()
+        if not subscription.is_tag_type:
+            for name in sorted({queue.broker_name for queue in self._bounds}):
+                check_filter(client, self._addresses[name], subscription)
+
+    def _read_bounds(self) -> dict[MessageQueue, QueueBounds]:
+        """Returns the bounds of all queues. Raises the error of the first broker if none answers."""
+        questions = [status_question(address, self._topic) for address in self._addresses.values()]
+        answers = ask_all(self._client.api, questions, seconds=self._client.timeout * SLOW)
+        bounds, errors = dict[MessageQueue, QueueBounds](), list[RemotingError]()
+        for name, answer in zip(self._addresses, answers, strict=True):
+            try:
+                rows = topic_offsets_of_body(body_of(answer))
+            except RemotingError as error:
+                errors.append(error)
+                self._silent.append(f"the queues of {name} were not read: {error}")
+            else:
+                bounds |= {row.queue: QueueBounds(row.min_offset, row.max_offset) for row in rows}
+        if errors and len(errors) == len(answers):
+            raise errors[0]
+        return dict(sorted(bounds.items()))
 
     def read_older(self, start: Position | None, count: int, seconds: float) -> MessagePage:
         """Returns the last messages before a position; without one, the newest."""
@@ -247,14 +265,14 @@ class PageReader:
         while unread := self._unread(readers, last):
             for index in range(0, len(unread), _QUEUES_AT_ONCE):
                 self._pull({queue: readers[queue] for queue in unread[index : index + _QUEUES_AT_ONCE]})
-                last = _drop_surplus(readers.values(), count, is_backward=is_backward)
+                last = _drop_surplus(readers.values(), count, last, is_backward=is_backward)
             # Behind a round, so that each page begins further on than the one before.
             if monotonic() >= deadline:
                 break
         # Of a stretch that is read backwards, nothing counts before its end.
         while begun := [queue for queue in self._unread(readers, last) if not readers[queue].may_pause]:
             self._pull({queue: readers[queue] for queue in begun})
-            last = _drop_surplus(readers.values(), count, is_backward=is_backward)
+            last = _drop_surplus(readers.values(), count, last, is_backward=is_backward)
         return _merged(readers.values()), not self._unread(readers, last)
 
     def _unread(self, readers: Mapping[MessageQueue, _QueueReader], last: _Key | None) -> list[MessageQueue]:
@@ -286,7 +304,7 @@ class PageReader:
             newer=end if any(end[queue] < bounds.end for queue, bounds in self._bounds.items()) else None,
             is_complete=is_complete,
             looked_at=sum(end[queue] - start[queue] for queue in self._bounds),
-            problems=list(self._problems.values()),
+            problems=[*self._silent, *self._problems.values()],
         )
 
 
@@ -310,8 +328,13 @@ def _merged(readers: Iterable[_QueueReader]) -> list[Any]:
     return sorted((message for each in readers for message in each.found), key=_order)
 
 
-def _drop_surplus(readers: Collection[_QueueReader], count: int, *, is_backward: bool) -> _Key | None:
-    """Drops what a page does not hold. Returns the place of its last message; `None` if it is not full."""
+def _drop_surplus(
+    readers: Collection[_QueueReader], count: int, last: _Key | None, *, is_backward: bool
+) -> _Key | None:
+    """Drops what a page does not hold. Returns the place of its last message; `None` if it is not full.
+
+    `last` is what it returned before: what was dropped then stays behind the page.
+    """
     found = _merged(readers)
     if is_backward:
         found.reverse()
@@ -319,7 +342,7 @@ def _drop_surplus(readers: Collection[_QueueReader], count: int, *, is_backward:
     while _is_large(found[:kept]):
         kept -= 1
     if kept == len(found) < count:
-        return None
+        return last
     last = _order(found[kept - 1])
     for each in readers:
         each.drop_behind(last)

@@ -18,7 +18,6 @@ from rmqfast.admin.message_page import MessagePage, PageReader, Position
 from rmqfast.admin.message_track import MessageTrack, track_of
 from rmqfast.admin.pulls import PULL_SIZE, WHOLE, pull
 from rmqfast.admin.timeline import timeline_of
-from rmqfast.admin.topics import Topics
 from rmqfast.arguments import Duration, Time, integer, milliseconds_of
 from rmqfast.arguments import seconds as seconds_of
 from rmqfast.client.consumer.subscription import MessageSelector, build_subscription_data
@@ -40,8 +39,8 @@ class MessagePlace(NamedTuple):
 class Messages:
     """`admin.messages`: finds messages as `MessageView`s, and reports their traces and their fate."""
 
-    def __init__(self, client: AdminClient, topics: Topics, groups: Groups) -> None:
-        self._client, self._topics, self._groups = client, topics, groups
+    def __init__(self, client: AdminClient, groups: Groups) -> None:
+        self._client, self._groups = client, groups
 
     def by_id(self, message_id: str, topic: str | None = None) -> Any:
         """Returns the message with an id of a broker or, given a topic, an id of a producer.
@@ -145,7 +144,7 @@ class Messages:
             raise ArgumentError("expected one of begin_timestamp, older_than and newer_than, got several")
         most, wait = integer("max_messages", max_messages, 1), seconds_of("seconds", seconds)
         subscription = build_subscription_data(topic, expression)
-        reader = PageReader(self._client, self._topics, subscription, partial(_has_text, text.casefold()))
+        reader = PageReader(self._client, subscription, partial(_has_text, text.casefold()))
         if newer_than is not None:
             return reader.read_newer(newer_than, most, wait)
         if begin_timestamp is not None:

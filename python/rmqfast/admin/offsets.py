@@ -13,7 +13,8 @@ from rmqfast.admin.admin_client import SLOW, AdminClient, BrokerAddress
 from rmqfast.admin.consume_stats import QueueProgress, stats_at
 from rmqfast.admin.groups import Groups
 from rmqfast.admin.members import online_at
-from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, topic_offsets_of_body
+from rmqfast.admin.questions import is_refusal
+from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, status_question, topic_offsets_of_body
 from rmqfast.arguments import Time, integer
 from rmqfast.errors import ArgumentError, ClientError, ResponseError
 from rmqfast.message import MessageQueue
@@ -118,7 +119,9 @@ class Offsets:
     def _offsets_at(self, broker: BrokerAddress, group: str, topic: str) -> dict[MessageQueue, int]:
         try:
             rows = stats_at(self._client, broker, group, topic)
-        except ResponseError:
+        except ResponseError as error:
+            if is_refusal(error):
+                raise
             return {}  # brokers that have no offsets of the group answer with an error
         return {row.queue: row.consumer_offset for row in rows if row.topic == topic and row.consumer_offset >= 0}
 
@@ -247,7 +250,7 @@ def _offset_at(client: AdminClient, address: str, queue: MessageQueue, timestamp
 
 def _queues_at(client: AdminClient, broker: BrokerAddress, topic: str) -> list[tuple[MessageQueue, int, int]]:
     """Returns the queues of a topic with their ends and beginnings."""
-    body = client.ask(broker.address, RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}, slow=True).body
+    body = client.ask(*status_question(broker.address, topic), slow=True).body
     return sorted((item.queue, item.max_offset, item.min_offset) for item in topic_offsets_of_body(body))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rmqfast.admin.admin_client import AdminClient, BrokerAddress
+from rmqfast.admin.questions import Question
 from rmqfast.client.instance.validators import check_topic
 from rmqfast.errors import ResponseError
 from rmqfast.message import MessageQueue
@@ -137,9 +138,9 @@ class Topics:
 
     def status(self, topic: str) -> list[TopicOffset]:
         """Returns the offsets of a topic's queues, sorted. Raises `ResponseError` 17 if the topic does not exist."""
-        code, fields = RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic}
         bodies = [
-            self._client.ask(broker.address, code, fields, slow=True).body for broker in self._client.brokers_of(topic)
+            self._client.ask(*status_question(broker.address, topic), slow=True).body
+            for broker in self._client.brokers_of(topic)
         ]
         offsets = (item for body in bodies for item in topic_offsets_of_body(body))
         return sorted(offsets, key=lambda item: (item.topic, item.broker_name, item.queue_id))
@@ -153,6 +154,11 @@ class Topics:
         if unknown:
             raise ResponseError(ResponseCode.SYSTEM_ERROR, f"no master of the name {', '.join(sorted(unknown))}")
         return selection
+
+
+def status_question(address: str, topic: str) -> Question:
+    """Returns the request for the offsets of a topic's queues."""
+    return Question(address, RequestCode.GET_TOPIC_STATS_INFO, {"topic": topic})
 
 
 def put_topic(client: AdminClient, address: str, config: TopicConfig) -> None:

@@ -14,6 +14,9 @@ from rmqfast.cli.output import say
 if TYPE_CHECKING:
     from rmqfast.dashboard import ChangeEntry
 
+#: Variable with the password of the pages.
+PASSWORD_VARIABLE = "RMQFAST_DASHBOARD_PASSWORD"  # noqa: S105
+
 
 @reaches_cluster
 def dashboard(
@@ -24,7 +27,7 @@ def dashboard(
     ] = "127.0.0.1",
     password: Annotated[
         str | None,
-        typer.Option(envvar="RMQFAST_DASHBOARD_PASSWORD", help="Default: a new one, which is printed."),
+        typer.Option(envvar=PASSWORD_VARIABLE, help="Default: a new one, which is printed."),
     ] = None,
     allowed_host: Annotated[
         list[str] | None, typer.Option(help="Name by which browsers may reach it; repeatable. Default: any.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,13 +111,15 @@ def _pages(port: int | None, name_server: str, profiles: Path | None) -> Iterato
         yield {}
         return
     from rmqfast.cli.cluster_access import Access, load_profile
-    from rmqfast.cli.dashboard import say_change
+    from rmqfast.cli.dashboard import PASSWORD_VARIABLE, say_change
     from rmqfast.dashboard import Dashboard
 
     values = {} if profiles is None else load_profile("administrator", profiles).values
     access = Access({**values, "name_server": name_server}, {})
-    with Dashboard(access.config(), port=port, on_change=say_change) as running:
-        yield {"dashboard": f"http://{running.address}/", "password": running.password}
+    password = os.environ.get(PASSWORD_VARIABLE)
+    with Dashboard(access.config(), port=port, password=password, on_change=say_change) as running:
+        shown = {} if password is not None else {"password": running.password}
+        yield {"dashboard": f"http://{running.address}/", **shown}
 
 
 def _secure_config(directory: Path, config: Path | None, address: str, name_server_port: int) -> tuple[Path, Path]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from rmqfast.admin import Admin
 from rmqfast.dashboard.look import Look
@@ -24,24 +25,29 @@ class Effect:
         text: It in one sentence.
         facts: Single values.
         tables: It in detail, as queue by queue.
-        typed: A name that the visitor must type before, as that of a topic that would be deleted.
     """
 
     text: str
     facts: Mapping[str, Any] = field(default_factory=dict)
     tables: Sequence[Table] = ()
-    typed: str = ""
 
 
-class Change(Protocol):
+class Change(ABC):
     """A kind of change."""
 
+    @abstractmethod
     def fields(self, look: Look, values: Values) -> Sequence[Field]:
         """Returns what it asks for, with what is filled in already."""
 
+    def typed(self, values: Values) -> str:  # noqa: ARG002
+        """Returns the name that must be typed before, as that of a topic that would be deleted; empty without one."""
+        return ""
+
+    @abstractmethod
     def preview(self, admin: Admin, values: Values) -> Effect:
         """Returns what it would do, and changes nothing. Raises `RmqError` if it cannot be done."""
 
+    @abstractmethod
     def make(self, admin: Admin, values: Values) -> Effect:
         """Does it, and returns what it did. Raises `RmqError` if it failed."""
 

@@ -80,7 +80,7 @@ class ChangePages:
             title="do_it",
             hidden={**hidden, NUMBER: secrets.token_urlsafe(12)},
             is_change=True,
-            confirmed=effect.typed,
+            confirmed=change.typed(values),
         )
         return _page(name, effect, level="preview", forms=[form, confirmation])
 
@@ -94,9 +94,10 @@ class ChangePages:
         values = {field.name: form.get(field.name, "").strip() for field in change.fields(look, form)}
         if self._log.was_sent(form.get(NUMBER, "")):
             raise _sent_before()
-        # The name to type is that of now, and not what a form says.
-        if (typed := change.preview(self._admin, values).typed) and form.get(TYPED) != typed:
-            raise ArgumentError(f"to delete it, type its name: expected {typed}, got {form.get(TYPED, '')[:60]!r}")
+        if (typed := change.typed(values)) and form.get(TYPED) != typed:
+            text = f"to delete it, type its name: expected {typed}, got {form.get(TYPED, '')[:60]!r}"
+            self._log.note(visitor, name, values, is_done=False, text=text)
+            raise ArgumentError(text)
         if not self._log.take_form(form.get(NUMBER, "")):
             raise _sent_before()
         try:

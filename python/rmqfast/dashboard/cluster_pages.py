@@ -44,7 +44,7 @@ def overview(look: Look, history: History) -> Page:
         title="overview",
         is_of_look=True,
         facts=facts,
-        charts=[_rates(history)],
+        charts=[rates(history)],
         notices=[*alarm_notices(look.alarms)[:_TOP], *unknown_notices(look.unknown)],
         tables=[
             Table(
@@ -58,9 +58,10 @@ def overview(look: Look, history: History) -> Page:
     )
 
 
-def _rates(history: History) -> Chart:
-    times, rates = history.of(IN_TPS)
-    return Chart(name="rates", times=times, series={IN_TPS: rates, OUT_TPS: history.of(OUT_TPS)[1]})
+def rates(history: History) -> Chart:
+    """Returns the chart of the messages a second of the whole cluster."""
+    times, series = history.of(IN_TPS, OUT_TPS)
+    return Chart(name="rates", path="/charts/rates.json", times=times, series=series)
 
 
 def dead_letters(look: Look) -> Page:

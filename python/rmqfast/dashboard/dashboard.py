@@ -24,6 +24,8 @@ from rmqfast.threads import Thread, new_thread
 PORT = 8080
 #: Names of this machine. Older releases of starlette take "[" for each literal address of IPv6.
 _LOOPBACK = ["127.0.0.1", "localhost", "[::1]", "::1", "["]
+#: Bytes of an address with its headers: a position names each queue of a topic.
+_LONGEST_REQUEST = 256 << 10
 #: Connections at a time; further ones are told to come later.
 _CLIENTS = 256
 
@@ -105,7 +107,13 @@ class Dashboard:
         self._socket = listening
         app = Site(self._state, self._changes, self.password).app(self._hosts)
         config = uvicorn.Config(
-            app, log_config=None, access_log=False, lifespan="off", server_header=False, limit_concurrency=_CLIENTS
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            server_header=False,
+            limit_concurrency=_CLIENTS,
+            h11_max_incomplete_event_size=_LONGEST_REQUEST,
         )
         self._server = uvicorn.Server(config)
         listening.listen(128)

@@ -6,6 +6,7 @@ import json
 from typing import Any, Literal
 
 from rmqfast.admin import Admin
+from rmqfast.admin.pulls import TOOLS_GROUP
 from rmqfast.client.instance import ClientConfig
 from rmqfast.cluster import open_cluster
 from rmqfast.errors import ArgumentError
@@ -25,6 +26,9 @@ def decoded_text(admin: Admin, config: ClientConfig, message: Any, *, decode: st
     wanted = next((each for each in FORMATS if each == decode), None)
     if wanted is None:
         raise ArgumentError(f"decode: expected {' or '.join(FORMATS)}, got {decode[:60]!r}")
+    if wanted == "avro" and not schema.lstrip().startswith(("{", "[")):
+        # Another text would be the path of a file, which is nobody's business here.
+        raise ArgumentError(f"schema: expected an Avro schema in JSON, got {schema[:60]!r}")
     queue, offset = message.queue, message.queue_offset
     # Of all other queues, nothing is read: they begin at their ends.
     starts: dict[str, dict[int, int]] = {}
@@ -32,7 +36,8 @@ def decoded_text(admin: Admin, config: ClientConfig, message: Any, *, decode: st
         starts.setdefault(row.broker_name, {})[row.queue_id] = -1
     ends = {broker: dict(offsets) for broker, offsets in starts.items()}
     starts[queue.broker_name][queue.queue_id], ends[queue.broker_name][queue.queue_id] = offset, offset + 1
-    found = open_cluster(config=config).scan(
+    # Under the group of administrators, so that brokers make none for it.
+    found = open_cluster(config=config, group=TOOLS_GROUP).scan(
         queue.topic,
         start_offset=starts,
         end_offset=ends,

@@ -78,7 +78,7 @@ def group(admin: Admin, look: Look, history: History, name: str) -> Page:
         },
         notices=[*_conflicts(explanation, losing), *_sentences(explanation)],
         links=_group_links(name, explanation, has_letters=any(row["group"] == name for row in look.dead_letters)),
-        charts=[_backlog(history, name)],
+        charts=[backlog(history, name)],
         tables=[
             Table(
                 name="queues",
@@ -106,9 +106,11 @@ def group(admin: Admin, look: Look, history: History, name: str) -> Page:
     )
 
 
-def _backlog(history: History, name: str) -> Chart:
-    times, behind = history.of(backlog_of(name))
-    return Chart(name="backlog", times=times, series={"behind": behind})
+def backlog(history: History, name: str) -> Chart:
+    """Returns the chart of a group's backlog."""
+    times, series = history.of(backlog_of(name))
+    path = f"/charts/backlog.json?{urlencode({'group': name})}"
+    return Chart(name="backlog", path=path, times=times, series={"behind": series[backlog_of(name)]})
 
 
 def _group_links(name: str, explanation: Explanation, *, has_letters: bool) -> list[Link]:

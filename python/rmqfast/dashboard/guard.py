@@ -6,7 +6,7 @@ import hmac
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, urlsplit
 
 from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
@@ -18,6 +18,7 @@ from rmqfast.threads import new_lock
 
 #: Bytes of a form.
 _MOST_BYTES = 4096
+_MOST_FIELDS = 20
 #: Wrong passwords: at once, and per second.
 _BURST, _PER_SECOND = 5, 0.5
 HEADERS = {
@@ -56,12 +57,18 @@ class Guard(BaseHTTPMiddleware):
     """Sends everybody without a session to the login, and sets the headers of each answer."""
 
     async def dispatch(self, request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
-        if request.url.path.startswith(OPEN) or request.session.get("is_known"):
+        # Not `request.url`, which older releases of starlette make of the Host that a browser sends.
+        path: str = request.scope["path"]
+        login = f"/login?next={quote(path)}"
+        if path.startswith(OPEN) or request.session.get("is_known"):
             answer = await call_next(request)
-        elif wants_data(request.url.path):
+        elif request.headers.get("hx-request"):
+            # A page that refreshes itself; without this it would show a part of the login, which has none.
+            answer = Response(status_code=401, headers={"HX-Redirect": login})
+        elif wants_data(path):
             answer = PlainTextResponse("a session is needed: log in at /login\n", 401)
         else:
-            answer = RedirectResponse(f"/login?next={request.url.path}", 303)
+            answer = RedirectResponse(login, 303)
         answer.headers.update(HEADERS)
         return answer
 
@@ -81,7 +88,10 @@ async def form_of(request: Request, *, most_bytes: int = _MOST_BYTES) -> dict[st
         body += piece
         if len(body) > most_bytes:
             return {}
-    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=20)
+    try:
+        fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        return {}
     return {name: values[-1] for name, values in fields.items()}
 
 
@@ -93,7 +103,7 @@ def token_of(request: Request) -> str:
 
 def has_token(request: Request, form: dict[str, str]) -> bool:
     expected = request.session.get("token")
-    return expected is not None and hmac.compare_digest(expected, form.get("token", ""))
+    return expected is not None and hmac.compare_digest(expected.encode(), form.get("token", "").encode())
 
 
 def next_path(request: Request) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from rmqfast.admin import Admin, Explanation, MessagePage, Outcome, Position
+from rmqfast.admin import Admin, Explanation, MessageEvent, MessagePage, Outcome, Position
+from rmqfast.admin.admin_client import DLQ_PREFIX
 from rmqfast.cells import escape, table_cell
 from rmqfast.client.consumer import MessageSelector
 from rmqfast.client.instance import ClientConfig
@@ -27,7 +28,6 @@ _BODY = 64 << 10
 #: Forms of a body.
 BODY_FORMS = ("json", "text", "hex")
 TAG, SQL92 = "tag", "SQL92"
-_DLQ_PREFIX = "%DLQ%"
 
 
 def messages(admin: Admin, look: Look, values: Mapping[str, str]) -> Page:
@@ -54,7 +54,7 @@ def messages(admin: Admin, look: Look, values: Mapping[str, str]) -> Page:
         return _page(form, _table(admin.messages.by_key(topic, key)), subject=f"{topic} {key}")
     page = _read(admin, topic, values)
     # The newest first, unless a time is where it begins.
-    is_forward = any(values.get(name) for name in ("from", "newer"))
+    is_forward = bool(values.get("newer") or (values.get("from") and not values.get("older")))
     table = _table(page.messages if is_forward else page.messages[::-1])
     return _page(form, table, subject=topic, page=page, neighbours=_neighbours("/messages", values, page))
 
@@ -65,7 +65,7 @@ def dead_letters(admin: Admin, group: str, values: Mapping[str, str]) -> Page:
     Raises:
         ResponseError: 17, the group has no dead letters, and never had.
     """
-    topic, path = _DLQ_PREFIX + group, f"/dead-letters/{quote(group, safe='')}"
+    topic, path = DLQ_PREFIX + group, f"/dead-letters/{quote(group, safe='')}"
     page = _read(admin, topic, values)
     fields = [Field(name=name, value=values.get(name, "")) for name in ("text", "from")]
     wanted = {name: values[name] for name in ("text", "from") if values.get(name)}
@@ -101,16 +101,18 @@ def message(admin: Admin, config: ClientConfig, queue: MessageQueue, offset: int
         UnknownMessageError: There is none.
     """
     found = admin.messages.by_offset(queue, offset)
-    explanation = admin.explain(found)
-    events = admin.messages.timeline(found, explanation)
-    parts = explanation.parts or (explanation,)
+    explanation, events, notices = _told(admin, found)
     properties = [{"name": name, "value": value} for name, value in sorted(found.properties.items())]
     decoded, problems = _decoded(admin, config, found, values)
     return Page(
         title="message",
         subject=found.msg_id or "",
         facts=_facts(found),
-        notices=[*map(_verdict, parts), *problems],
+        notices=[
+            *notices,
+            *map(_verdict, explanation.parts or ((explanation,) if explanation.sentences else ())),
+            *problems,
+        ],
         tables=[
             Table(
                 name="timeline",
@@ -134,6 +136,17 @@ def message(admin: Admin, config: ClientConfig, queue: MessageQueue, offset: int
         links=_links(found),
         is_searchable=False,
     )
+
+
+def _told(admin: Admin, found: Any) -> tuple[Explanation, Sequence[MessageEvent], list[Notice]]:
+    """Returns what became of a message, and why a part of it is not told."""
+    explanation, events, notices = Explanation(subject=""), list[MessageEvent](), list[Notice]()
+    try:
+        explanation = admin.explain(found)
+        events = admin.messages.timeline(found, explanation)
+    except RmqError as error:
+        notices.append(Notice(level="unknown", title="not_told", text=str(error)))
+    return explanation, events, notices
 
 
 def _decoded(
@@ -235,7 +248,7 @@ def _search_form(look: Look, values: Mapping[str, str]) -> Form:
 
 
 def _neighbours(path: str, values: Mapping[str, str], page: MessagePage) -> list[Link]:
-    wanted = {name: value for name, value in values.items() if name not in {"older", "newer", "from"} and value}
+    wanted = {name: value for name, value in values.items() if name not in {"older", "newer"} and value}
     links = []
     for title, position in (("older", page.older), ("newer", page.newer)):
         if position is not None:
@@ -310,6 +323,11 @@ def _facts(found: Any) -> dict[str, Any]:
     }
 
 
+def _parts(explanation: Explanation) -> Sequence[Explanation]:
+    """Returns the explanations of all groups; none of a message that was not explained."""
+    return explanation.parts or ((explanation,) if explanation.sentences else ())
+
+
 def _verdict(part: Explanation) -> Notice:
     if part.group is None or part.outcome is None:
         return Notice(level="note", title="explain", text="; ".join(part.sentences))
@@ -328,13 +346,13 @@ def _verdict(part: Explanation) -> Notice:
 def _links(found: Any) -> list[Link]:
     queue, offset, links = found.queue, found.queue_offset, []
     if offset > 0:
-        links.append(Link(title="previous", path=place_path(queue, offset - 1)))
+        links.append(Link(title="previous_message", path=place_path(queue, offset - 1)))
     links.append(Link(title="next_message", path=place_path(queue, offset + 1)))
     links.append(Link(title="whole_body", path=f"{place_path(queue, offset)}/body"))
     links += [Link(title=form, path=f"{place_path(queue, offset)}?body={form}") for form in BODY_FORMS]
-    if found.topic.startswith(_DLQ_PREFIX):
+    if found.topic.startswith(DLQ_PREFIX):
         place = f"{queue.broker_name}:{queue.queue_id}:{offset}"
-        query = urlencode({"group": found.topic.removeprefix(_DLQ_PREFIX), "place": place})
+        query = urlencode({"group": found.topic.removeprefix(DLQ_PREFIX), "place": place})
         links.append(Link(title="resend", path=f"/changes/resend?{query}", is_change=True))
     return links
 
@@ -360,10 +378,11 @@ def _json_text(body: bytes) -> str | None:
     if len(body) > _BODY:
         return None
     try:
-        value = json.loads(body)
+        text = json.dumps(json.loads(body), indent=2, ensure_ascii=False)
     except (ValueError, RecursionError):
         return None
-    return _plain_text(json.dumps(value, indent=2, ensure_ascii=False).encode("utf-8", "replace"))
+    # Deeply nested, a short body would be a long text.
+    return _plain_text(text.encode("utf-8", "replace")) if len(text) <= 4 * _BODY else None
 
 
 def _plain_text(body: bytes) -> str:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from rmqfast.admin import Admin, OffsetChange
 from rmqfast.admin.offsets import END
 from rmqfast.cells import time_text
-from rmqfast.dashboard.change import Effect, Values, names_of, text_field
+from rmqfast.dashboard.change import Change, Effect, Values, names_of, text_field
 from rmqfast.dashboard.look import Look
 from rmqfast.dashboard.page import Field, Table
+from rmqfast.errors import ArgumentError
 from rmqfast.message import MessageQueue
 from rmqfast.store import milliseconds
 
@@ -17,7 +18,7 @@ from rmqfast.store import milliseconds
 _TIMES = {"begin": 0, "end": END}
 
 
-class ResetOffsets:
+class ResetOffsets(Change):
     """Sets a group to the beginning, the end, or a time."""
 
     def fields(self, look: Look, values: Values) -> Sequence[Field]:
@@ -38,13 +39,16 @@ class ResetOffsets:
     @staticmethod
     def _time(values: Values) -> int:
         word = values["to"]
-        return _TIMES[word] if word in _TIMES else milliseconds(word, name="to")
+        time = _TIMES[word] if word in _TIMES else milliseconds(word, name="to")
+        if time < 0 and word not in _TIMES:
+            raise ArgumentError(f"to: expected begin, end or a time since 1970, got {word[:60]!r}")
+        return time
 
     def _time_text(self, values: Values) -> str:
         return values["to"] if values["to"] in _TIMES else time_text(self._time(values))
 
 
-class SkipBacklog:
+class SkipBacklog(Change):
     """Sets a group to the end of a topic."""
 
     def fields(self, look: Look, values: Values) -> Sequence[Field]:
@@ -62,7 +66,7 @@ class SkipBacklog:
         return _done(f"{values['group']} has skipped its backlog in {values['topic']}", offsets)
 
 
-class CloneOffsets:
+class CloneOffsets(Change):
     """Copies the offsets of a group to another one."""
 
     def fields(self, look: Look, values: Values) -> Sequence[Field]:

@@ -73,7 +73,7 @@ class Field:
     Attributes:
         name: Its name, and the key of its label.
         value: What it holds.
-        kind: "text", "number", "time", "choice" or "password".
+        kind: "text", "number" or "choice".
         choices: The values to choose from; of a text, those that are suggested.
         is_required: Whether it must be filled.
     """
@@ -129,13 +129,19 @@ class Chart:
 
     Attributes:
         name: Key of its caption, and of its values in JSON.
+        path: Address of its values alone.
         times: Times, in seconds since 1970.
         series: Values at these times, by the key of their name.
     """
 
     name: str
+    path: str
     times: Sequence[float]
     series: Mapping[str, Sequence[float | None]]
+
+    def to_json(self) -> dict[str, list[float | None]]:
+        """Returns the times and the values."""
+        return {"time": list(self.times), **{name: list(values) for name, values in self.series.items()}}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -246,14 +252,10 @@ class Page:
             "age_seconds": None if self.age is None else round(self.age, 3),
             "facts": dict(self.facts),
             "notices": notices,
-            **{chart.name: {"time": list(chart.times), **_lists(chart.series)} for chart in self.charts},
+            **{chart.name: chart.to_json() for chart in self.charts},
             **{each.title: each.text for each in self.texts},
             **rows,
         }
-
-
-def _lists(series: Mapping[str, Sequence[float | None]]) -> dict[str, list[float | None]]:
-    return {name: list(values) for name, values in series.items()}
 
 
 def _text(value: object) -> str:

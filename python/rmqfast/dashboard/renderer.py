@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
-from rmqfast.dashboard.change_pages import NUMBER, TOKEN, TYPED, ReadOnlyError
+from rmqfast.dashboard.change_pages import TOKEN, TYPED, ReadOnlyError
 from rmqfast.dashboard.guard import token_of
 from rmqfast.dashboard.page import Page, Query
 from rmqfast.dashboard.words import LANGUAGES, cell_text, is_number, is_time, language_of, word
@@ -70,7 +70,7 @@ class Renderer:
             is_read_only=self._is_read_only,
             has_data=request.method == "GET",
             token=token_of(request),
-            names={"typed": TYPED, "token": TOKEN, "number": NUMBER},
+            names={"typed": TYPED, "token": TOKEN},
             word=lambda key: word(key, language),
             cell=lambda column, value: cell_text(column, value, language),
             is_number=is_number,
@@ -119,7 +119,7 @@ def status_of(error: RmqError) -> int:
 
 def query_of(request: Request) -> Query:
     values = request.query_params
-    page = values.get("page", "1")
+    page = values.get("page", "1")[:9]
     return Query(
         text=values.get("q", "").strip(), sort=values.get("sort", ""), page=int(page) if page.isdecimal() else 1
     )

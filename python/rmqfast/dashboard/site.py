@@ -12,7 +12,7 @@ from starlette.middleware import Middleware
 from starlette.middleware.sessions import SessionMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -20,7 +20,7 @@ from rmqfast.dashboard import client_pages, cluster_pages, detail_pages, message
 from rmqfast.dashboard.change import Values
 from rmqfast.dashboard.change_pages import ChangePages
 from rmqfast.dashboard.guard import Guard, Password, form_of, has_token, next_path
-from rmqfast.dashboard.page import Page
+from rmqfast.dashboard.page import Chart, Page
 from rmqfast.dashboard.renderer import Renderer, csv_error, csv_of, json_error, json_of
 from rmqfast.dashboard.state import ClusterState
 from rmqfast.errors import RmqError
@@ -49,6 +49,8 @@ class Site:
             Route("/logout", self._log_out, methods=["POST"]),
             Route("/changes/{name}", self._change, methods=["POST"]),
             Route("/messages/{topic}/{broker}/{queue:int}/{offset:int}/body", self._body),
+            Route("/charts/rates.json", self._chart(lambda _: cluster_pages.rates(self._state.history))),
+            Route("/charts/backlog.json", self._chart(self._backlog)),
         ]
         for path, make in self._makers().items():
             # "/" has no name of its own that an ending could follow.
@@ -92,6 +94,16 @@ class Site:
             "/changes": lambda _: self._changes.listed(),
             "/changes/{name}": lambda request: self._changes.show(_name(request), state.look, _values(request)),
         }
+
+    def _backlog(self, request: Request) -> Chart:
+        return detail_pages.backlog(self._state.history, request.query_params.get("group", ""))
+
+    @staticmethod
+    def _chart(make: Callable[[Request], Chart]) -> Callable[[Request], Response]:
+        def answer(request: Request) -> Response:
+            return JSONResponse(make(request).to_json())
+
+        return answer
 
     def _answer(
         self,

@@ -6,54 +6,80 @@ from collections.abc import Sequence
 from typing import Any
 
 from rmqfast.admin import Admin
-from rmqfast.arguments import integer
-from rmqfast.dashboard.change import Effect, Values, names_of, number_field, text_field
+from rmqfast.dashboard.change import Change, Effect, Values, names_of, number_field, text_field
 from rmqfast.dashboard.look import Look
 from rmqfast.dashboard.page import Field, Table
-from rmqfast.errors import ArgumentError, ResponseError
+from rmqfast.errors import ArgumentError, ClientError, ResponseError
 from rmqfast.remoting import ResponseCode
 
+_MOST_DIGITS = 6
 
-class CreateTopic:
-    """Creates a topic on all masters, or sets its queues and rights."""
+
+class CreateTopic(Change):
+    """Creates a topic on all masters, or changes its queues and rights where it is."""
 
     def fields(self, look: Look, values: Values) -> Sequence[Field]:
-        del look
-        return [text_field("topic", values), number_field("queues", values, 4), number_field("perm", values, 6)]
+        found = next((row for row in look.topics if row["topic"] == values.get("topic")), None)
+        brokers = len(found["brokers"]) if found else 1
+        known = {"queues": 4, "read_queues": 4, "perm": 6}
+        if found is not None:
+            # Of all brokers together; they rarely differ.
+            known["queues"] = found["write_queues"] // brokers
+            known["read_queues"] = found["read_queues"] // brokers
+            known["perm"] = known["perm"] if found["perm"] is None else found["perm"]
+        return [text_field("topic", values), *(number_field(name, values, value) for name, value in known.items())]
 
     def preview(self, admin: Admin, values: Values) -> Effect:
-        queues, perm = _number(values, "queues"), _number(values, "perm")
-        brokers = [row.broker_name for row in admin.clusters.brokers() if row.is_master]
-        try:
-            known = {data.broker_name: data for data in admin.topics.route(values["topic"]).queue_datas}
-        except ResponseError as error:
-            if error.code != ResponseCode.TOPIC_NOT_EXIST:
-                raise
-            known = {}
+        settings, known = self._settings(values), _queues_of(admin, values["topic"])
+        brokers = sorted(known) or [row.broker_name for row in admin.clusters.brokers() if row.is_master]
+        after = " / ".join(map(str, settings.values()))
         rows = [
             {
                 "broker": broker,
-                "before": f"{known[broker].write_queue_nums} / {known[broker].perm}" if broker in known else None,
-                "after": f"{queues} / {perm}",
+                "before": " / ".join(map(str, known[broker])) if broker in known else None,
+                "after": after,
             }
             for broker in sorted(brokers)
         ]
         word = "change" if known else "be made"
         return Effect(
-            text=f"the topic {values['topic']} would {word} on {len(rows)} brokers: queues / rights",
+            text=f"the topic {values['topic']} would {word} on {len(rows)} brokers: queues, read queues, rights",
             tables=[Table(name="brokers", columns=("broker", "before", "after"), rows=rows)],
         )
 
     def make(self, admin: Admin, values: Values) -> Effect:
-        admin.create_topic(values["topic"], _number(values, "queues"), perm=_number(values, "perm"))
-        return Effect(text=f"the topic {values['topic']} is on all masters")
+        topic, settings = values["topic"], self._settings(values)
+        if _queues_of(admin, topic):
+            # Its other settings stay.
+            admin.topics.update(topic, **settings)
+            return Effect(text=f"the topic {topic} is changed")
+        admin.create_topic(topic, **settings)
+        return Effect(text=f"the topic {topic} is on all masters")
+
+    @staticmethod
+    def _settings(values: Values) -> dict[str, Any]:
+        return {name: _number(values, name) for name in ("queues", "read_queues", "perm")}
 
 
-class DeleteTopic:
+def _queues_of(admin: Admin, topic: str) -> dict[str, tuple[int, int, int]]:
+    """Returns write queues, read queues and rights of a topic by broker; empty if it does not exist."""
+    try:
+        datas = admin.topics.route(topic).queue_datas
+    except ResponseError as error:
+        if error.code != ResponseCode.TOPIC_NOT_EXIST:
+            raise
+        return {}
+    return {data.broker_name: (data.write_queue_nums, data.read_queue_nums, data.perm) for data in datas}
+
+
+class DeleteTopic(Change):
     """Deletes a topic with its messages."""
 
     def fields(self, look: Look, values: Values) -> Sequence[Field]:
         return [text_field("topic", values, names_of(look, "topic"))]
+
+    def typed(self, values: Values) -> str:
+        return values["topic"]
 
     def preview(self, admin: Admin, values: Values) -> Effect:
         topic = values["topic"]
@@ -64,7 +90,6 @@ class DeleteTopic:
         return Effect(
             text=f"the topic {topic} would be deleted with {messages} messages",
             facts={"queues": len(rows), "stored_messages": messages, "groups": groups},
-            typed=topic,
         )
 
     def make(self, admin: Admin, values: Values) -> Effect:
@@ -72,7 +97,7 @@ class DeleteTopic:
         return Effect(text=f"the topic {values['topic']} is deleted")
 
 
-class CreateGroup:
+class CreateGroup(Change):
     """Creates a group on all masters, or sets its retries."""
 
     def fields(self, look: Look, values: Values) -> Sequence[Field]:
@@ -86,13 +111,13 @@ class CreateGroup:
     def preview(self, admin: Admin, values: Values) -> Effect:
         settings, known = _settings(values), admin.groups.all().get(values["group"])
         rows = [
-            {"name": name, "before": None if known is None else getattr(known, name), "after": value}
+            {"setting": name, "before": None if known is None else getattr(known, name), "after": value}
             for name, value in settings.items()
         ]
         word = "be made" if known is None else "change"
         return Effect(
             text=f"the group {values['group']} would {word}",
-            tables=[Table(name="settings", columns=("name", "before", "after"), rows=rows)],
+            tables=[Table(name="settings", columns=("setting", "before", "after"), rows=rows)],
         )
 
     def make(self, admin: Admin, values: Values) -> Effect:
@@ -105,24 +130,26 @@ class CreateGroup:
         return Effect(text=f"the group {group} is on all masters")
 
 
-class DeleteGroup:
+class DeleteGroup(Change):
     """Deletes a group with its offsets, retries and dead letters."""
 
     def fields(self, look: Look, values: Values) -> Sequence[Field]:
         return [text_field("group", values, names_of(look, "group"))]
 
+    def typed(self, values: Values) -> str:
+        return values["group"]
+
     def preview(self, admin: Admin, values: Values) -> Effect:
         group = values["group"]
-        snapshot = admin.snapshot(tables=("groups", "progress"), members=True)
-        found = next((each for each in snapshot.groups if each.group == group), None)
+        found = next(
+            (each for each in admin.snapshot(tables=("groups", "progress")).groups if each.group == group), None
+        )
         if found is None:
             raise ArgumentError(f"group: there is no group {group}")
-        members = [member.client_id for member in found.members or ()]
-        facts = {"online_members": members, "behind": found.progress.diff_total if found.progress else 0}
+        facts = {"online_members": _members(admin, group), "behind": found.progress.diff_total if found.progress else 0}
         return Effect(
             text=f"the group {group} would be deleted with its offsets, its retries and its dead letters",
             facts=facts,
-            typed=group,
         )
 
     def make(self, admin: Admin, values: Values) -> Effect:
@@ -130,11 +157,18 @@ class DeleteGroup:
         return Effect(text=f"the group {values['group']} is deleted")
 
 
+def _members(admin: Admin, group: str) -> list[str]:
+    try:
+        return admin.groups.connections(group).client_ids
+    except (ResponseError, ClientError):
+        return []  # brokers say so if nobody is online
+
+
 def _number(values: Values, name: str) -> int:
     text = values[name]
-    if not text.isdecimal():
-        raise ArgumentError(f"{name}: expected a number, got {text[:60]!r}")
-    return integer(name, int(text[:10]), 0)
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
+        raise ArgumentError(f"{name}: expected a number of {_MOST_DIGITS} digits at most, got {text[:60]!r}")
+    return int(text)
 
 
 def _settings(values: Values) -> dict[str, Any]:

@@ -119,12 +119,13 @@ _WORDS: dict[str, tuple[str, str]] = {
     "type_the_name": ("To go on, type the name", "请输入名称以继续"),
     "read_only": ("read-only", "只读"),
     "target": ("To group", "目标消费组"),
-    "to": ("To", "到"),
+    "to": ("To (UTC)", "到（UTC）"),
     "before": ("Before", "之前"),
     "after": ("After", "之后"),
     "again": ("Come again", "重新消费"),
     "skipped": ("Are left out", "被跳过"),
     "settings": ("Settings", "设置"),
+    "setting": ("Setting", "设置"),
     "name": ("Name", "名称"),
     "value": ("Value", "值"),
     "retry_max_times": ("Retries", "最大重试次数"),
@@ -154,6 +155,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "properties": ("Properties", "属性"),
     "older": ("Older", "更早"),
     "newer": ("Newer", "更新"),
+    "previous_message": ("Previous message of the queue", "队列中上一条"),
     "next_message": ("Next message of the queue", "队列中下一条"),
     "decode": ("Format", "格式"),
     "schema": ("Schema: DDL or Avro", "模式：DDL 或 Avro"),
@@ -173,6 +175,8 @@ _WORDS: dict[str, tuple[str, str]] = {
     "retry_and_dead": ("Also retry and dead-letter topics", "包括重试和死信主题"),
 }
 _TIMES = frozenset({"last_stored", "store_timestamp", "born_timestamp", "event_timestamp"})
+#: Columns whose values are words of ours.
+_TRANSLATED = frozenset({"state", "change", "setting", "title"})
 _DURATIONS = frozenset({"lag_seconds", "retention_seconds"})
 _BYTES = frozenset({"behind_bytes"})
 _RATIOS = frozenset({"disk_used"})
@@ -210,7 +214,8 @@ def cell_text(column: str, value: object, language: str) -> str:
         return one_line(", ".join(map(str, value))) or "-"
     if isinstance(value, int | float) and not isinstance(value, bool):
         return _number_text(column, value)
-    return one_line(word(str(value), language))
+    # Only words of ours have a translation, and no name or text of a user.
+    return one_line(word(str(value), language) if column in _TRANSLATED else str(value))
 
 
 def _number_text(column: str, value: float) -> str:

@@ -162,8 +162,11 @@ class HistoryWatcher:
         seen = {(each.broker_name, each.group) for each, _ in whole}
         history.note_gaps({(broker.broker_name, group) for broker, group in places} - seen)
         history.add(whole)
+        members: dict[str, int] = {}
         for each in looks:
-            self._turns.note(each.group, each.members)
+            # A broker that has no topic of the group may know no member of it.
+            members[each.group] = max(members.get(each.group, 0), each.members)
+        self._turns.note(members)
         self._trim(history, began)
         self._looks += 1
         self._tell((*look.problems, *unknown.values()))
@@ -179,7 +182,8 @@ class HistoryWatcher:
         for broker in look.brokers.values():
             for group in self._looker.groups_of(broker):
                 brokers.setdefault(group, []).append(broker)
-        return [(broker, group) for group in self._turns.next(brokers, look.moved, now) for broker in brokers[group]]
+        chosen = self._turns.next({group: len(each) for group, each in brokers.items()}, look.moved, now)
+        return [(broker, group) for group in chosen for broker in brokers[group]]
 
     def _with_offsets(self, history: ClusterHistory, looks: list[GroupLook]) -> list[tuple[GroupLook, Offsets]]:
         """Returns the looks with the offsets of afterwards, as far as brokers told these."""

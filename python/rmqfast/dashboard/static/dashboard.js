@@ -40,10 +40,21 @@
   const colours = ["#2a7ae2", "#d9822b"];
   const plots = new WeakMap();
 
+  const asked = new WeakSet();
+
+  async function valuesOf(figure) {
+    if (asked.has(figure)) return null; // the answer before is still under way
+    asked.add(figure);
+    try {
+      const answer = await fetch(figure.dataset.path);
+      return answer.ok ? await answer.json() : null;
+    } finally {
+      asked.delete(figure);
+    }
+  }
+
   async function draw(figure) {
-    const answer = await fetch(figure.dataset.path);
-    if (!answer.ok) return;
-    const values = (await answer.json())[figure.dataset.chart];
+    const values = await valuesOf(figure);
     if (!values || values.time.length < 2) return;
     const labels = new Map(figure.dataset.labels.split(";").filter(Boolean).map((each) => each.split("=")));
     const data = [values.time, ...[...labels.keys()].map((key) => values[key])];
@@ -62,5 +73,5 @@
 
   const drawAll = () => document.querySelectorAll("figure.chart").forEach((figure) => draw(figure).catch(() => {}));
   drawAll();
-  if (document.querySelector("figure.chart")) setInterval(drawAll, 5000);
+  setInterval(drawAll, 5000);
 })();
