@@ -50,7 +50,7 @@ from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 
 if TYPE_CHECKING:
-    from rmqfast.admin.history.sampled import Sampled
+    from rmqfast.admin.history.sampled import SampledVerdict
 
 SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
@@ -315,7 +315,7 @@ class Explainer:
         sampled = None
         if verdict.outcome is Outcome.UNKNOWN and samples is not None:
             # What is certain goes before samples.
-            sampled = _sampled(samples, group, message, progress, copies=copies, answer=answer)
+            sampled = _verdict_by_samples(samples, group, message, progress, copies=copies, answer=answer)
             verdict = verdict if sampled is None else sampled.verdict
         return Explanation(
             subject=subject,
@@ -455,7 +455,7 @@ class Explainer:
         )
 
 
-def _sampled(
+def _verdict_by_samples(
     samples: Path,
     group: str,
     message: MessageFacts,
@@ -463,7 +463,7 @@ def _sampled(
     *,
     copies: Sequence[CopyFacts],
     answer: Callable[[SubscriptionData], SqlAnswer],
-) -> Sampled | None:
+) -> SampledVerdict | None:
     """Returns what the samples of a history say of a message; None if they do not decide."""
     # Imported here, since other questions need no database.
     from rmqfast.admin.history.sampled import sampled_verdict, sampled_verdict_of_copies

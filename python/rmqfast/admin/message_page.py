@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from rmqfast.admin.admin_client import SLOW, AdminClient
-from rmqfast.admin.pulls import PULL_SIZE, check_filter, pull_question, pulled_of
+from rmqfast.admin.pulls import PULL_SIZE, check_filter, pull_question, read_pulled
 from rmqfast.admin.questions import Question, ask_all, body_of
 from rmqfast.admin.topics import status_question, topic_offsets_of_body
 from rmqfast.client.instance.api import number_of
@@ -273,7 +273,7 @@ class PageReader:
         while begun := [queue for queue in self._unread(readers, last) if not readers[queue].may_pause]:
             self._pull({queue: readers[queue] for queue in begun})
             last = _drop_surplus(readers.values(), count, last, is_backward=is_backward)
-        return _merged(readers.values()), not self._unread(readers, last)
+        return _merge(readers.values()), not self._unread(readers, last)
 
     def _unread(self, readers: Mapping[MessageQueue, _QueueReader], last: _Key | None) -> list[MessageQueue]:
         return [queue for queue, each in readers.items() if queue not in self._problems and each.needs_more(last)]
@@ -291,7 +291,7 @@ class PageReader:
                 continue
             offset, _ = places[queue]
             tags = frozenset(self._subscription.tags_set)
-            pulled = pulled_of(queue, offset, question.address, answer, tags=tags)
+            pulled = read_pulled(queue, offset, question.address, answer, tags=tags)
             reader.take([message for message in pulled.messages if self._keeps(message)], pulled.next_offset)
 
     def _note_problem(self, queue: MessageQueue, error: RemotingError) -> None:
@@ -324,7 +324,7 @@ def _edges(readers: Mapping[MessageQueue, _QueueReader]) -> Position:
     return {queue: each.edge for queue, each in readers.items()}
 
 
-def _merged(readers: Iterable[_QueueReader]) -> list[Any]:
+def _merge(readers: Iterable[_QueueReader]) -> list[Any]:
     return sorted((message for each in readers for message in each.found), key=_order)
 
 
@@ -335,7 +335,7 @@ def _drop_surplus(
 
     `last` is what it returned before: what was dropped then stays behind the page.
     """
-    found = _merged(readers)
+    found = _merge(readers)
     if is_backward:
         found.reverse()
     kept = min(count, len(found))

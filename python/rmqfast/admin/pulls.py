@@ -44,7 +44,7 @@ def pull(
     # Not `ask`, since an answer such as PULL_NOT_FOUND is no error here.
     fields = as_fields(question.ext_fields)
     answer = client.api.connections.request(address, question.code, fields, timeout=client.timeout)
-    return pulled_of(queue, offset, address, answer)
+    return read_pulled(queue, offset, address, answer)
 
 
 def pull_question(
@@ -63,7 +63,7 @@ def pull_question(
     return Question(address, RequestCode.PULL_MESSAGE, fields)
 
 
-def pulled_of(
+def read_pulled(
     queue: MessageQueue, offset: int, address: str, answer: Response, *, tags: frozenset[str] = frozenset()
 ) -> PulledMessages:
     """Returns the messages of an answer; with `tags`, only those with one of them.

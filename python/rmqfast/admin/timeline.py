@@ -28,7 +28,7 @@ _COPIES = {CopyKind.DELAYED: EventKind.SENT_BACK, CopyKind.RETRY: EventKind.RETR
 def timeline_of(message: Any, explanation: Explanation, traces: Iterable[TraceView]) -> list[MessageEvent]:
     """Returns what happened to a message, in the order of the times that are told."""
     parts = [explanation, *explanation.parts]
-    events = [*_own_events(message), *(event for part in parts for event in part.events), *map(_traced, traces)]
+    events = [*_own_events(message), *(event for part in parts for event in part.events), *map(_event_of_trace, traces)]
     return sorted(events, key=lambda event: event.timestamp)
 
 
@@ -85,7 +85,7 @@ def _copy_text(copy: CopyFacts) -> str:
     return f"sent back {attempt}: it comes again at {due}"
 
 
-def _traced(step: TraceView) -> MessageEvent:
+def _event_of_trace(step: TraceView) -> MessageEvent:
     took = "" if step.cost_time is None else f", which took {duration_text(step.cost_time)}"
     kind, text = _trace_text(step)
     return MessageEvent(

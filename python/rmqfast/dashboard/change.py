@@ -19,7 +19,7 @@ Values = Mapping[str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effect:
-    """What a change would do, or did.
+    """The effect of a change, before it is made or behind it.
 
     Attributes:
         text: It in one sentence.
@@ -39,7 +39,7 @@ class Change(ABC):
     def fields(self, look: Look, values: Values) -> Sequence[Field]:
         """Returns what it asks for, with what is filled in already."""
 
-    def typed(self, values: Values) -> str:  # noqa: ARG002
+    def name_to_type(self, values: Values) -> str:  # noqa: ARG002
         """Returns the name that must be typed before, as that of a topic that would be deleted; empty without one."""
         return ""
 

@@ -45,7 +45,7 @@ class ChangePages:
         self._admin, self._log = admin, log
         self.is_read_only: Final[bool] = is_read_only
 
-    def listed(self) -> Page:
+    def list_changes(self) -> Page:
         """Returns the page with the last changes, and the forms of others."""
         rows = [
             {
@@ -80,7 +80,7 @@ class ChangePages:
             title="do_it",
             hidden={**hidden, NUMBER: secrets.token_urlsafe(12)},
             is_change=True,
-            confirmed=change.typed(values),
+            confirmed=change.name_to_type(values),
         )
         return _page(name, effect, level="preview", forms=[form, confirmation])
 
@@ -94,7 +94,7 @@ class ChangePages:
         values = {field.name: form.get(field.name, "").strip() for field in change.fields(look, form)}
         if self._log.was_sent(form.get(NUMBER, "")):
             raise _sent_before()
-        if (typed := change.typed(values)) and form.get(TYPED) != typed:
+        if (typed := change.name_to_type(values)) and form.get(TYPED) != typed:
             text = f"to delete it, type its name: expected {typed}, got {form.get(TYPED, '')[:60]!r}"
             self._log.note(visitor, name, values, is_done=False, text=text)
             raise ArgumentError(text)

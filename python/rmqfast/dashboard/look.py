@@ -22,7 +22,7 @@ STATES = CONFLICT, OFFLINE, BEHIND, FINE, IDLE = "conflict", "offline", "behind"
 
 
 class Look:
-    """What pages show of one look at a cluster: rows and small facts. What they are made of is not kept.
+    """The rows and small facts of one look at a cluster, for pages. The answers behind them are not kept.
 
     Attributes:
         groups: The groups, those in trouble first.

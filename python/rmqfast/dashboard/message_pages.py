@@ -101,9 +101,9 @@ def message(admin: Admin, config: ClientConfig, queue: MessageQueue, offset: int
         UnknownMessageError: There is none.
     """
     found = admin.messages.by_offset(queue, offset)
-    explanation, events, notices = _told(admin, found)
+    explanation, events, notices = _explain(admin, found)
     properties = [{"name": name, "value": value} for name, value in sorted(found.properties.items())]
-    decoded, problems = _decoded(admin, config, found, values)
+    decoded, problems = _decode(admin, config, found, values)
     return Page(
         title="message",
         subject=found.msg_id or "",
@@ -138,7 +138,7 @@ def message(admin: Admin, config: ClientConfig, queue: MessageQueue, offset: int
     )
 
 
-def _told(admin: Admin, found: Any) -> tuple[Explanation, Sequence[MessageEvent], list[Notice]]:
+def _explain(admin: Admin, found: Any) -> tuple[Explanation, Sequence[MessageEvent], list[Notice]]:
     """Returns what became of a message, and why a part of it is not told."""
     explanation, events, notices = Explanation(subject=""), list[MessageEvent](), list[Notice]()
     try:
@@ -149,7 +149,7 @@ def _told(admin: Admin, found: Any) -> tuple[Explanation, Sequence[MessageEvent]
     return explanation, events, notices
 
 
-def _decoded(
+def _decode(
     admin: Admin, config: ClientConfig, found: Any, values: Mapping[str, str]
 ) -> tuple[list[Text], list[Notice]]:
     """Returns the decoded body, if a schema is given, or why there is none."""

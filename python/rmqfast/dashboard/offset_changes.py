@@ -34,7 +34,7 @@ class ResetOffsets(Change):
 
     def make(self, admin: Admin, values: Values) -> Effect:
         offsets = admin.offsets.reset_by_time(values["group"], values["topic"], self._time(values))
-        return _done(f"{values['group']} is set to {self._time_text(values)} in {values['topic']}", offsets)
+        return _result(f"{values['group']} is set to {self._time_text(values)} in {values['topic']}", offsets)
 
     @staticmethod
     def _time(values: Values) -> int:
@@ -63,7 +63,7 @@ class SkipBacklog(Change):
 
     def make(self, admin: Admin, values: Values) -> Effect:
         offsets = admin.offsets.reset_to_end(values["group"], values["topic"])
-        return _done(f"{values['group']} has skipped its backlog in {values['topic']}", offsets)
+        return _result(f"{values['group']} has skipped its backlog in {values['topic']}", offsets)
 
 
 class CloneOffsets(Change):
@@ -83,7 +83,7 @@ class CloneOffsets(Change):
 
     def make(self, admin: Admin, values: Values) -> Effect:
         offsets = admin.offsets.clone(values["group"], values["target"], values["topic"])
-        return _done(f"{values['target']} has the offsets of {values['group']} in {values['topic']}", offsets)
+        return _result(f"{values['target']} has the offsets of {values['group']} in {values['topic']}", offsets)
 
 
 def _effect(text: str, changes: Sequence[OffsetChange]) -> Effect:
@@ -104,7 +104,7 @@ def _effect(text: str, changes: Sequence[OffsetChange]) -> Effect:
     return Effect(text=text, facts=facts, tables=[Table(name="queues", columns=columns, rows=rows)])
 
 
-def _done(text: str, offsets: Mapping[MessageQueue, int]) -> Effect:
+def _result(text: str, offsets: Mapping[MessageQueue, int]) -> Effect:
     rows = [
         {"broker": queue.broker_name, "queue": queue.queue_id, "offset": offset}
         for queue, offset in sorted(offsets.items())

@@ -91,7 +91,7 @@ class Site:
             "/alarms": lambda _: cluster_pages.alarms(state.look),
             "/doctor": lambda _: detail_pages.diagnosis_page(state.diagnosis()),
             "/access": lambda _: client_pages.access(state.admin, state.look),
-            "/changes": lambda _: self._changes.listed(),
+            "/changes": lambda _: self._changes.list_changes(),
             "/changes/{name}": lambda request: self._changes.show(_name(request), state.look, _values(request)),
         }
 

@@ -78,7 +78,7 @@ class DeleteTopic(Change):
     def fields(self, look: Look, values: Values) -> Sequence[Field]:
         return [text_field("topic", values, names_of(look, "topic"))]
 
-    def typed(self, values: Values) -> str:
+    def name_to_type(self, values: Values) -> str:
         return values["topic"]
 
     def preview(self, admin: Admin, values: Values) -> Effect:
@@ -136,7 +136,7 @@ class DeleteGroup(Change):
     def fields(self, look: Look, values: Values) -> Sequence[Field]:
         return [text_field("group", values, names_of(look, "group"))]
 
-    def typed(self, values: Values) -> str:
+    def name_to_type(self, values: Values) -> str:
         return values["group"]
 
     def preview(self, admin: Admin, values: Values) -> Effect:

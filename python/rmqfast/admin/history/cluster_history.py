@@ -35,7 +35,7 @@ DELETE FROM texts WHERE id NOT IN (
 
 
 class GroupLook(NamedTuple):
-    """What a look showed of a group at one broker. Times are milliseconds since 1970 by the broker's clock.
+    """A look at a group at one broker. Times are milliseconds since 1970 by the broker's clock.
 
     Attributes:
         before: Offsets that the broker told before it was asked for the members.

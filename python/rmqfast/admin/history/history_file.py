@@ -33,7 +33,7 @@ _PATIENCE = 5.0
 
 
 class Extent(NamedTuple):
-    """What a history holds.
+    """The size and the times of a history.
 
     Attributes:
         groups: Number of groups.
@@ -49,7 +49,7 @@ class Extent(NamedTuple):
 
 
 @contextmanager
-def opened_to_read(path: Path) -> Iterator[sqlite3.Connection]:
+def open_to_read(path: Path) -> Iterator[sqlite3.Connection]:
     """Yields the database of a history for reading.
 
     Raises:
@@ -71,7 +71,7 @@ def opened_to_read(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def open_to_write(path: Path) -> sqlite3.Connection:
-    """Opens or makes the database of a history. Raises like `opened_to_read`."""
+    """Opens or makes the database of a history. Raises like `open_to_read`."""
     with errors_named(path):
         # The watcher starts and stops on one thread, and looks on another.
         db = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False, isolation_level=None)
@@ -115,8 +115,8 @@ def errors_named(path: Path) -> Iterator[None]:
 
 
 def extent_of(path: Path) -> Extent:
-    """Returns what a history holds. Raises like `opened_to_read`."""
-    with opened_to_read(path) as db:
+    """Returns what a history holds. Raises like `open_to_read`."""
+    with open_to_read(path) as db:
         return extent(db)
 
 

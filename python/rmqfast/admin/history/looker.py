@@ -29,7 +29,7 @@ _AHEAD = 2
 
 @dataclass
 class BrokersLook:
-    """What the brokers told at once.
+    """The answers of all brokers at one time.
 
     Attributes:
         brokers: The brokers that told everything, by name.
@@ -72,7 +72,7 @@ class Looker:
                 look.problems.append(f"{name}: its clock was set, or that of this machine")
             if is_steady and broker.offsets is not None and broker.groups is not None:
                 look.brokers[name] = broker
-                look.moved |= _moved(self._before.get(name, broker), broker)
+                look.moved |= _groups_that_moved(self._before.get(name, broker), broker)
         self._before = look.brokers
         return look
 
@@ -153,7 +153,7 @@ class Looker:
         return infos
 
 
-def _moved(before: BrokerSnapshot, after: BrokerSnapshot) -> set[str]:
+def _groups_that_moved(before: BrokerSnapshot, after: BrokerSnapshot) -> set[str]:
     """Returns the groups whose offsets have moved."""
     old = before.offsets or {}
     return {place[0] for place, offsets in (after.offsets or {}).items() if old.get(place) != offsets}

@@ -28,7 +28,7 @@ from rmqfast.client.consumer.subscription import expression_of
 from rmqfast.remoting.protocol.subscription_data import SUB_ALL
 
 
-class Sampled(NamedTuple):
+class SampledVerdict(NamedTuple):
     """A verdict, and the times between which the samples support it."""
 
     verdict: Verdict
@@ -36,14 +36,14 @@ class Sampled(NamedTuple):
     last: int
 
 
-def sampled_verdict(message: MessageFacts, queue: QueueFacts, stretches: Sequence[Stretch]) -> Sampled | None:
+def sampled_verdict(message: MessageFacts, queue: QueueFacts, stretches: Sequence[Stretch]) -> SampledVerdict | None:
     """Returns what the samples say of a message at its place; None if they do not decide."""
     online = [each for each in stretches if each.group.is_online]
     if online and online[-1].group.is_broadcasting:
-        return _told(Verdict(Outcome.BROADCASTING, [BROADCAST]), stretches)
+        return _make_verdict(Verdict(Outcome.BROADCASTING, [BROADCAST]), stretches)
     if online and not is_behind(queue.consumer_offset, message.queue_offset):
         # Whether the group broadcasts, which has no offsets, was all that was not known.
-        return _told(Verdict(Outcome.NOT_CONSUMED_YET, [not_passed_text(queue, "nobody")]), stretches)
+        return _make_verdict(Verdict(Outcome.NOT_CONSUMED_YET, [not_passed_text(queue, "nobody")]), stretches)
     verdicts = [_verdict(message, queue, passage) for passage in passages_of(message, stretches)]
     consumed = [each for each in verdicts if each is not None and each.verdict.outcome is Outcome.CONSUMED]
     if consumed:
@@ -57,7 +57,7 @@ def sampled_verdict_of_copies(
     stretches: Sequence[Stretch],
     copies: Sequence[CopyFacts],
     places: Mapping[CopyFacts, Sequence[Stretch]],
-) -> Sampled | None:
+) -> SampledVerdict | None:
     """Returns what the samples say of a message that was sent back; `places` has those of its copies' queues."""
     newest = newest_of(copies)
     if newest.kind is CopyKind.DEAD:
@@ -84,7 +84,7 @@ def _of_dead_letter(
     copy: CopyFacts,
     stretches: Sequence[Stretch],
     places: Mapping[CopyFacts, Sequence[Stretch]],
-) -> Sampled | None:
+) -> SampledVerdict | None:
     """Returns that a dead letter is one, if no sample shows that an offset was set back since."""
     since = copy.store_timestamp
     begin = index_at(since, stretches)
@@ -92,7 +92,9 @@ def _of_dead_letter(
         return None
     if any(_is_set_back(retry.queue_offset, since, place) for retry, place in places.items()):
         return None
-    return _told(Verdict(Outcome.DEAD_LETTER, [f"{dead_text(copy)}; no offset was set back since"]), stretches[begin:])
+    return _make_verdict(
+        Verdict(Outcome.DEAD_LETTER, [f"{dead_text(copy)}; no offset was set back since"]), stretches[begin:]
+    )
 
 
 def _is_set_back(offset: int, since: int, stretches: Sequence[Stretch]) -> bool:
@@ -102,9 +104,9 @@ def _is_set_back(offset: int, since: int, stretches: Sequence[Stretch]) -> bool:
     return has_gap or any(each.start is not None and each.start <= offset for each in after if each.first > since)
 
 
-def _verdict(message: MessageFacts, queue: QueueFacts, passage: Passage) -> Sampled | None:
+def _verdict(message: MessageFacts, queue: QueueFacts, passage: Passage) -> SampledVerdict | None:
     if passage.is_skip:
-        return _skipped(passage)
+        return _skip_verdict(passage)
     if not passage.is_consumption or passage.may_begin_behind:
         return None
     if passage.is_steady:
@@ -118,7 +120,7 @@ def _verdict(message: MessageFacts, queue: QueueFacts, passage: Passage) -> Samp
     else:
         # While it changed, any member may have had the queue, and any subscription may have been the kept one.
         place, delivery = replace(queue, owner=None), _delivery_in_change(message, passage.online)
-    return None if delivery.way is Way.UNKNOWN else _told(decide(delivery, place), passage.stretches)
+    return None if delivery.way is Way.UNKNOWN else _make_verdict(decide(delivery, place), passage.stretches)
 
 
 def _delivery(message: MessageFacts, queue: QueueFacts, group: GroupFacts) -> Delivery:
@@ -141,11 +143,11 @@ def _delivery_in_change(message: MessageFacts, groups: Sequence[GroupFacts]) -> 
     return Delivery(Way.FILTERED, f"no member wanted it, but {expressions}")
 
 
-def _skipped(passage: Passage) -> Sampled | None:
+def _skip_verdict(passage: Passage) -> SampledVerdict | None:
     if any(each.group.is_online for each in passage.stretches):
         return None  # a member may have been handed it, and gone before its offset was stored
     text = f"the offset was moved over it from {passage.last.start} while nobody was online"
-    return _told(Verdict(Outcome.SKIPPED, [f"nobody was handed it: {text}"]), passage.stretches)
+    return _make_verdict(Verdict(Outcome.SKIPPED, [f"nobody was handed it: {text}"]), passage.stretches)
 
 
 def _is_pull_consumer(member: MemberFacts) -> bool:
@@ -161,7 +163,7 @@ def _may_keep_otherwise(message: MessageFacts, passage: Passage) -> bool:
     return len({passes_member(each, message) for each in own}) > 1
 
 
-def _told(verdict: Verdict, stretches: Sequence[Stretch]) -> Sampled:
+def _make_verdict(verdict: Verdict, stretches: Sequence[Stretch]) -> SampledVerdict:
     first, last = stretches[0].first, stretches[-1].last
     text = f"as sampled between {time_text(first)} and {time_text(last)}: {verdict.sentences[0]}"
-    return Sampled(verdict._replace(sentences=[text, *verdict.sentences[1:]]), first, last)
+    return SampledVerdict(verdict._replace(sentences=[text, *verdict.sentences[1:]]), first, last)

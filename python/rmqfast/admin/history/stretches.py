@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rmqfast.admin.history.history_file import opened_to_read
+from rmqfast.admin.history.history_file import open_to_read
 from rmqfast.admin.history.stretch import Stretch, facts_of_text
 from rmqfast.errors import CorruptError, ResponseError
 from rmqfast.message import MessageQueue
@@ -31,7 +31,7 @@ def stretches_of(path: Path, group: str, queue: MessageQueue) -> list[Stretch]:
         CorruptError: It is damaged.
         StoreIOError: The system does not let it be read.
     """
-    with opened_to_read(path) as db:
+    with open_to_read(path) as db:
         rows = db.execute(_ROWS, (group, queue.broker_name, queue.topic, queue.queue_id, _MOST)).fetchall()
     try:
         return [_stretch(row, group, queue) for row in reversed(rows)]

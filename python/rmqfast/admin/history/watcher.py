@@ -94,7 +94,7 @@ class HistoryWatcher:
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What the last look lacks, and why."""
+        """The parts that the last look lacks, and why."""
         return self._problems
 
     def start(self) -> None:
