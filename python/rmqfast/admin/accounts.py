@@ -63,9 +63,9 @@ class Accounts:
             >>> with rmqfast.EmbeddedCluster() as cluster, rmqfast.Admin(name_server=cluster.name_server) as admin:
             ...     try:
             ...         admin.accounts.of_broker("broker-a")
-            ...     except rmqfast.ResponseError as error:
-            ...         "acl" in str(error).lower()
-            True
+            ...     except rmqfast.errors.ResponseError as error:
+            ...         print("not protected" if "acl" in str(error).lower() else error)
+            not protected
         """
         address = self._client.broker_address(broker)
         members = JsonObject.of_body(self._client.ask(address, RequestCode.GET_BROKER_CLUSTER_ACL_CONFIG).body)
