@@ -11,7 +11,7 @@ import pytest
 from rmqfast import Admin, ClientConfig, Message, MessageQueue, Producer
 from rmqfast.dashboard import Dashboard
 from tests.admin.members import online, wants
-from tests.broker.interop.cluster import Cluster
+from tests.broker.interop.cluster import Cluster, version_of
 from tests.broker.interop.mqadmin import Admin as MqAdmin
 from tests.waiting import until
 
@@ -98,23 +98,23 @@ def test_messages_and_changes(each_cluster: Cluster) -> None:
         until(lambda: len(admin.topics.status("browsed")) == 2, patience=60)
         # Two tags of one hash.
         sent = [
-            producer.send(Message("browsed", b"%d" % number, tags=("Aa", "BB")[number % 2], keys=f"k{number}"), queue)
+            producer.send(Message("browsed", b"no%d" % number, tags=("Aa", "BB")[number % 2], keys=f"k{number}"), queue)
             for number in range(70)
             for queue in [queues[number * 3 % 2]]
         ]
         walk(visitor, "topic=browsed", [*range(70)])
         walk(visitor, "topic=browsed&expression=BB", [*range(1, 70, 2)])
-        walk(visitor, "topic=browsed&text=6", [6, 16, 26, 36, 46, 56, *range(60, 70)])
+        walk(visitor, "topic=browsed&text=no6", [6, *range(60, 70)])
         until(lambda: rows(visitor, "topic=browsed&key=k30"), patience=60)
         (found,) = rows(visitor, "topic=browsed&key=k30")
         begun = rows(visitor, f"topic=browsed&from={found['store_timestamp']}")
         assert {row["store_timestamp"] >= found["store_timestamp"] for row in begun} == {True}
-        assert "30" in {row["body"] for row in begun}
+        assert "no30" in {row["body"] for row in begun}
         (by_id,) = rows(visitor, f"id={sent[7].offset_msg_id}")
-        assert by_id["body"] == "7"
+        assert by_id["body"] == "no7"
         place = f"{by_id['broker']}/{by_id['queue']}/{by_id['queue_offset']}"
         told = visitor.get(f"/messages/browsed/{place}.json").json
-        assert (told["body"], [event["kind"] for event in told["timeline"]][:2]) == ("7", ["SENT", "STORED"])
+        assert (told["body"], [event["kind"] for event in told["timeline"]][:2]) == ("no7", ["SENT", "STORED"])
 
         assert (
             "is on all masters"
@@ -130,8 +130,14 @@ def test_messages_and_changes(each_cluster: Cluster) -> None:
             assert "browsed" in done.text
             assert done.status == 200, done.text
             until(partial(is_behind, admin, behind), patience=60)
-        assert "is deleted" in confirm(visitor, "delete-group", typed="browsers", group="browsers").text
-        assert "is deleted" in confirm(visitor, "delete-topic", typed="browsed", topic="browsed").text
+        for name, value in (("group", "browsers"), ("topic", "browsed")):
+            done = confirm(visitor, f"delete-{name}", typed=value, **{name: value})
+            if version_of(each_cluster).startswith("5"):
+                # With timers off, as here, a broker of 5.x fails to delete a topic: it is told, and noted.
+                assert "getTimerMessageStore" in done.text
+                assert visitor.get("/changes.json").json["changes"][0]["state"] == "failed"
+            else:
+                assert "is deleted" in done.text
         until(lambda: "painters" in visitor.get("/producers.json").text, patience=60)
         assert visitor.get("/access").status == 200
 
@@ -153,6 +159,6 @@ def walk(visitor: Visitor, query: str, expected: list[int]) -> None:
     while path:
         found += rows(visitor, path.partition("?")[2])
         path = links(visitor.get(path).text).get("Older", "")
-    assert sorted(int(row["body"]) for row in found) == expected
+    assert sorted(int(row["body"].removeprefix("no")) for row in found) == expected
     times = [row["store_timestamp"] for row in found]
     assert times == sorted(times, reverse=True)
