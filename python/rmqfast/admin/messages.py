@@ -115,6 +115,8 @@ class Messages:
     ) -> MessagePage:
         """Returns messages of a topic in the order of their store times, over all queues: the newest ones unless told.
 
+        Messages of one millisecond are in the order of brokers, queues and offsets.
+
         Args:
             topic: The topic; `ResponseError` 17 if it does not exist.
             expression: Tags, as `paid || sent`, or a `MessageSelector` with SQL92, which brokers must allow.
@@ -132,6 +134,7 @@ class Messages:
         Example:
             >>> import rmqfast
             >>> with rmqfast.EmbeddedCluster() as cluster, rmqfast.Admin(name_server=cluster.name_server) as admin:
+            ...     admin.create_topic("orders", queues=1)
             ...     with rmqfast.Producer("shop", name_server=cluster.name_server) as producer:
             ...         for number in range(5):
             ...             sent = producer.send(rmqfast.Message("orders", f"order {number}".encode()))
