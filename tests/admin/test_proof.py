@@ -303,3 +303,12 @@ def test_a_dead_letter_is_dead_until_it_is_handed_out_again() -> None:
     assert told(rows, A, copies=[dead])[0] is Outcome.CONSUMED
     # rows of behind the dead letter are missing
     assert verdict(Rows().pull("a").commit("a"), A, copies=[dead], gaps=[(9300, 9900)]) is None
+
+
+def test_a_pull_just_behind_a_reset_is_not_confirmed_by_the_offset_of_the_reset() -> None:
+    """The client is told of a reset after the broker has noted it: it gives up what it was handed in between."""
+    rows = Rows().reset(2, 5, at=9090).pull("a", at=9100).commit("a", 2, 5, at=9150)
+    assert told(rows, A)[0] is Outcome.NOT_CONFIRMED
+    # Seconds later, it has obeyed.
+    late = Rows().reset(2, 5, at=9090).pull("a", at=15_000, until=15_000).commit("a", 2, 5, at=15_100)
+    assert told(late, A)[0] is Outcome.CONSUMED

@@ -16,6 +16,8 @@ from rmqfast.remoting.protocol.consumer_connection import ACTIVELY
 
 #: Milliseconds before a heartbeat in which a member may have changed its subscription already.
 _SLACK = 1000
+#: Milliseconds in which clients that are told of a reset have obeyed it.
+_OBEYED = 5000
 #: Milliseconds by which the times of rows are late: the broker notes the time of the last tick of its clock.
 _TICK = 20
 
@@ -145,7 +147,7 @@ class Place:
         resets = [each.number for each in rows if each.kind == RESET and each.is_behind(row) and each.start < each.stop]
         limit = min(resets, default=None)
         first = max(row.first, self.message.store_timestamp)
-        if self._is_pulled_again(row, rows, limit):
+        if self._is_pulled_again(row, rows, limit) or self._is_reset_before(row, rows):
             return HandOut(row, first, step, own)
         confirmed = [
             each.last
@@ -157,6 +159,15 @@ class Place:
             and (limit is None or each.number < limit)
         ]
         return HandOut(row, first, step, own, max(confirmed, default=None))
+
+    @staticmethod
+    def _is_reset_before(row: LedgerRow, rows: Sequence[LedgerRow]) -> bool:
+        """Whether a reset had moved the offset over the message just before the pull.
+
+        The client had not obeyed it yet: then it gives up what it was handed, and commits the offset of the reset.
+        """
+        resets = [each for each in rows if each.kind == RESET and each.start < each.stop and row.is_behind(each)]
+        return any(-_TICK <= row.first - each.last < _OBEYED for each in resets)
 
     def _is_pulled_again(self, row: LedgerRow, rows: Sequence[LedgerRow], limit: int | None) -> bool:
         """Whether the client pulled the message again: it gave up the first one, so a commit says nothing of it."""
