@@ -280,3 +280,29 @@ def test_a_read_only_dashboard_changes_nothing(cluster: EmbeddedCluster, admin: 
         form = {"token": token, "form": "1", "topic": "no", "queues": "1", "perm": "6"}
         assert visitor.post("/changes/create-topic", form).status == 403
     assert "no" not in admin.topics.all()
+
+
+def test_a_form_without_its_values_changes_nothing(visitor: Visitor, admin: Admin) -> None:
+    before = admin.topics.all()
+    form = {"token": visitor.token("/"), "form": "a number", "topic": " ", "typed": ""}
+    answer = visitor.post("/changes/delete-topic", form)
+    assert answer.status == 400
+    assert "expected topic, got none: nothing was changed" in answer.text
+    assert admin.topics.all() == before
+
+
+def fail(_entry: ChangeEntry) -> None:
+    raise RuntimeError("a callback of somebody")
+
+
+def test_a_callback_that_fails_leaves_the_change_told(cluster: EmbeddedCluster, admin: Admin) -> None:
+    config = ClientConfig(name_server=cluster.name_server)
+    with (
+        Dashboard(config, port=0, password=PASSWORD, on_change=fail) as running,
+        Visitor(running.address) as visitor,
+    ):
+        visitor.log_in(PASSWORD)
+        made = confirm(visitor, "create-topic", topic="told", queues="1", read_queues="1", perm="6")
+        assert made.status == 200
+        assert visitor.get("/changes.json").json["changes"][0]["state"] == "done"
+    assert "told" in admin.topics.all()

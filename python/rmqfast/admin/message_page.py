@@ -33,6 +33,8 @@ _MOST_BYTES = 32 << 20
 _QUEUES_AT_ONCE = 16
 #: Messages in a stretch of a queue that is read backwards. It grows while few messages pass the filter.
 _LONGEST_STRETCH = 16_384
+#: Pulls of a stretch up to which the next one may be longer: a search is not cut within a stretch.
+_FEW_PULLS = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -138,6 +140,7 @@ class _Backward:
         self._stretch: deque[Any] = deque()
         self._next = self._begin = max(first, start - PULL_SIZE)
         self._is_begun = False
+        self._pulls = 0
         self.is_over = start <= first
 
     @property
@@ -156,6 +159,7 @@ class _Backward:
         while len(self._stretch) > self._count or _is_large(self._stretch):
             # It is of an older page, which reads it again.
             self._begin = self._stretch.popleft().queue_offset + 1
+        self._pulls += 1
         self._next = max(next_offset, self._next + 1)
         self._is_begun = self._next < self._edge
         if not self._is_begun:
@@ -163,8 +167,12 @@ class _Backward:
 
     def _end_stretch(self) -> None:
         self.found = [*self._stretch, *self.found]
-        # Where messages do not pass the filter, longer stretches save answers.
-        self._size = PULL_SIZE if self._stretch else min(self._size * 4, _LONGEST_STRETCH)
+        if self._stretch:
+            self._size = PULL_SIZE
+        elif self._pulls <= _FEW_PULLS:
+            # Where brokers filter, longer stretches save answers; a search by text reads each message here.
+            self._size = min(self._size * 4, _LONGEST_STRETCH)
+        self._pulls = 0
         self._edge, self._stretch = self._begin, deque()
         self._next = self._begin = max(self._first, self._edge - self._size)
         self.is_over = self._edge <= self._first
@@ -291,7 +299,13 @@ class PageReader:
                 continue
             offset, _ = places[queue]
             tags = frozenset(self._subscription.tags_set)
-            pulled = read_pulled(queue, offset, question.address, answer, tags=tags)
+            try:
+                pulled = read_pulled(queue, offset, question.address, answer, tags=tags)
+            except ResponseError:
+                raise  # refused: no other queue would be read either
+            except RemotingError as error:
+                self._note_problem(queue, error)
+                continue
             reader.take([message for message in pulled.messages if self._keeps(message)], pulled.next_offset)
 
     def _note_problem(self, queue: MessageQueue, error: RemotingError) -> None:

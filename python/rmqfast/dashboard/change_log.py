@@ -76,4 +76,7 @@ class ChangeLog:
             self._entries.append(entry)
         _log.warning("%s", entry)
         if self._on_change is not None:
-            self._on_change(entry)
+            try:
+                self._on_change(entry)
+            except Exception:  # noqa: BLE001  # the change is made, and its page must tell so
+                _log.exception("on_change failed for a change: %s", entry)

@@ -91,7 +91,10 @@ class ChangePages:
             ArgumentError: The form was sent before, or the name was not typed.
         """
         change = self._change(name)
-        values = {field.name: form.get(field.name, "").strip() for field in change.fields(look, form)}
+        fields = change.fields(look, form)
+        values = {field.name: form.get(field.name, "").strip() for field in fields}
+        if missing := [field.name for field in fields if field.is_required and not values[field.name]]:
+            raise ArgumentError(f"expected {', '.join(missing)}, got none: nothing was changed")
         if self._log.was_sent(form.get(NUMBER, "")):
             raise _sent_before()
         if (typed := change.name_to_type(values)) and form.get(TYPED) != typed:
@@ -102,8 +105,9 @@ class ChangePages:
             raise _sent_before()
         try:
             effect = change.make(self._admin, values)
-        except RmqError as error:
-            self._log.note(visitor, name, values, is_done=False, text=str(error))
+        except Exception as error:
+            # Whatever it was: a part may be done.
+            self._log.note(visitor, name, values, is_done=False, text=str(error) or repr(error))
             raise
         self._log.note(visitor, name, values, is_done=True, text=effect.text)
         return _page(name, effect, level="good", forms=[])

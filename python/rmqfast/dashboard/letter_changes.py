@@ -53,8 +53,9 @@ class ResendDeadLetters(Change):
         rest = ""
         try:
             for page in _pages(admin, values):
-                if len(rows) >= MOST:
-                    rest = f"; there are more: go on from {page[0].store_timestamp if page else 'the last one'}"
+                # Not within a millisecond: the next request begins at a time.
+                if len(rows) >= MOST and page and page[0].store_timestamp > rows[-1]["store_timestamp"]:
+                    rest = f"; there are more: go on from {page[0].store_timestamp}"
                     break
                 for letter in page:
                     sent = admin.dead_letters.resend(letter)

@@ -108,11 +108,7 @@ def message(admin: Admin, config: ClientConfig, queue: MessageQueue, offset: int
         title="message",
         subject=found.msg_id or "",
         facts=_facts(found),
-        notices=[
-            *notices,
-            *map(_verdict, explanation.parts or ((explanation,) if explanation.sentences else ())),
-            *problems,
-        ],
+        notices=[*notices, *map(_verdict, _parts(explanation)), *problems],
         tables=[
             Table(
                 name="timeline",

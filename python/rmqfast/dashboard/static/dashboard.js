@@ -71,7 +71,7 @@
     new ResizeObserver(() => plot.setSize({ width: figure.clientWidth, height: 160 })).observe(figure);
   }
 
-  const drawAll = () => document.querySelectorAll("figure.chart").forEach((figure) => draw(figure).catch(() => {}));
+  const drawAll = () => document.querySelectorAll("figure.chart").forEach((figure) => draw(figure).catch((error) => console.warn(`chart ${figure.dataset.path}:`, error)));
   drawAll();
   setInterval(drawAll, 5000);
 })();
