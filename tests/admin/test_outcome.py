@@ -24,7 +24,7 @@ from rmqfast.admin import (
     QueueFacts,
     SqlAnswer,
 )
-from rmqfast.admin.explain import group_sentences, queue_explanation
+from rmqfast.admin.backlog import group_sentences, queue_explanation
 from rmqfast.admin.facts import names_in
 from rmqfast.admin.filters import passes_broker, passes_member
 from rmqfast.admin.next_step import next_step

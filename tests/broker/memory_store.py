@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from rmqfast.broker.delay.schedule import DelayLevels
 from rmqfast.broker.messages.stored_message import in_map_order
 from rmqfast.errors import RmqError
 from rmqfast.message import Message
 from rmqfast.store import LiveStore
+from rmqfast.store.config.delay_levels import DelayLevels
 from rmqfast.store.writer import AppendResult
 from tests.reference import properties as property_bytes
 from tests.reference import record

@@ -12,10 +12,11 @@ from rmqfast.broker.delay.schedule import ScheduleMessageService
 from rmqfast.broker.messages.send_back import SendBackProcessor
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.topics.topic_manager import HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC
+from rmqfast.broker.topics.topic_manager import HALF_TOPIC, OP_TOPIC
 from rmqfast.broker.transactions.check_round import with_check_counted
 from rmqfast.broker.transactions.half_messages import HalfMessages
 from rmqfast.store.config import SubscriptionGroupConfig
+from rmqfast.store.config.delay_levels import SCHEDULE_TOPIC
 from tests.broker.client_doubles import Groups, Topics, request
 from tests.broker.memory_store import MemoryStore, records_of
 from tests.reference.record import Record

@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rmqfast.broker.delay.schedule import DelayLevels
 from rmqfast.broker.messages.stored_message import StoredMessage
 from rmqfast.errors import RmqError
+from rmqfast.store.config.delay_levels import DelayLevels
 from tests.broker.test_schedule import Broker as DelayBroker
 from tests.broker.test_transactions import Broker as TransactionBroker
 

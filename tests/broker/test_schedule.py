@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from rmqfast import Message
-from rmqfast.broker.delay.schedule import DelayLevels, ScheduleMessageService, TimeOfDay
+from rmqfast.broker.delay.schedule import ScheduleMessageService, TimeOfDay
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.topics.topic_manager import SCHEDULE_TOPIC
 from rmqfast.errors import CorruptError, FlushTimeoutError, RmqError
 from rmqfast.store.config import DelayOffsetTable
+from rmqfast.store.config.delay_levels import SCHEDULE_TOPIC, DelayLevels
 from tests.broker.memory_store import MemoryStore
 
 START = 1_800_000_000_000

@@ -9,17 +9,17 @@ Source: RocketMQ's `SendMessageProcessor.asyncConsumerSendMsgBack`, `ScheduleMes
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rmqfast.admin.admin_client import DLQ_PREFIX, RETRY_PREFIX, AdminClient, BrokerAddress, unless
+from rmqfast.admin.admin_client import RETRY_PREFIX, AdminClient, BrokerAddress, unless
+from rmqfast.admin.backlog import group_sentences, queue_explanation
 from rmqfast.admin.clusters import Brokers, clock_of
 from rmqfast.admin.consume_stats import stats_at
+from rmqfast.admin.copies import copies_of
 from rmqfast.admin.explanation import Explanation, Outcome
 from rmqfast.admin.facts import (
     CopyFacts,
@@ -30,19 +30,16 @@ from rmqfast.admin.facts import (
     SqlAnswer,
     names_in,
 )
-from rmqfast.admin.filters import passes_broker, passes_member
 from rmqfast.admin.groups import Groups, configs_at
 from rmqfast.admin.ledger import Ledger, ledger_of
 from rmqfast.admin.members import Members, conflicts_among, online_at, owner_of, subscriptions_of
-from rmqfast.admin.messages import Messages, query
+from rmqfast.admin.messages import Messages
 from rmqfast.admin.next_step import give_one_subscription, is_problem, next_step
-from rmqfast.admin.outcome import BROADCAST, owner_text, silent_members, traced_verdict, verdict_of
+from rmqfast.admin.outcome import traced_verdict, verdict_of
 from rmqfast.admin.place import Place
 from rmqfast.admin.proof import proven_verdict
 from rmqfast.admin.pulls import check_filter, pull
 from rmqfast.admin.timeline import events_in_group
-from rmqfast.cells import time_text
-from rmqfast.client.consumer.subscription import SubscriptionConflict, expression_of
 from rmqfast.errors import ArgumentError, ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.paths import LocalPath, local_path
@@ -52,178 +49,8 @@ from rmqfast.remoting.protocol.subscription_data import SubscriptionData
 if TYPE_CHECKING:
     from rmqfast.admin.history.sampled import SampledVerdict
 
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
-DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 #: Milliseconds by which a clock is behind of which nothing is known: older than any message.
 _NO_CLOCK = 1 << 62
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
-_LEVEL = re.compile(r"(\d{1,9})([smhd])")
-
-
-def copies_of(client: AdminClient, message: Any, group: str) -> list[CopyFacts]:
-    """Returns the copies of a message that a group sent back, oldest first. Empty without a producer's message id."""
-    retry, dead = RETRY_PREFIX + group, DLQ_PREFIX + group
-    # A message is sent back to its own broker or, if that is down, to another broker of the retry topic.
-    brokers = sorted({*client.brokers_of(message.topic), *client.brokers_if_there(retry)})
-    delayed = [copy for broker in brokers for copy in _delayed_copies(client, broker, message, group)]
-    retried = [
-        _retry(client, broker, each, group)
-        for broker in brokers
-        for each in _with_key(client, broker, retry, message.msg_id)
-    ]
-    dead_brokers = sorted({*brokers, *client.brokers_if_there(dead)})
-    dead_copies = [
-        _copy(CopyKind.DEAD, each)
-        for broker in dead_brokers
-        for each in _with_key(client, broker, dead, message.msg_id)
-    ]
-    delivered = {
-        *((CopyKind.DELAYED, copy.reconsume_times) for copy in retried),
-        *((CopyKind.DEAD, copy.reconsume_times) for copy in dead_copies),
-    }
-    # A delayed copy stays in the log and its index after its delivery.
-    delayed_only = [copy for copy in delayed if (copy.kind, copy.reconsume_times) not in delivered]
-    return sorted([*delayed_only, *retried, *dead_copies], key=lambda copy: copy.store_timestamp)
-
-
-def _delayed_copies(client: AdminClient, broker: BrokerAddress, message: Any, group: str) -> list[CopyFacts]:
-    # Orderly consumers send dead letters with a delay, too.
-    kinds = {RETRY_PREFIX + group: CopyKind.DELAYED, DLQ_PREFIX + group: CopyKind.DEAD}
-    scheduled = [
-        each for each in _with_key(client, broker, SCHEDULE_TOPIC, message.msg_id) if _real_topic(each) in kinds
-    ]
-    if not scheduled:
-        return []
-    levels = delay_levels(Brokers(client).config(broker.address).get("messageDelayLevel", DELAY_LEVELS))
-    return [_copy(kinds[_real_topic(each)], each, due=_due(each, levels)) for each in scheduled]
-
-
-def _retry(client: AdminClient, broker: BrokerAddress, message: Any, group: str) -> CopyFacts:
-    offset = client.api.query_consumer_offset(broker.address, group, message.queue, timeout=client.timeout)
-    return _copy(CopyKind.RETRY, message, consumer_offset=offset)
-
-
-def _with_key(client: AdminClient, broker: BrokerAddress, topic: str, unique_key: str) -> list[Any]:
-    # A copy keeps all properties of its message, so its UNIQ_KEY finds it in the index.
-    return [each for each in query(client, [broker], topic, unique_key) if each.msg_id == unique_key]
-
-
-def delay_levels(text: str) -> list[int]:
-    """Parses `messageDelayLevel` to a list of milliseconds. The first entry is level 1."""
-    matches = [_LEVEL.fullmatch(word) for word in text.split()]
-    return [int(match[1]) * _UNITS[match[2]] * 1000 for match in matches if match is not None]
-
-
-def _due(message: Any, levels: list[int]) -> int | None:
-    level = message.queue_id  # queue n of the schedule topic holds delay level n + 1
-    return message.store_timestamp + levels[level] if level < len(levels) else None
-
-
-def _real_topic(message: Any) -> str:
-    topic: str | None = message.property("REAL_TOPIC")
-    return topic or ""
-
-
-def _copy(kind: CopyKind, message: Any, *, due: int | None = None, consumer_offset: int | None = None) -> CopyFacts:
-    return CopyFacts(
-        kind=kind,
-        queue=message.queue,
-        queue_offset=message.queue_offset,
-        reconsume_times=message.reconsume_times,
-        store_timestamp=message.store_timestamp,
-        due_timestamp=due,
-        consumer_offset=consumer_offset,
-    )
-
-
-def queue_explanation(subject: str, queue: QueueFacts, group: GroupFacts) -> Explanation:
-    disagreement = [] if group.is_broadcasting else _disagreement(queue, group)
-    return Explanation(
-        subject=subject,
-        sentences=(*_queue_sentences(queue, group), *disagreement),
-        next_step=give_one_subscription(group.group) if disagreement else None,
-        has_problem=bool(disagreement) or (not group.is_broadcasting and _expired_count(queue) > 0),
-        queue=queue,
-        group=group,
-    )
-
-
-def _expired_count(queue: QueueFacts) -> int:
-    """Returns the number of messages that expired before the group had passed them."""
-    return 0 if queue.consumer_offset is None else max(0, queue.min_offset - queue.consumer_offset)
-
-
-def _queue_sentences(queue: QueueFacts, group: GroupFacts) -> list[str]:
-    if group.is_broadcasting:
-        return [BROADCAST]
-    offset = "no offset" if queue.consumer_offset is None else f"offset {queue.consumer_offset}"
-    assumption = " (worked out: it does not tell)" if queue.owner is not None and queue.owner_is_assumed else ""
-    owner = f"owner {owner_text(queue, group)}{assumption}"
-    sentences = [f"{offset} of {queue.max_offset}, first {queue.min_offset}, {owner}: {queue.behind} behind"]
-    if _expired_count(queue):
-        sentences.append(f"{_expired_count(queue)} messages expired before the group had passed them")
-    if queue.consumer_offset is not None and queue.consumer_offset > queue.max_offset:
-        sentences.append("the offset is behind the end: the next pull sets it right (OFFSET_ILLEGAL)")
-    return sentences + _filter_sentences(queue, group)
-
-
-def group_sentences(
-    group: GroupFacts, queues: Sequence[QueueFacts], conflicts: Sequence[SubscriptionConflict]
-) -> list[str]:
-    names = ", ".join(member.client_id for member in group.members)
-    kind = "pull" if group.pulls else "push"
-    online = f"{len(group.members)} members online ({kind}, {group.message_model}): {names}"
-    sentences = [online if group.is_online else "nobody is online"]
-    sentences += [f"{conflict}: messages get lost" for conflict in conflicts]
-    sentences += silent_members(group)
-    if group.is_broadcasting:
-        return [*sentences, BROADCAST]
-    by_topic: dict[str, list[QueueFacts]] = defaultdict(list)
-    for queue in queues:
-        by_topic[queue.queue.topic].append(queue)
-    for topic, topic_queues in sorted(by_topic.items()):
-        behind = sum(queue.behind for queue in topic_queues)
-        unowned = [str(queue.queue.queue_id) for queue in topic_queues if queue.owner is None and group.is_online]
-        nobodys = f"; nobody is known to have queue {', '.join(unowned)}" if unowned else ""
-        has_offset = any(queue.consumer_offset is not None for queue in topic_queues)
-        backlog = f"{behind} behind" if has_offset else f"no offset yet, {behind} messages"
-        sentences.append(f"{topic}: {backlog} in {len(topic_queues)} queues{nobodys}")
-    return sentences if queues else [*sentences, "it has no offsets"]
-
-
-def _filter_sentences(queue: QueueFacts, group: GroupFacts) -> list[str]:
-    subscription = group.subscription
-    if subscription is None:
-        return [f"the group does not subscribe to {queue.queue.topic} now"] if group.is_online else []
-    setter = group.setter()
-    author = f"set by {setter.client_id} " if setter else ""
-    description = f"{expression_of(subscription)}, {author}at {time_text(subscription.sub_version)}"
-    return [f"the broker filters by {description}, for the whole group"]
-
-
-def _disagreement(queue: QueueFacts, group: GroupFacts) -> list[str]:
-    """Returns what the owner of a queue loses, as the broker filters by the subscription of another member."""
-    owner, broker_filter = group.member(queue.owner), group.subscription
-    if owner is None or owner.subscription is None or broker_filter is None or group.pulls:
-        return []
-    own = owner.subscription
-    if not (own.is_tag_type and broker_filter.is_tag_type) or own.sub_string == broker_filter.sub_string:
-        return []
-    sentences = []
-    # Tags that the broker delivers, but this member drops.
-    dropped = [tag for tag in broker_filter.tags_set if not passes_member(own, _with_tag(queue, tag))]
-    if dropped or (not broker_filter.tags_set and own.tags_set):
-        tags = " and ".join(dropped) or "all other tags"
-        sentences.append(f"{owner.client_id} wants {expression_of(own)}: it drops messages with {tags}, which are lost")
-    # Tags that this member subscribes to, but the broker does not deliver.
-    missed = [tag for tag in own.tags_set if not passes_broker(broker_filter, _with_tag(queue, tag))]
-    if missed:
-        sentences.append(f"{owner.client_id} never gets messages with {' and '.join(missed)}: the broker filters them")
-    return sentences
-
-
-def _with_tag(queue: QueueFacts, tag: str) -> MessageFacts:
-    return MessageFacts(queue=queue.queue, queue_offset=0, tags=tag)
 
 
 class Explainer:

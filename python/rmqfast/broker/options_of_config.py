@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from rmqfast.broker.configuration.config import BrokerConfig
-from rmqfast.broker.delay.schedule import DelayLevels
 from rmqfast.broker.transactions.check_round import TransactionCheckOptions
 from rmqfast.errors import ArgumentError
 from rmqfast.remoting import RequestCode
 from rmqfast.remoting.tls import TlsMode, TlsOptions, server_tls
 from rmqfast.store import AppendOptions, RetentionOptions
+from rmqfast.store.config.delay_levels import DelayLevels
 from rmqfast.system import physical_memory
 
 #: Largest frame for slaves; a RocketMQ slave reads into a buffer of 4 MiB.

@@ -18,7 +18,7 @@ from rmqfast.broker.clients.name_quota import NameQuota
 from rmqfast.broker.clients.producer_manager import ProducerManager
 from rmqfast.broker.clients.queue_locks import QueueLockManager
 from rmqfast.broker.configuration.config import BrokerConfig, Configuration
-from rmqfast.broker.delay.schedule import DelayLevels, ScheduleMessageService, TimeOfDay
+from rmqfast.broker.delay.schedule import ScheduleMessageService, TimeOfDay
 from rmqfast.broker.ledger.ledger import PullLedger
 from rmqfast.broker.messages.appending import InternalAppends
 from rmqfast.broker.messages.preparation import Preparation
@@ -42,6 +42,7 @@ from rmqfast.logs import logger_of
 from rmqfast.remoting.rate_limit import limited
 from rmqfast.store import LiveStore, open_store
 from rmqfast.store.config import TopicConfig
+from rmqfast.store.config.delay_levels import DelayLevels
 from rmqfast.store.writer import WritableStore
 
 _log = limited(logger_of("rmqfast.broker"))

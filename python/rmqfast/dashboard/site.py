@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from rmqfast.dashboard import client_pages, cluster_pages, detail_pages, message_pages
+from rmqfast.dashboard import client_pages, cluster_pages, detail_pages, message_page, message_pages
 from rmqfast.dashboard.change import Values
 from rmqfast.dashboard.change_pages import ChangePages
 from rmqfast.dashboard.guard import Guard, Password, form_of, has_token, next_path
@@ -79,7 +79,7 @@ class Site:
             "/topics": lambda request: cluster_pages.topics(state.look, every="all" in request.query_params),
             "/topics/{name:path}": lambda request: detail_pages.topic(state.admin, state.look, _name(request)),
             "/messages": lambda request: message_pages.messages(state.admin, state.look, _values(request)),
-            "/messages/{topic}/{broker}/{queue:int}/{offset:int}": lambda request: message_pages.message(
+            "/messages/{topic}/{broker}/{queue:int}/{offset:int}": lambda request: message_page.message(
                 state.admin, state.config, *_place(request), _values(request)
             ),
             "/dead-letters": lambda _: cluster_pages.dead_letters(state.look),
@@ -133,7 +133,7 @@ class Site:
 
     def _body(self, request: Request) -> Response:
         try:
-            body = message_pages.body_at(self._state.admin, *_place(request))
+            body = message_page.body_at(self._state.admin, *_place(request))
         except RmqError as error:
             return self._renderer.error(request, error)
         # A file to be kept: a browser must not show what somebody sent as a page of this site.

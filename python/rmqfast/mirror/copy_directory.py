@@ -16,7 +16,6 @@ from typing import Protocol
 from rmqfast.admin.admin_client import AdminClient
 from rmqfast.broker.configuration.config import BrokerConfig
 from rmqfast.broker.options_of_config import append_options
-from rmqfast.broker.topics.topic_manager import SCHEDULE_TOPIC
 from rmqfast.client.instance.broker_requests import decode_viewed
 from rmqfast.errors import ArgumentError, MirrorError, RmqError, StoreError
 from rmqfast.logs import logger_of
@@ -25,6 +24,7 @@ from rmqfast.mirror.source import LogBounds, Source
 from rmqfast.paths import exists, list_directory
 from rmqfast.store.append_options import AppendOptions
 from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, TopicConfigTable
+from rmqfast.store.config.delay_levels import SCHEDULE_TOPIC
 from rmqfast.store.config.file import ConfigFile
 from rmqfast.store.replica import Replica, TopicReplica, newest_copy
 

@@ -6,20 +6,21 @@ Source: RocketMQ's `ScheduleMessageService`, `AdminBrokerProcessor`, `ConfigMana
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from rmqfast.broker.messages.appending import Append, status_of
 from rmqfast.broker.messages.stored_message import StoredMessage, in_map_order, message_at
 from rmqfast.broker.metadata import Metadata
-from rmqfast.broker.topics.topic_manager import HALF_TOPIC, SCHEDULE_TOPIC
-from rmqfast.errors import ArgumentError, FlushTimeoutError, RmqError
+from rmqfast.broker.topics.topic_manager import HALF_TOPIC
+from rmqfast.errors import FlushTimeoutError, RmqError
 from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import Processor, Request, RequestCode, Response
 from rmqfast.remoting.fastjson import encode
 from rmqfast.store import LiveStore
 from rmqfast.store.config import DelayOffsetTable
+from rmqfast.store.config.delay_levels import SCHEDULE_TOPIC, DelayLevels
 from rmqfast.system import milliseconds_since_boot
 
 _log = logger_of(__name__)
@@ -67,37 +68,6 @@ class TimeOfDay:
             return None
         _log.warning("the time of day jumped by %d ms: messages that were stored before wait as long as before", shift)
         return Jump(shift, now - passed - _SLACK, now)
-
-
-#: Defaults of `MessageStoreConfig`. A message of level n waits in queue n - 1 of SCHEDULE_TOPIC_XXXX.
-DEFAULT_DELAY_LEVELS = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
-_UNITS = {"s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-
-
-class DelayLevels(Mapping[int, int]):
-    """The delay of each level in milliseconds, beginning with level 1.
-
-    `text` is a `messageDelayLevel`: times with the units s, m, h or d, separated by blanks, level 1 first.
-    """
-
-    def __init__(self, text: str = DEFAULT_DELAY_LEVELS) -> None:
-        self._millis = {level: _millis(word) for level, word in enumerate(text.split(" "), 1)}
-
-    def __getitem__(self, level: int) -> int:
-        return self._millis[level]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._millis)
-
-    def __len__(self) -> int:
-        return len(self._millis)
-
-
-def _millis(word: str) -> int:
-    number, unit = word[:-1], word[-1:]
-    if not (number.isascii() and number.isdigit() and unit in _UNITS and len(number) < 10):
-        raise ArgumentError(f"messageDelayLevel: expected times as '1s 5m 2h', got {word!r}")
-    return int(number) * _UNITS[unit]
 
 
 #: Milliseconds, named in `ScheduleMessageService` FIRST_DELAY_TIME, DELAY_FOR_A_WHILE, DELAY_FOR_A_PERIOD.

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Protocol, TypedDict, Unpack
 
 from rmqfast._native import DataPlane
-from rmqfast.broker.topics.topic_manager import SCHEDULE_TOPIC
 from rmqfast.errors import RmqError
 from rmqfast.message import Message
+from rmqfast.store.config.delay_levels import SCHEDULE_TOPIC
 from rmqfast.store.writer import AppendResult, WritableStore
 from rmqfast.system import monotonic
 

@@ -18,6 +18,7 @@ from rmqfast.logs import QuietLock, logger_of
 from rmqfast.remoting import ResponseCode
 from rmqfast.remoting.rate_limit import limited
 from rmqfast.store.config import DataVersion, TopicConfig, TopicConfigTable, built_in_topics
+from rmqfast.store.config.delay_levels import SCHEDULE_TOPIC
 
 AUTO_CREATE_TOPIC_KEY_TOPIC = "TBW102"
 RETRY_PREFIX = "%RETRY%"
@@ -27,7 +28,6 @@ TRANS_CHECK_MAX_TIME_TOPIC = "TRANS_CHECK_MAX_TIME_TOPIC"
 
 HALF_TOPIC = "RMQ_SYS_TRANS_HALF_TOPIC"
 OP_TOPIC = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-SCHEDULE_TOPIC = "SCHEDULE_TOPIC_XXXX"
 #: Topics that hold waiting messages of other topics; their queues are kept even if no such topic is configured.
 WAITING_TOPICS = frozenset({HALF_TOPIC, OP_TOPIC, SCHEDULE_TOPIC})
 FAQ = "\nSee http://rocketmq.apache.org/docs/faq/ for further details."
