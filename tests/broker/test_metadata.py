@@ -240,6 +240,8 @@ def test_the_files_have_the_last_changes_before_a_kill_once_a_broker_has_started
         before = (tmp_path / "alive" / "config" / "consumerOffset.json").read_bytes()
         put(metadata, "t@g", {0: 9})
         metadata.flush()
+        # Nothing is written while it is copied; the file is replaced below.
+        metadata.write_files()
         shutil.copytree(tmp_path / "alive", tmp_path / "killed")
     (tmp_path / "killed" / "config" / "consumerOffset.json").write_bytes(before)
     assert in_file(tmp_path / "killed") == {"t@g": {0: 5}}
