@@ -14,6 +14,7 @@ from rmqfast.dashboard.renderer import MENU
 from rmqfast.errors import RemotingError
 from rmqfast.message import MessageQueue
 from tests.admin.members import online, wants
+from tests.doctor.examined import CAREFUL
 from tests.proxy import Proxy
 from tests.waiting import until
 
@@ -170,7 +171,7 @@ def test_names_of_members_are_escaped(visitor: Visitor, cluster: EmbeddedCluster
 
 def test_a_cluster_that_is_gone_is_told_with_the_last_look() -> None:
     with (
-        EmbeddedCluster() as cluster,
+        EmbeddedCluster(config=CAREFUL) as cluster,
         Proxy(cluster.name_server) as name_server,
         Dashboard(ClientConfig(name_server=name_server.address), port=0, password=PASSWORD, interval=0.1) as running,
         Visitor(running.address) as visitor,

@@ -15,14 +15,14 @@ from rmqfast.store import AppendOptions, open_store
 from tests.broker.interop.frames import JSON, Frame
 from tests.proxy import Passage, Proxy, Stream, frames
 
-#: Settings of which the doctor has nothing to say.
-CAREFUL = {
-    "autoCreateTopicEnable": "false",
+#: Limits of the disk under which this machine's is not too full.
+ROOMY = {
     "diskMaxUsedSpaceRatio": "95",
-    "flushDiskType": "SYNC_FLUSH",
     "rocketmq.broker.diskSpaceCleanForciblyRatio": "0.96",
     "rocketmq.broker.diskSpaceWarningLevelRatio": "0.97",
 }
+#: Settings of which the doctor has nothing to say.
+CAREFUL = ROOMY | {"autoCreateTopicEnable": "false", "flushDiskType": "SYNC_FLUSH"}
 TOPIC, GROUP = "examined", "patients"
 ADVICE = Level.ADVICE
 

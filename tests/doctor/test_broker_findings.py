@@ -11,8 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from rmqfast import Admin, LocalTransactionState, Message, Producer, TransactionProducer
+from rmqfast.admin import BrokerRow, Snapshot
 from rmqfast.client.instance import ClientConfig
 from rmqfast.doctor import Finding, examine_cluster
+from rmqfast.doctor.broker_checks import find_clocks_apart
+from rmqfast.doctor.examination import Examination
 from rmqfast.remoting import RemotingClient, RequestCode
 from tests.admin.members import registered
 from tests.exporter.conftest import hide_details
@@ -300,3 +303,24 @@ def test_a_topic_that_a_broker_lacks() -> None:
         finding = only(examine(cluster))
     assert (finding.name, finding.level) == ("topic-on-some-brokers", ADVICE)
     assert finding.evidence == "broker-a has it, and broker-b does not"
+
+
+@pytest.mark.parametrize(
+    ("clock", "text"), [(-2, None), (-6, "6 s behind"), (0, None), (9, None), (13, None), (16, "4 s ahead of")]
+)
+def test_an_answer_that_took_ten_seconds_makes_no_clock_wrong(clock: int, text: str | None) -> None:
+    """A status has whole seconds and may be of any moment until its answer."""
+    began, row = 1_790_000_000_000, BrokerRow("DefaultCluster", "broker-a", 0, "10.0.0.1:10911")
+    # `clock_of` adds two seconds to what the status tells.
+    status = {
+        "bootTimestamp": str(began - 60_000 + clock * 1000),
+        "runtime": "[ 0 days, 0 hours, 0 minutes, 58 seconds ]",
+    }
+    examination = Examination(
+        snapshot=Snapshot(taken_at=began, brokers=()),
+        statuses={row: status},
+        asked_at=began,
+        answered_at=began + 10_000,
+    )
+    told = [finding.evidence for finding in find_clocks_apart(examination)]
+    assert told == ([] if text is None else [f"its clock is {text} this machine's"])

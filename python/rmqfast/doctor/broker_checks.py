@@ -19,7 +19,7 @@ from rmqfast.doctor.finding import Finding, Level
 
 #: Default parts of a disk from which on RocketMQ deletes files before their time, and refuses messages.
 _FORCED, _REFUSED = 0.85, 0.90
-_CLOCK, _BORN_EARLY = 5_000, 2_000
+_CLOCK, _CLOCK_LATE, _BORN_EARLY = 3_000, 2_000, 2_000
 #: Bytes behind which a slave no longer counts, RocketMQ's `haSlaveFallbehindMax`.
 _FAR_BEHIND = 256 << 20
 #: Waiting time of the oldest send from which on brokers refuse sends, in milliseconds, RocketMQ's defaults.
@@ -114,7 +114,8 @@ def find_full_disks(examination: Examination) -> Iterator[Finding]:
         refused = _percent(config.get("rocketmq.broker.diskSpaceWarningLevelRatio"), _REFUSED)
         for key, label in (("commitLogDiskRatio", "commit log"), ("consumeQueueDiskRatio", "consume queues")):
             used = _number(status.get(key), -1)
-            if used < min(limit, forced):
+            # Where the limits are not known, it is likely only that messages are refused.
+            if used < (min(limit, forced) if config else refused):
                 continue
             result = "it refuses messages" if used >= refused else "files are deleted before their time"
             room, hours = status.get("commitLogDirCapacity", "size unknown"), config.get("fileReservedTime", "?")
@@ -130,10 +131,12 @@ def find_full_disks(examination: Examination) -> Iterator[Finding]:
 def find_clocks_apart(examination: Examination) -> Iterator[Finding]:
     """Finds clocks that are wrong, of brokers and producers."""
     for row, status in examination.statuses.items():
-        clock = clock_of(status)
-        # The status tells whole seconds, up to two late; the answer took a while.
-        apart = None if clock is None else clock - examination.asked_at
-        if apart is not None and abs(apart) > _CLOCK:
+        if (clock := clock_of(status)) is None:
+            continue
+        # The status tells whole seconds, up to two late, of a moment between question and answer.
+        ahead, behind = clock - _CLOCK_LATE - examination.answered_at, examination.asked_at - clock
+        if max(ahead, behind) > _CLOCK:
+            apart = ahead if ahead > behind else -behind
             yield Finding(
                 name="clocks-apart",
                 subject=_name(row),

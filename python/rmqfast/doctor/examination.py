@@ -109,6 +109,7 @@ class Examination:
         producers: Groups of producers of these messages that are online.
         newest: Last messages of some queues.
         asked_at: Time at which brokers were asked for `statuses`, in milliseconds since 1970.
+        answered_at: Time at which the last of them had answered.
     """
 
     snapshot: Snapshot
@@ -127,6 +128,7 @@ class Examination:
     producers: frozenset[str] = frozenset()
     newest: tuple[NewestMessage, ...] = ()
     asked_at: int = 0
+    answered_at: int = 0
 
     @cached_property
     def _groups(self) -> Mapping[str, str | None]:

@@ -77,6 +77,7 @@ class Examiner:
         snapshot = SnapshotTaker(self._client).snapshot(tables=_TABLES, members=True, unread=True)
         asked_at = time.time_ns() // 1_000_000
         statuses, configs, unreachable = self._brokers(brokers)
+        answered_at = time.time_ns() // 1_000_000
         self._note_problems(snapshot, unreachable)
         half_messages = tuple(self._half_messages(snapshot))
         return Examination(
@@ -96,6 +97,7 @@ class Examiner:
             newest=tuple(self._newest(snapshot)),
             later_brokers=self._watch_brokers(),
             asked_at=asked_at,
+            answered_at=answered_at,
         )
 
     def look(self, *, is_whole: bool) -> Examination:
