@@ -53,6 +53,7 @@ from rmqfast._native._rmqfast import (
     is_file,
     is_legal_name,
     is_timed,
+    java_double,
     list_directory,
     load_config,
     load_mark,
@@ -90,6 +91,7 @@ from rmqfast._native._rmqfast import (
     with_schema_text,
     without_namespace,
     wrap_namespace,
+    write_fastjson,
 )
 
 __all__ = [
@@ -145,6 +147,7 @@ __all__ = [
     "is_file",
     "is_legal_name",
     "is_timed",
+    "java_double",
     "list_directory",
     "load_config",
     "load_mark",
@@ -182,4 +185,5 @@ __all__ = [
     "with_schema_text",
     "without_namespace",
     "wrap_namespace",
+    "write_fastjson",
 ]

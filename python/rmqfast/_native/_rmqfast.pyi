@@ -79,6 +79,7 @@ __all__ = [
     "is_file",
     "is_legal_name",
     "is_timed",
+    "java_double",
     "list_directory",
     "load_config",
     "load_mark",
@@ -117,6 +118,7 @@ __all__ = [
     "with_schema_text",
     "without_namespace",
     "wrap_namespace",
+    "write_fastjson",
 ]
 
 __version__: str
@@ -516,6 +518,16 @@ def read_fastjson(body: bytes) -> Any:
         RemotingProtocolError: The body is not JSON; the text names the position.
     """
 
+def write_fastjson(value: object, *, standard: bool = False) -> bytes:
+    """Returns a value as RocketMQ's JSON.
+
+    Raises:
+        ArgumentError: A type without JSON form, or nesting over 64.
+    """
+
+def java_double(number: float) -> str:
+    """Formats a number as Java prints it. NaN and infinity become `null`, as in fastjson."""
+
 def sign_fields(
     access_key: str, secret_key: str, security_token: str | None, ext_fields: Mapping[str, str], body: bytes
 ) -> dict[str, str]: ...
@@ -598,6 +610,9 @@ class Appender:
     def unit(self, topic: str, queue_id: int, queue_offset: int) -> tuple[int, int, int] | None: ...
     def record(self, physical_offset: int) -> bytes | None: ...
     def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int: ...
+    def progress(
+        self, topic: str, offsets: Sequence[tuple[int, int]], unread: bool
+    ) -> list[tuple[int, int, int, int]]: ...
     def offset_for_time(self, topic: str, queue_id: int, when: int) -> int: ...
     def query(self, topic: str, key: str, max_num: int, between: tuple[int, int]) -> tuple[list[bytes], int, int]: ...
     def log_bounds(self) -> tuple[int, int]: ...

@@ -118,6 +118,8 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<remoting::client::RemotingClient>()?;
     module.add_class::<remoting::connections::Connections>()?;
     module.add_function(wrap_pyfunction!(remoting::fastjson::read_fastjson, module)?)?;
+    module.add_function(wrap_pyfunction!(remoting::fastjson_writer::java_double, module)?)?;
+    module.add_function(wrap_pyfunction!(remoting::fastjson_writer::write_fastjson, module)?)?;
     module.add_function(wrap_pyfunction!(remoting::signature::sign_fields, module)?)?;
     module.add_function(wrap_pyfunction!(remoting::signature::signature_of, module)?)?;
     module.add_function(wrap_pyfunction!(append::missing_end, module)?)?;

@@ -6,6 +6,7 @@ pub mod client;
 pub mod command;
 pub mod connections;
 pub mod fastjson;
+pub mod fastjson_writer;
 pub mod mailbox;
 pub mod server;
 pub mod signature;

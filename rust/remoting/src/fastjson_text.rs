@@ -1,0 +1,92 @@
+//! Writes strings and fractions of JSON bodies as RocketMQ's fastjson does.
+//!
+//! Source: `SerializeWriter` of fastjson 1.2.69, `Double.toString`.
+use std::fmt::Write;
+
+/// Characters that are escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Escapes {
+    /// Those that fastjson escapes by default.
+    Few,
+    /// All that is not plain ASCII, and `/`: `SerializerFeature.BrowserCompatible`.
+    Many,
+}
+
+/// Appends a string with its quotes.
+pub fn write_fastjson_text(text: &str, escapes: Escapes, out: &mut String) {
+    out.push('"');
+    write_letters(text, escapes, out);
+    out.push('"');
+}
+
+/// Appends a string of UTF-16 units. One without its partner is escaped with [`Escapes::Many`], else it becomes `?`, as
+/// in Java.
+pub fn write_fastjson_units(units: impl Iterator<Item = u16>, escapes: Escapes, out: &mut String) {
+    out.push('"');
+    for letter in char::decode_utf16(units) {
+        match letter {
+            Ok(letter) => write_letters(letter.encode_utf8(&mut [0; 4]), escapes, out),
+            Err(_) if escapes == Escapes::Few => out.push('?'),
+            Err(lone) => write_escape(lone.unpaired_surrogate(), out),
+        }
+    }
+    out.push('"');
+}
+
+fn write_letters(text: &str, escapes: Escapes, out: &mut String) {
+    let mut copied = 0;
+    for (at, letter) in text.char_indices() {
+        if is_escaped(letter, escapes) {
+            // copies whole runs of letters that need no escape
+            out.push_str(&text[copied..at]);
+            copied = at + letter.len_utf8();
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                write_escape(*unit, out);
+            }
+        }
+    }
+    out.push_str(&text[copied..]);
+}
+
+/// Appends the escape of a UTF-16 unit.
+fn write_escape(unit: u16, out: &mut String) {
+    let short = match unit {
+        0x08 => "\\b",
+        0x09 => "\\t",
+        0x0A => "\\n",
+        0x0C => "\\f",
+        0x0D => "\\r",
+        0x22 => "\\\"",
+        0x2F => "\\/",
+        0x5C => "\\\\",
+        _ => {
+            let written = write!(out, "\\u{unit:04X}");
+            debug_assert!(written.is_ok(), "a string takes all");
+            return;
+        }
+    };
+    out.push_str(short);
+}
+
+fn is_escaped(letter: char, escapes: Escapes) -> bool {
+    match letter {
+        '"' | '\\' | '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' | '\u{2028}' | '\u{2029}' => true,
+        '/' | '\u{A0}'.. => escapes == Escapes::Many,
+        _ => false,
+    }
+}
+
+/// Returns a fraction as Java prints it, with its shortest digits. NaN and infinity become `null`, as in fastjson.
+pub fn java_double(number: f64) -> String {
+    if !number.is_finite() {
+        return "null".into();
+    }
+    if number == 0.0 || (1e-3..1e7).contains(&number.abs()) {
+        return format!("{number:?}");
+    }
+    // as `1.5e7`, or `1e7`
+    let text = format!("{number:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let point = if digits.contains('.') { "" } else { ".0" };
+    format!("{digits}{point}E{exponent}")
+}
