@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rmqfast.broker.messages.stored_message import in_map_order
 from rmqfast.errors import RmqError
 from rmqfast.message import Message
-from rmqfast.store import LiveStore
+from rmqfast.store import LiveStore, QueueTimes
 from rmqfast.store.config.delay_levels import DelayLevels
 from rmqfast.store.writer import AppendResult
 from tests.reference import properties as property_bytes
@@ -113,6 +113,9 @@ class MemoryStore(LiveStore):
 
     def record(self, physical_offset: int) -> bytes | None:
         return self.records.get(physical_offset)
+
+    def progress(self, topic: str, offsets: Mapping[int, int], *, unread: bool = True) -> list[QueueTimes]:
+        raise NotImplementedError
 
     def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
         raise NotImplementedError

@@ -18,6 +18,9 @@ from rmqfast.message import MessageQueue
 from rmqfast.remoting import RequestCode
 from rmqfast.remoting.protocol.json_object import JsonObject
 
+#: Members of an `OffsetWrapper`, in the order of `QueueProgress`; the last one only our brokers tell.
+_NUMBERS = ("brokerOffset", "consumerOffset", "lastTimestamp")
+_DETAILED = (*_NUMBERS, "unreadTimestamp")
 _COLUMNS = ("topic", "broker_name", "queue_id", "broker_offset", "consumer_offset", "diff", "last_timestamp")
 
 
@@ -132,7 +135,11 @@ class ConsumeStats(Sequence[QueueProgress]):
     def of_json(cls, members: JsonObject, *, is_detailed: bool = False) -> ConsumeStats:
         """Parses one group. With `is_detailed`, a missing time of the first unread message means that there is none."""
         table = members.objects_by_queue("offsetTable", most=MAX_QUEUES)
-        rows = [_row(queue, item, is_detailed=is_detailed) for queue, item in table.items()]
+        names = _DETAILED if is_detailed else _NUMBERS
+        rows = [
+            QueueProgress(queue.topic, queue.broker_name, queue.queue_id, *item.numbers(names))
+            for queue, item in table.items()
+        ]
         return cls(_sort(rows), members.fraction("consumeTps"))
 
     @classmethod
@@ -158,18 +165,6 @@ def unread_of_body(body: bytes) -> int:
 def stats_at(client: AdminClient, broker: BrokerAddress, group: str, topic: str | None = None) -> ConsumeStats:
     fields = {"consumerGroup": group, "topic": topic}
     return ConsumeStats.of_body(client.ask(broker.address, RequestCode.GET_CONSUME_STATS, fields, slow=True).body)
-
-
-def _row(queue: MessageQueue, item: JsonObject, *, is_detailed: bool) -> QueueProgress:
-    return QueueProgress(
-        queue.topic,
-        queue.broker_name,
-        queue.queue_id,
-        broker_offset=item.number("brokerOffset", 0),
-        consumer_offset=item.number("consumerOffset", 0),
-        last_timestamp=item.number("lastTimestamp", 0),
-        unread_timestamp=item.number("unreadTimestamp", 0) if is_detailed else None,
-    )
 
 
 def _sort(rows: Sequence[QueueProgress]) -> tuple[QueueProgress, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
@@ -36,6 +36,16 @@ def ask_all(
 ) -> list[Answer]:
     """Returns the answer to each question, or the error that came instead, in the order of the questions.
 
+    See `ask_in_turn`.
+    """
+    return list(ask_in_turn(api, questions, seconds=seconds, accepts_all=accepts_all))
+
+
+def ask_in_turn(
+    api: ClientApi, questions: Sequence[Question], *, seconds: float, accepts_all: bool = False
+) -> Iterator[Answer]:
+    """Asks all questions, and yields the answers in their order, each as soon as it and those before are there.
+
     All answers together get so many seconds. Each broker has at most `AT_ONCE` questions at a time. With `accepts_all`,
     an answer whose code is not SUCCESS is no error, as that of a pull that finds nothing.
 
@@ -44,7 +54,7 @@ def ask_all(
     """
     round_ = _Round(api, questions, monotonic() + seconds, accepts_all=accepts_all)
     round_.start()
-    return round_.wait()
+    return round_.answers()
 
 
 def body_of(answer: Answer) -> bytes:
@@ -63,7 +73,8 @@ class _Round:
     def __init__(self, api: ClientApi, questions: Sequence[Question], deadline: float, *, accepts_all: bool) -> None:
         self._api, self._questions, self._deadline = api, questions, deadline
         self._accepts_all = accepts_all
-        self._lock, self._is_over = new_lock(), new_event()
+        #: Set when an answer comes.
+        self._lock, self._came = new_lock(), new_event()
         self._answers: dict[int, Response | Exception] = {}
         #: Questions not asked yet, by address.
         self._open: dict[str, deque[int]] = {}
@@ -75,16 +86,18 @@ class _Round:
         for address in self._open:
             new_thread(self._begin, address, name=f"rmqfast-ask-{address}").start()
 
-    def wait(self) -> list[Answer]:
-        if self._questions:
-            self._is_over.wait()
-        answers: list[Answer] = []
+    def answers(self) -> Iterator[Answer]:
         for index in range(len(self._questions)):
-            answer = self._answers[index]
+            while (answer := self._take_answer(index)) is None:
+                self._came.wait()
             if not isinstance(answer, Response | RemotingError):
                 raise answer
-            answers.append(answer)
-        return answers
+            yield answer
+
+    def _take_answer(self, index: int) -> Response | Exception | None:
+        with self._lock:
+            self._came.clear()
+            return self._answers.pop(index, None)
 
     def _begin(self, address: str) -> None:
         for _ in range(AT_ONCE):
@@ -101,7 +114,7 @@ class _Round:
             try:
                 fields = as_fields(question.ext_fields)
                 self._api.connections.submit(address, question.code, fields, b"", on_done, timeout=left)
-            except Exception as error:  # noqa: BLE001  # `wait` raises it: without an end it would wait forever
+            except Exception as error:  # noqa: BLE001  # `answers` raises it: without an end it would wait forever
                 self._end(index, error)
             else:
                 return
@@ -123,5 +136,4 @@ class _Round:
     def _end(self, index: int, answer: Response | Exception) -> None:
         with self._lock:
             self._answers[index] = answer
-            if len(self._answers) == len(self._questions):
-                self._is_over.set()
+            self._came.set()

@@ -7,8 +7,8 @@ Source: `AdminBrokerProcessor.getAllTopicConfig`, `AdminBrokerProcessor.getAllSu
 from __future__ import annotations
 
 import time
-from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
+from itertools import product
 from typing import Any, NamedTuple
 
 from rmqfast.admin.admin_client import SLOW, AdminClient
@@ -16,7 +16,7 @@ from rmqfast.admin.clusters import status_of_body
 from rmqfast.admin.consume_stats import ConsumeStats
 from rmqfast.admin.group_answers import with_members, with_subscriptions, with_unread
 from rmqfast.admin.groups import configs_of_body
-from rmqfast.admin.questions import Answer, Question, ask_all, body_of
+from rmqfast.admin.questions import Answer, Question, ask_in_turn, body_of
 from rmqfast.admin.snapshot import BrokerSnapshot, MinuteStats, Snapshot
 from rmqfast.admin.topics import MAX_QUEUES, MAX_STATS_BYTES, topic_configs_of_body
 from rmqfast.errors import ArgumentError, RemotingError
@@ -79,14 +79,20 @@ class SnapshotTaker:
         brokers = [broker for broker in self._client.brokers_in(cluster) if broker.addresses]
         # A broker is asked at its master, or at a slave if it has no master.
         addresses = dict(self._client.addresses(brokers))
+        # The slowest table comes last: the others are read until then.
         questions = [
             Question(addresses[broker.broker_name], table.code, table.ext_fields)
-            for broker in brokers
             for table in wanted
+            for broker in brokers
         ]
-        # Each answer goes once it is read: together they may be large.
-        answers = deque(ask_all(self._client.api, questions, seconds=self._client.timeout * SLOW))
-        told = [_broker_snapshot(broker, addresses[broker.broker_name], wanted, answers) for broker in brokers]
+        answers = ask_in_turn(self._client.api, questions, seconds=self._client.timeout * SLOW)
+        collected = [_ToldTables() for _ in brokers]
+        for table, of_broker in product(wanted, collected):
+            of_broker.add(table, next(answers))
+        told = [
+            _broker_snapshot(broker, addresses[broker.broker_name], of_broker)
+            for broker, of_broker in zip(brokers, collected, strict=True)
+        ]
         if members:
             told = with_subscriptions(self._client, with_members(self._client, told))
         if unread:
@@ -159,17 +165,23 @@ _TABLES = (
 )
 
 
-def _broker_snapshot(
-    broker: BrokerData, address: str, tables: Sequence[_Table], answers: deque[Answer]
-) -> BrokerSnapshot:
-    """Takes the broker's answers, one for each table."""
-    fields: dict[str, Any] = {}
-    problems: dict[str, list[str]] = {}
-    for table in tables:
+class _ToldTables:
+    """What a broker told of the tables, and why not of others."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self.problems: dict[str, list[str]] = {}
+
+    def add(self, table: _Table, answer: Answer) -> None:
         try:
-            fields |= table.parse(body_of(answers.popleft()))
+            self.fields |= table.parse(body_of(answer))
         except RemotingError as error:
-            problems.setdefault(str(error), []).append(table.name)
+            self.problems.setdefault(str(error), []).append(table.name)
+
+
+def _broker_snapshot(broker: BrokerData, address: str, told: _ToldTables) -> BrokerSnapshot:
     name = broker.broker_name
-    texts = [f"{name} at {address} does not tell {', '.join(tables)}: {error}" for error, tables in problems.items()]
-    return BrokerSnapshot(cluster=broker.cluster, broker_name=name, address=address, problems=tuple(texts), **fields)
+    texts = [f"{name} at {address} does not tell {', '.join(names)}: {why}" for why, names in told.problems.items()]
+    return BrokerSnapshot(
+        cluster=broker.cluster, broker_name=name, address=address, problems=tuple(texts), **told.fields
+    )

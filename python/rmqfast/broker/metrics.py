@@ -121,15 +121,11 @@ class _Reading:
             if not is_there or not state.consumers.may_consume(group, topic):
                 continue
             behind, unread_at = 0, None
-            for queue_id, offset in queues.items():
-                first, end = live.queue_bounds(topic, queue_id)
+            for offset, queue in zip(queues.values(), live.progress(topic, queues), strict=True):
                 # Expired messages are none that the group could still read.
-                unread = max(first, offset)
-                if unread < end:
-                    behind += end - unread
-                    stored_at = live.store_time(topic, queue_id, unread)
-                    if stored_at > 0:
-                        unread_at = stored_at if unread_at is None else min(unread_at, stored_at)
+                behind += max(0, queue.end - max(queue.first, offset))
+                if (stored_at := queue.unread_timestamp) > 0:
+                    unread_at = stored_at if unread_at is None else min(unread_at, stored_at)
             yield _Lag(topic, group, behind, unread_at)
 
     def _lag_families(self, lags: list[_Lag]) -> Iterator[Family]:

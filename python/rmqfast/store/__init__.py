@@ -40,7 +40,7 @@ from rmqfast.store.request import (
 from rmqfast.store.retention import CleanedFile, CleanReport, RetentionOptions, plan_clean
 from rmqfast.store.scan import Scan
 from rmqfast.store.tail import Retained, Tail
-from rmqfast.store.writer import AppendResult, LiveStore, RecoveryReport, WritableStore
+from rmqfast.store.writer import AppendResult, LiveStore, QueueTimes, RecoveryReport, WritableStore
 
 if TYPE_CHECKING:
     from rmqfast.store.dataset import ScanDataset
@@ -70,6 +70,7 @@ __all__ = [
     "MissingEnd",
     "PieceExplanation",
     "QueueRange",
+    "QueueTimes",
     "ReadArguments",
     "RecoveryReport",
     "Retained",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -22,6 +22,23 @@ from rmqfast.store.frames import Frame, arrow_rows, index_explained, messages_of
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.retention import CleanReport, RetentionOptions
 from rmqfast.store.scan_source import StoreFiles, StoreIo, StoreSource
+
+
+class QueueTimes(NamedTuple):
+    """Bounds of a queue, and times around the next offset of a reader.
+
+    Attributes:
+        first: Offset of the first message.
+        end: Offset behind the last message.
+        passed_timestamp: Store time of the message before the reader's offset, in milliseconds since 1970; -1 for none.
+        unread_timestamp: Store time of the first stored message from there on; -1 for none,
+            or if it was not looked at.
+    """
+
+    first: int
+    end: int
+    passed_timestamp: int
+    unread_timestamp: int
 
 
 @not_picklable("open the store where it is used")
@@ -60,6 +77,13 @@ class LiveStore:
     def store_time(self, topic: str, queue_id: int, queue_offset: int) -> int:
         """Returns the store time of a message in milliseconds since 1970. -1 if it does not exist."""
         return self._appender.store_time(topic, queue_id, queue_offset)
+
+    def progress(self, topic: str, offsets: Mapping[int, int], *, unread: bool = True) -> list[QueueTimes]:
+        """Returns bounds and times of queues, in the order of `offsets`, which has a reader's next offset by queue id.
+
+        Without `unread`, unread messages are not looked at: they may have to be read from the disk.
+        """
+        return [QueueTimes(*each) for each in self._appender.progress(topic, list(offsets.items()), unread)]
 
     def offset_for_time(self, topic: str, queue_id: int, when: int) -> int:
         """Returns the queue offset for a store time in milliseconds, as 4.9.4 computes it. 0 if there is no queue."""

@@ -217,6 +217,17 @@ impl Appender {
         live::store_time(py, &self.inner.live(), (topic, queue_id, queue_offset))
     }
 
+    fn progress(
+        &self,
+        py: Python<'_>,
+        topic: &str,
+        offsets: Vec<(i32, i64)>,
+        unread: bool,
+    ) -> PyResult<Vec<(i64, i64, i64, i64)>> {
+        self.check_process()?;
+        live::progress(py, &self.inner.live(), topic, offsets, unread)
+    }
+
     fn offset_for_time(&self, py: Python<'_>, topic: &str, queue_id: i32, when: i64) -> PyResult<i64> {
         self.check_process()?;
         live::offset_for_time(py, &self.inner.live(), (topic, queue_id), when)

@@ -50,6 +50,27 @@ pub fn store_time(py: Python<'_>, live: &Live, (topic, queue_id, queue_offset): 
     of_queue(py, live, (topic, queue_id), -1, |queue| live.store_time(queue, queue_offset))
 }
 
+/// Returns of each queue its bounds, the store time of the message before an offset, and that of the first message from
+/// the offset on, if `is_unread_wanted`; -1 if there is none.
+pub fn progress(
+    py: Python<'_>,
+    live: &Live,
+    topic: &str,
+    offsets: Vec<(i32, i64)>,
+    is_unread_wanted: bool,
+) -> PyResult<Vec<(i64, i64, i64, i64)>> {
+    let of_offset = |(queue_id, offset): (i32, i64)| {
+        let Some(queue) = live.queue(topic, queue_id) else { return Ok((0, 0, -1, -1)) };
+        let (first, end) = queue.bounds();
+        let last = if offset > 0 { live.store_time(&queue, offset - 1)? } else { -1 };
+        // expired messages are none that a group could still read
+        let unread = offset.max(first);
+        let is_read = is_unread_wanted && unread < end;
+        Ok((first, end, last, if is_read { live.store_time(&queue, unread)? } else { -1 }))
+    };
+    py.detach(|| offsets.into_iter().map(of_offset).collect::<Result<_>>()).map_err(to_python)
+}
+
 /// Returns the offset for a store time by the rule of RocketMQ 4.9.4; 0 if the queue does not exist.
 pub fn offset_for_time(py: Python<'_>, live: &Live, queue: (&str, i32), when: i64) -> PyResult<i64> {
     of_queue(py, live, queue, 0, |queue| live.offset_for_time(queue, when))

@@ -74,8 +74,17 @@ class ConsumerOffsetManager:
         """Returns all offsets, by `topic@group` and queue."""
         return self._data_plane.offsets()
 
-    def topics_of(self, group: str) -> set[str]:
-        return {_split_key(key)[0] for key in self._data_plane.offsets(group=group)}
+    def by_group(self) -> dict[str, dict[str, dict[int, int]]]:
+        """Returns all offsets, by group, topic and queue."""
+        groups: dict[str, dict[str, dict[int, int]]] = {}
+        for key, queues in self.table().items():
+            topic, group = _split_key(key)
+            groups.setdefault(group, {})[topic] = queues
+        return groups
+
+    def of_group(self, group: str) -> dict[str, dict[int, int]]:
+        """Returns the offsets of a group, by topic and queue."""
+        return {_split_key(key)[0]: queues for key, queues in self._data_plane.offsets(group=group).items()}
 
     def groups_of(self, topic: str) -> set[str]:
         return {_split_key(key)[1] for key in self._data_plane.offsets(topic=topic)}

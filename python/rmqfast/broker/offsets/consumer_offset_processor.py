@@ -55,7 +55,7 @@ class ConsumerOffsetProcessor:
         checked_name("group", target)
         topic = header.optional_text("topic")
         is_offline = header.flag("offline")
-        for name in sorted(self._offsets.topics_of(source)) if not (topic or "").strip() else [topic or ""]:
+        for name in sorted(self._offsets.of_group(source)) if not (topic or "").strip() else [topic or ""]:
             if self._find_topic(name) is not None and (is_offline or self._consumers.may_consume(source, name)):
                 self._offsets.clone(source, target, name)
         return Response()

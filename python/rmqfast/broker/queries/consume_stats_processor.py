@@ -5,7 +5,7 @@ Source: RocketMQ's `AdminBrokerProcessor`, `UtilAll`, `QueueTimeSpan`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from rmqfast.errors import ResponseError
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import Header, Processor, Request, RequestCode, Response, ResponseCode
 from rmqfast.remoting.fastjson import encode
-from rmqfast.store import LiveStore
+from rmqfast.store import LiveStore, QueueTimes
 from rmqfast.store.config import TopicConfig
 
 
@@ -67,12 +67,13 @@ class ConsumeStatsProcessor:
         """Answers request 208: a group's offsets and the ends of the queues, in one or all of its topics."""
         header = Header(request.ext_fields)
         group, topic = header.text("consumerGroup"), header.optional_text("topic")
-        names = [topic] if topic and topic.strip() else sorted(self._offsets.topics_of(group))
+        offsets = self._offsets.of_group(group)
+        names = [topic] if topic and topic.strip() else sorted(offsets)
         table: dict[MessageQueue, dict[str, int]] = {}
         tps = 0.0
         for config in self._topics_of(group, names):
             # As in 4.9.4: read queues here, write queues for request 317.
-            table.update(self._offset_wrappers(group, config, config.read_queue_nums))
+            table.update(self._offset_wrappers(config, config.read_queue_nums, offsets.get(config.topic_name, {})))
             tps += self._stats.tps_group_get_nums(group, config.topic_name)
         return Response(body=encode({"consumeTps": tps, "offsetTable": table}))
 
@@ -91,7 +92,11 @@ class ConsumeStatsProcessor:
         header = Header(request.ext_fields)
         only_order, is_detailed = header.flag("isOrder"), header.flag("isDetailed")
         names = sorted(group.group_name for group in self._groups.groups())
-        stats = [{group: self._stats_of(group, only_order=only_order, is_detailed=is_detailed)} for group in names]
+        offsets = self._offsets.by_group()
+        stats = [
+            {group: self._stats_of(group, offsets.get(group, {}), only_order=only_order, is_detailed=is_detailed)}
+            for group in names
+        ]
         wrappers = [wrapper for entry in stats for rows in entry.values() for row in rows for wrapper in _wrappers(row)]
         body: dict[str, Any] = {
             "brokerAddr": self._config().broker_address,
@@ -127,14 +132,17 @@ class ConsumeStatsProcessor:
     def _store_time(self, queue: MessageQueue, offset: int) -> int:
         return self._live.store_time(queue.topic, queue.queue_id, offset) if offset >= 0 else -1
 
-    def _stats_of(self, group: str, *, only_order: bool, is_detailed: bool) -> list[dict[str, Any]]:
-        topics = self._topics_of(group, sorted(self._offsets.topics_of(group)))
+    def _stats_of(
+        self, group: str, offsets: Mapping[str, Mapping[int, int]], *, only_order: bool, is_detailed: bool
+    ) -> list[dict[str, Any]]:
         return [
             {
                 "consumeTps": self._stats.tps_group_get_nums(group, topic.topic_name),
-                "offsetTable": self._offset_wrappers(group, topic, topic.write_queue_nums, is_detailed=is_detailed),
+                "offsetTable": self._offset_wrappers(
+                    topic, topic.write_queue_nums, offsets[topic.topic_name], is_detailed=is_detailed
+                ),
             }
-            for topic in topics
+            for topic in self._topics_of(group, sorted(offsets))
             if topic.order or not only_order
         ]
 
@@ -146,21 +154,14 @@ class ConsumeStatsProcessor:
                 yield topic
 
     def _offset_wrappers(
-        self, group: str, topic: TopicConfig, count: int, *, is_detailed: bool = False
+        self, topic: TopicConfig, count: int, offsets: Mapping[int, int], *, is_detailed: bool = False
     ) -> dict[MessageQueue, dict[str, int]]:
+        consumed = {queue_id: max(0, offsets.get(queue_id, 0)) for queue_id in range(count)}
+        progress = self._live.progress(topic.topic_name, consumed, unread=is_detailed)
         return {
-            queue: self._offset_wrapper(group, queue, is_detailed=is_detailed) for queue in self._queues(topic, count)
+            queue: _offset_wrapper(consumed[queue.queue_id], times, is_detailed=is_detailed)
+            for queue, times in zip(self._queues(topic, count), progress, strict=True)
         }
-
-    def _offset_wrapper(self, group: str, queue: MessageQueue, *, is_detailed: bool) -> dict[str, int]:
-        first, end = self._live.queue_bounds(queue.topic, queue.queue_id)
-        consumed = max(0, self._offsets.offset(group, queue.topic, queue.queue_id))
-        last = self._live.store_time(queue.topic, queue.queue_id, consumed - 1) if consumed > 0 else 0
-        wrapper = {"brokerOffset": end, "consumerOffset": consumed, "lastTimestamp": max(0, last)}
-        # Expired messages are none that the group could still read.
-        if is_detailed and (unread := max(first, consumed)) < end:
-            wrapper["unreadTimestamp"] = max(0, self._live.store_time(queue.topic, queue.queue_id, unread))
-        return wrapper
 
     def _topic_offset(self, queue: MessageQueue) -> dict[str, int]:
         begin, end = self._live.queue_bounds(queue.topic, queue.queue_id)
@@ -170,6 +171,15 @@ class ConsumeStatsProcessor:
     def _queues(self, topic: TopicConfig, count: int) -> list[MessageQueue]:
         broker = self._config().text("brokerName")
         return [MessageQueue(topic.topic_name, broker, queue_id) for queue_id in range(count)]
+
+
+def _offset_wrapper(consumed: int, times: QueueTimes, *, is_detailed: bool) -> dict[str, int]:
+    last = max(0, times.passed_timestamp)
+    wrapper = {"brokerOffset": times.end, "consumerOffset": consumed, "lastTimestamp": last}
+    # Expired messages are none that the group could still read.
+    if is_detailed and max(times.first, consumed) < times.end:
+        wrapper["unreadTimestamp"] = max(0, times.unread_timestamp)
+    return wrapper
 
 
 def existing_topic(topics: TopicManager, name: str) -> TopicConfig:

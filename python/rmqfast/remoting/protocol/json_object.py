@@ -23,6 +23,7 @@ LONG = 1 << 63
 MAX_BODY_BYTES = 4 << 20
 
 _INTEGER = re.compile("[+-]?[0-9]{1,20}")
+_INT_ONLY = {int}
 #: Strings that fastjson reads as null if a number or a flag is expected.
 _NOTHING = {"", "null", "NULL"}
 _FLAGS = {"true": True, "1": True, "Y": True, "T": True, "false": False, "0": False, "N": False, "F": False}
@@ -78,6 +79,14 @@ class JsonObject:
         if number is not None:
             return number
         return self._fail(name, "a whole number", None) if default is None else default
+
+    def numbers(self, names: Sequence[str]) -> tuple[int, ...]:
+        """Returns several integers of 64 bits, 0 for one that is missing."""
+        values: tuple[Any, ...] = tuple(map(self._members.get, names))
+        # The usual and fast case.
+        if _INT_ONLY.issuperset(map(type, values)) and min(values) >= -LONG and max(values) < LONG:
+            return values
+        return tuple(self.number(name, 0) for name in names)
 
     def number_within(self, name: str, low: int, high: int, *, default: int | None = None) -> int:
         """Returns an integer from `low` to `high`, both included."""
