@@ -30,6 +30,7 @@ __all__ = [
     "monotonic",
     "owned_directory",
     "physical_memory",
+    "return_free_memory",
     "set_mode",
     "sync_directory",
     "sync_file",
@@ -74,6 +75,17 @@ def physical_memory() -> int:
     else:
         size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return size
+
+
+def return_free_memory() -> None:
+    """Gives memory that was freed back to the system, where the C library keeps it otherwise (glibc)."""
+    if sys.platform == "linux":
+        # Imported here, since few programs need it.
+        import ctypes
+
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:
+            trim(0)
 
 
 def open_files_limit() -> int | None:

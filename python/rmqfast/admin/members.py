@@ -21,8 +21,8 @@ from rmqfast.remoting.protocol.consumer_running_info import ConsumerRunningInfo
 from rmqfast.remoting.protocol.subscription_data import SubscriptionData, meaning_of
 from rmqfast.system import monotonic
 
-#: Part of a request's timeout in which all members have to answer: three seconds, unless the caller waits longer.
-PATIENCE = 0.6
+#: Part of a request's timeout in which all members have to answer: 2.5 seconds, unless the caller waits longer.
+PATIENCE = 0.5
 #: Answer of each member by client id, or the error that it gave instead.
 Infos = Mapping[str, ConsumerRunningInfo | RemotingError]
 

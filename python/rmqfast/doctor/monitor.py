@@ -18,7 +18,7 @@ from rmqfast.errors import RmqError
 from rmqfast.logs import logger_of
 from rmqfast.pickling import not_picklable
 from rmqfast.remoting.rate_limit import limited
-from rmqfast.system import monotonic
+from rmqfast.system import monotonic, return_free_memory
 from rmqfast.threads import Thread, new_event, new_thread
 
 _log = limited(logger_of(__name__))
@@ -135,7 +135,7 @@ class AlarmMonitor:
 
     def _run(self) -> None:
         try:
-            self._look()
+            self._look_once()
         except BaseException as error:  # noqa: BLE001  # `start` raises it
             self._first_error = error
             return
@@ -143,7 +143,7 @@ class AlarmMonitor:
             self._first_look.set()
         while not self._stopped.wait(self._interval):
             try:
-                self._look()
+                self._look_once()
             except RmqError as error:
                 if not self._stopped.is_set():
                     self._problems = (str(error),)
@@ -151,6 +151,11 @@ class AlarmMonitor:
             except Exception as error:  # noqa: BLE001  # the next look may succeed
                 self._problems = (repr(error),)
                 _log.exception("a look at the cluster failed, alarms stay as they are")
+
+    def _look_once(self) -> None:
+        self._look()
+        # A look at a large cluster takes many times the memory of what stays of it.
+        return_free_memory()
 
     def _look(self) -> None:
         began = monotonic()
