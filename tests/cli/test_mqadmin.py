@@ -56,7 +56,7 @@ deleteSubGroup -b {broker} -g mq_g2 -r true
 MOVING = ("clusterList", "brokerStatus")
 
 
-@pytest.fixture(scope="module", params=["ours", "4.9.4"])
+@pytest.fixture(scope="module", params=["ours", pytest.param("4.9.4", marks=pytest.mark.real)])
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with cluster_of(request.param, tmp_path_factory.mktemp("mqadmin"), SCENARIO) as running_cluster:
         yield running_cluster
@@ -85,7 +85,6 @@ def masked(line: str, text: str) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.real
 @pytest.mark.timeout(600)
 def test_it_prints_what_java_prints(cluster: Cluster, java: Admin) -> None:
     java(["updateTopic", "-c", "DefaultCluster", "-t", "mq_orders", "-r", "3", "-w", "3"])

@@ -26,7 +26,11 @@ from tests.waiting import until
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
 
 
-@pytest.fixture(params=[pytest.param("4.9.4", marks=pytest.mark.real), "5.3.3"])
+#: Tests that also run on each push: one of each kind, as each takes a quarter of a minute and more.
+ON_PUSH = pytest.mark.parametrize("master", [pytest.param("4.9.4", marks=pytest.mark.real), "5.3.3"], indirect=True)
+
+
+@pytest.fixture(params=["4.9.4", "5.3.3"])
 def master(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RocketMQ]:
     with RocketMQ(request.param, tmp_path / "mq", *SMALL, *PATIENT, clean=False) as broker:
         broker.create_topic("orders", 4)
@@ -47,6 +51,7 @@ def bodies(count: int, size: int = 500) -> list[bytes]:
     return [f"{number} ".encode().ljust(size, b"x") for number in range(count)]
 
 
+@ON_PUSH
 def test_a_mirror_has_log_queues_index_and_configuration_and_goes_on_where_it_was(
     master: RocketMQ, tmp_path: Path
 ) -> None:
@@ -170,6 +175,7 @@ def test_the_queues_of_a_topic_that_was_deleted_and_made_again_are_those_of_the_
         assert store.scan("orders").to_arrow()["body"].to_pylist() == [b"newer"] * 3
 
 
+@ON_PUSH
 def test_a_master_that_lost_its_tail_and_went_on_is_found_and_what_it_lost_is_withdrawn(
     master: RocketMQ, tmp_path: Path
 ) -> None:
@@ -250,7 +256,6 @@ def test_where_retention_overtook_it_a_mirror_says_so(
     assert_same(master.store, copies / "broker-a.2", queues=False)
 
 
-@pytest.mark.real
 def test_a_sync_master_without_a_slave_is_refused_and_with_one_the_slave_is_followed(tmp_path: Path) -> None:
     sync = (*SMALL, *PATIENT, "brokerRole=SYNC_MASTER", "slaveTimeout=3000")
     with RocketMQ("4.9.4", tmp_path / "master", *sync, clean=False) as master:
@@ -298,7 +303,6 @@ def test_a_sync_master_without_a_slave_is_followed_where_its_sends_may_time_out(
         assert_same(master.store, status.directory)
 
 
-@pytest.mark.parametrize("master", ["4.9.4", "5.3.3"], indirect=True)  # not on each push: minutes
 def test_a_mirror_of_some_topics_that_is_killed_again_and_again_neither_loses_nor_doubles_a_message(
     master: RocketMQ, tmp_path: Path
 ) -> None:
@@ -357,6 +361,7 @@ def test_a_mirror_of_some_topics_finds_a_lost_tail_and_stops_or_begins_anew(mast
     assert rows_of(copies / "broker-a.2", "orders") == rows_of(master.store, "orders")
 
 
+@ON_PUSH
 def test_a_mirror_of_some_topics_has_the_queues_of_one_that_was_deleted_and_made_again(
     master: RocketMQ, tmp_path: Path
 ) -> None:
