@@ -2,6 +2,7 @@
 
 python -m tests.histories [--count 20] [--first 1] [--parallel 4] [--show]     exit code 1 if a verdict is false
 python -m tests.histories --watch 0.25      without a ledger, and with samples of so many seconds, which may contradict
+    --pause 2                               with so many seconds behind each step, as of people who restart members
 """
 
 from __future__ import annotations
@@ -100,6 +101,7 @@ def main() -> int:
     parser.add_argument("--show", action="store_true")
     parser.add_argument("--no-ledger", action="store_true", help="as on brokers of RocketMQ")
     parser.add_argument("--watch", type=float, metavar="SECONDS", help="with samples every so many seconds, no ledger")
+    parser.add_argument("--pause", type=float, default=0.0, metavar="SECONDS", help="seconds behind each step")
     words = parser.parse_args()
     whole = Judgement()
     config = CONFIG | {"pullLedgerEnable": str(not (words.no_ledger or words.watch)).lower()}
@@ -110,7 +112,7 @@ def main() -> int:
         Producer("histories", name_server=cluster.name_server) as producer,
         ThreadPoolExecutor(words.parallel) as pool,
     ):
-        shared = Cluster(cluster, admin, producer, Path(directory), words.watch)
+        shared = Cluster(cluster, admin, producer, Path(directory), words.watch, words.pause)
         seeds = range(words.first, words.first + words.count)
         for judgement in pool.map(lambda seed: judge(seed, shared, is_shown=words.show), seeds):
             whole.add(judgement)

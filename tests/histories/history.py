@@ -52,6 +52,8 @@ class Cluster:
     producer: Producer
     directory: Path
     sample_interval: float | None = None
+    #: Seconds behind each change of members: without them, members come and go as fast as processes start.
+    pause: float = 0.0
 
 
 @dataclass
@@ -135,6 +137,7 @@ class History:
         for group in self.groups:
             for _ in range(self.chance.randint(1, 2)):
                 self._join(group)
+                self._pause()
         self._send()
         steps: list[tuple[int, Callable[[Group], None]]] = [
             (30, lambda _: self._send()),
@@ -152,6 +155,7 @@ class History:
         for _ in range(self.chance.randint(3, 9)):
             group = self.chance.choice(self.groups)
             self.chance.choices([step for _, step in steps], weights)[0](group)
+            self._pause()
         if self.chance.random() < 0.75:
             self._settle()
         self._look()
@@ -261,6 +265,9 @@ class History:
         seconds = self.chance.choice((0.3, 1.0, 2.0))
         self.steps.append(f"wait {seconds:g}")
         time.sleep(seconds)  # noqa: TID251 - a part of the history
+
+    def _pause(self) -> None:
+        time.sleep(self.shared.pause)  # noqa: TID251 - a part of the history
 
     def _settle(self) -> None:
         self.steps.append("settle")
