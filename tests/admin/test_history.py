@@ -188,6 +188,25 @@ def test_a_reset_of_members_is_not_taken_for_consumption(shop: Shop) -> None:
     assert (told.outcome, told.sampled) == (Outcome.UNKNOWN, None)
 
 
+def test_a_reset_that_no_look_sees_takes_back_all_but_consumption(shop: Shop) -> None:
+    """The offset goes back, and forward again, between two looks: only the queues tell that members were told of it."""
+    shop.pass_all(0, 0)
+    with shop.watch() as watcher:
+        with shop.member("R", "TagA", (0,), 1):
+            shop.settle(watcher, 1)
+            messages = [shop.send("TagA"), shop.send("TagB")]
+            shop.pass_all(2, 0)
+            look(watcher)
+            before = [shop.explain(message).outcome for message in messages]
+        with shop.member("R", "TagA", (), 1):
+            shop.settle(watcher, 1)
+        with shop.member("R", "TagB", (0,), 2):
+            shop.settle(watcher, 1)
+        after = [shop.explain(message).outcome for message in messages]
+    assert before == [Outcome.CONSUMED, Outcome.FILTERED]
+    assert after == [Outcome.CONSUMED, Outcome.UNKNOWN]
+
+
 def test_a_message_that_waited_for_members_is_decided_if_all_agree(shop: Shop) -> None:
     shop.pass_all(0, 0)
     with shop.watch() as watcher:

@@ -35,6 +35,7 @@ class Passage:
         is_between: Whether the offset passed the message between the last two of them.
         earlier: Stretches of the moments before, in which a pull may have begun that waited for the message.
         beyond: The stretch behind, if the offset may have passed the message while that began.
+        later: The stretches from the one that shows it passed on.
     """
 
     stored_at: int
@@ -42,6 +43,7 @@ class Passage:
     is_between: bool
     earlier: Sequence[Stretch]
     beyond: Sequence[Stretch]
+    later: Sequence[Stretch]
 
     @property
     def last(self) -> Stretch:
@@ -96,6 +98,23 @@ class Passage:
         return is_new and self.stored_at < self.last.first + _SLACK and self.last.consume_from_where != _FIRST
 
 
+def shows_reset(stretches: Sequence[Stretch]) -> bool:
+    """Whether a member that was online gave the queue up and took it back, as members do that are told of a reset.
+
+    The offset may have gone back, and behind the message again, between two looks.
+    """
+    before: Stretch | None = None
+    is_free = False
+    for each in stretches:
+        if each.is_owned:
+            if before is not None and is_free and each.owner == before.owner:
+                return True
+            before, is_free = each, False
+        else:
+            is_free = each.group.is_online
+    return False
+
+
 def passages_of(message: MessageFacts, stretches: Sequence[Stretch]) -> list[Passage]:
     """Returns each passage of the offset over a message, oldest first: a reset may have it passed again."""
     begin, offset = index_at(message.store_timestamp, stretches), message.queue_offset
@@ -125,6 +144,7 @@ def _passage(message: MessageFacts, stretches: Sequence[Stretch], came: int, pas
         is_between=is_between,
         earlier=[each for each in stretches[:came] if each.last >= time - _PARKED],
         beyond=stretches[passed + 1 : passed + 2] if is_brief else [],
+        later=stretches[passed:],
     )
 
 

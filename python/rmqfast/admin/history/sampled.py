@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rmqfast.admin.explanation import Outcome
 from rmqfast.admin.facts import CopyFacts, CopyKind, GroupFacts, MemberFacts, MessageFacts, QueueFacts
 from rmqfast.admin.filters import passes_broker, passes_member
-from rmqfast.admin.history.passage import Passage, index_at, is_behind, passages_of
+from rmqfast.admin.history.passage import Passage, index_at, is_behind, passages_of, shows_reset
 from rmqfast.admin.history.stretch import Stretch
 from rmqfast.admin.outcome import (
     BROADCAST,
@@ -44,11 +44,13 @@ def sampled_verdict(message: MessageFacts, queue: QueueFacts, stretches: Sequenc
     if online and not is_behind(queue.consumer_offset, message.queue_offset):
         # Whether the group broadcasts, which has no offsets, was all that was not known.
         return _make_verdict(Verdict(Outcome.NOT_CONSUMED_YET, [not_passed_text(queue, "nobody")]), stretches)
-    verdicts = [_verdict(message, queue, passage) for passage in passages_of(message, stretches)]
+    passages = passages_of(message, stretches)
+    verdicts = [_verdict(message, queue, passage) for passage in passages]
     consumed = [each for each in verdicts if each is not None and each.verdict.outcome is Outcome.CONSUMED]
     if consumed:
         return consumed[-1]
-    return verdicts[-1] if verdicts and None not in verdicts else None
+    # What a reset has had handed out again may have been consumed since.
+    return None if None in verdicts or not passages or shows_reset(passages[-1].later) else verdicts[-1]
 
 
 def sampled_verdict_of_copies(
@@ -98,10 +100,11 @@ def _of_dead_letter(
 
 
 def _is_set_back(offset: int, since: int, stretches: Sequence[Stretch]) -> bool:
-    """Whether samples after a time show an offset that has not passed, or have a gap."""
+    """Whether samples after a time show an offset that has not passed, or a reset, or have a gap."""
     after = [each for each in stretches if each.last >= since]
     has_gap = len({each.run for each in after}) > 1
-    return has_gap or any(each.start is not None and each.start <= offset for each in after if each.first > since)
+    is_seen = any(each.start is not None and each.start <= offset for each in after if each.first > since)
+    return has_gap or is_seen or shows_reset(after)
 
 
 def _verdict(message: MessageFacts, queue: QueueFacts, passage: Passage) -> SampledVerdict | None:
