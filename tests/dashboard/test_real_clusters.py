@@ -40,7 +40,7 @@ def test_numbers_are_those_of_mqadmin(each_cluster: Cluster, mqadmin: MqAdmin) -
         admin.create_topic(TOPIC, queues=3)
         for number in range(20):
             producer.send(Message(TOPIC, b"x"), QUEUES[number % 3])
-        with online(name_server, "C1", GROUP, [wants(TOPIC, "*")], QUEUES):
+        with online(name_server, "V1", GROUP, [wants(TOPIC, "*")], QUEUES):
             for queue in QUEUES:
                 admin.offsets.reset(GROUP, queue, 2, force=True)
             config = ClientConfig(name_server=name_server)
