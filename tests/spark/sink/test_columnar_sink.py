@@ -49,7 +49,8 @@ def test_no_row_is_missing_after_broker_and_name_server_were_restarted(spark: Sp
     with logged(spark) as log:
         job = Job(writer(numbers(spark, count, topic), own_scene, batchSize=10).save)
         job.start()
-        until(lambda: own_scene.stored(topic), patience=300)
+        # Both tasks have begun: one that begins before the broker is registered again finds no such topic.
+        until(lambda: {int(row["body"]) < count // 2 for row in own_scene.stored(topic)} == {True, False}, patience=300)
         own_scene.stop()
         own_scene.start()
         job.join()
