@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from rmqfast.system import after_fork
 from rmqfast.threads import new_condition, sleep
 
-# a thread that has left the gate still hands its batch over, for which it needs the interpreter
-_QUIET_SECONDS, _QUIET_TIMES = 0.005, 4
+# A thread that has left the gate still hands its batch over, for which it needs the interpreter; where others take the
+# processors, it may have to wait for one.
+_QUIET_SECONDS, _QUIET_TIMES = 0.01, 8
 
 
 class ExitGate:
