@@ -5,7 +5,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{
     PyBool, PyByteArray, PyBytes, PyDict, PyFloat, PyInt, PyList, PyMapping, PyMemoryView, PySequence, PyString, PyType,
 };
-use rmqfast_remoting::{Escapes, MAX_DEPTH, write_fastjson_text, write_fastjson_units};
+use rmqfast_remoting::MAX_DEPTH;
+use rmqfast_store::format::fastjson::{self, Escapes, write_text, write_units};
 use std::borrow::Cow;
 
 /// Returns a value as fastjson's JSON; with `standard`, number keys are quoted, maps are sorted, and all is ASCII.
@@ -20,7 +21,7 @@ pub fn write_fastjson<'py>(value: &Bound<'py, PyAny>, standard: bool) -> PyResul
 /// Formats a number as Java prints it.
 #[pyfunction]
 pub fn java_double(number: f64) -> String {
-    rmqfast_remoting::java_double(number)
+    fastjson::java_double(number)
 }
 
 struct Writer<'py> {
@@ -41,7 +42,7 @@ impl<'py> Writer<'py> {
 
     /// Appends a value, which is nested `depth` times.
     fn value(&mut self, value: &Bound<'py, PyAny>, depth: usize) -> PyResult<()> {
-        // the usual types first: no other is a Python class whose methods run here
+        // the usual types first: none of them runs Python code
         if let Ok(text) = value.cast_exact::<PyString>() {
             self.text(text)
         } else if let Ok(number) = value.cast_exact::<PyInt>() {
@@ -69,7 +70,7 @@ impl<'py> Writer<'py> {
         } else if value.is_instance(self.enum_class)? {
             self.text(value.getattr("name")?.cast::<PyString>()?)
         } else if let Ok(number) = value.cast::<PyFloat>() {
-            self.out.push_str(&rmqfast_remoting::java_double(number.value()));
+            self.out.push_str(&fastjson::java_double(number.value()));
             Ok(())
         } else if let Ok(number) = value.cast::<PyInt>() {
             self.number(number)
@@ -197,15 +198,15 @@ impl<'py> Writer<'py> {
     }
 
     fn text(&mut self, text: &Bound<'py, PyString>) -> PyResult<()> {
-        let escapes = if self.is_standard { Escapes::Many } else { Escapes::Few };
+        let escapes = if self.is_standard { Escapes::Browser } else { Escapes::Fastjson1 };
         if let Ok(text) = text.to_cow() {
-            write_fastjson_text(&text, escapes, &mut self.out);
+            write_text(&text, escapes, &mut self.out);
             return Ok(());
         }
         // a text with surrogates that have no partner
         let bytes = text.call_method1("encode", ("utf-16-le", "surrogatepass"))?;
         let pairs = bytes.cast::<PyBytes>()?.as_bytes().chunks_exact(2);
-        write_fastjson_units(pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])), escapes, &mut self.out);
+        write_units(pairs.map(|pair| u16::from_le_bytes([pair[0], pair[1]])), escapes, &mut self.out);
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ pub mod compression;
 pub mod config;
 pub mod consume_queue;
 pub mod cursor;
+pub mod fastjson;
 pub mod host;
 pub mod index;
 pub mod java;

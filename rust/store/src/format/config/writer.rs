@@ -1,9 +1,9 @@
 //! Writes JSON exactly as fastjson does, byte for byte.
 //!
 //! Source: `TopicConfigManager`, `SubscriptionGroupManager`, `java.util.concurrent.ConcurrentHashMap`.
+use crate::format::fastjson::{Escapes, write_text};
 use crate::format::java::bucket;
 use serde_json::{Map, Value};
-use std::fmt::Write;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
@@ -97,31 +97,11 @@ impl<'a> Writer<'a> {
     }
 
     fn string(&mut self, text: &str) {
-        self.out.push('"');
-        for c in text.chars() {
-            match c {
-                '"' => self.out.push_str("\\\""),
-                '\\' => self.out.push_str("\\\\"),
-                '\u{8}' => self.out.push_str("\\b"),
-                '\t' => self.out.push_str("\\t"),
-                '\n' => self.out.push_str("\\n"),
-                '\u{c}' => self.out.push_str("\\f"),
-                '\r' => self.out.push_str("\\r"),
-                c => self.char(c),
-            }
-        }
-        self.out.push('"');
-    }
-
-    fn char(&mut self, c: char) {
-        let escape = match (self.dialect, c) {
-            (Dialect::Fastjson1, '\0'..='\u{1F}' | '\u{7F}'..='\u{9F}' | '\u{2028}' | '\u{2029}') => {
-                write!(self.out, "\\u{:04X}", u32::from(c))
-            }
-            (Dialect::Fastjson2, '\0'..='\u{1F}') => write!(self.out, "\\u{:04x}", u32::from(c)),
-            _ => self.out.write_char(c),
+        let escapes = match self.dialect {
+            Dialect::Fastjson1 => Escapes::Fastjson1,
+            Dialect::Fastjson2 => Escapes::Fastjson2,
         };
-        debug_assert!(escape.is_ok(), "a string takes all");
+        write_text(text, escapes, &mut self.out);
     }
 
     fn comma(&mut self, index: usize) {
