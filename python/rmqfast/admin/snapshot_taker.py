@@ -86,7 +86,7 @@ class SnapshotTaker:
             for broker in brokers
         ]
         answers = ask_in_turn(self._client.api, questions, seconds=self._client.timeout * SLOW)
-        collected = [_ToldTables() for _ in brokers]
+        collected = [_BrokerTables() for _ in brokers]
         for table, of_broker in product(wanted, collected):
             of_broker.add(table, next(answers))
         told = [
@@ -165,8 +165,8 @@ _TABLES = (
 )
 
 
-class _ToldTables:
-    """What a broker told of the tables, and why not of others."""
+class _BrokerTables:
+    """Tables that a broker told, and the reasons why it did not tell others."""
 
     def __init__(self) -> None:
         self.fields: dict[str, Any] = {}
@@ -179,7 +179,7 @@ class _ToldTables:
             self.problems.setdefault(str(error), []).append(table.name)
 
 
-def _broker_snapshot(broker: BrokerData, address: str, told: _ToldTables) -> BrokerSnapshot:
+def _broker_snapshot(broker: BrokerData, address: str, told: _BrokerTables) -> BrokerSnapshot:
     name = broker.broker_name
     texts = [f"{name} at {address} does not tell {', '.join(names)}: {why}" for why, names in told.problems.items()]
     return BrokerSnapshot(
