@@ -58,13 +58,14 @@ def test_the_bytes_for_mqadmin_are_lines_of_keys_and_values() -> None:
     assert config.to_text().splitlines() == sorted(config.to_text().splitlines())
 
 
-def test_how_full_a_disk_may_be_is_a_ratio_that_nobody_is_shown() -> None:
+def test_how_full_a_disk_may_be_is_a_ratio_that_is_shown_where_it_is_set() -> None:
     warning, forcibly = sorted(JVM_KEYS, reverse=True)
     config = BrokerConfig.parse(f"{warning}=0.97\nbrokerName=a\n")
     options = retention_options(config)
     assert (options.warning_ratio, options.force_ratio) == (97, 85)
     assert retention_options(BrokerConfig({forcibly: "1.0"})).force_ratio == 100
-    assert b"diskSpace" not in config.to_body()
+    assert b"diskSpace" not in BrokerConfig().to_body()
+    assert f"{warning}=0.97\n".encode() in config.to_body()
     assert f"{warning}=0.97\n" in config.to_text()
     for wrong in ("0", "1.1", "97", "-0.5", "0.975", ""):
         with pytest.raises(ArgumentError, match="a ratio of"):

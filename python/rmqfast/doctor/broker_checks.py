@@ -118,6 +118,8 @@ def find_full_disks(examination: Examination) -> Iterator[Finding]:
             if used < (min(limit, forced) if config else refused):
                 continue
             result = "it refuses messages" if used >= refused else "files are deleted before their time"
+            if not config:
+                result = f"with default settings, {result}"
             room, hours = status.get("commitLogDirCapacity", "size unknown"), config.get("fileReservedTime", "?")
             yield Finding(
                 name="disk-full",

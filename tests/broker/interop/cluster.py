@@ -26,7 +26,7 @@ BASE = (
     "autoCreateTopicEnable=true",
     "enablePropertyFilter=true",
 )
-# What real-rocketmq.sh tells the JVM.
+# What real-rocketmq.sh tells the JVM, too.
 DISK = ("rocketmq.broker.diskSpaceWarningLevelRatio=0.97", "rocketmq.broker.diskSpaceCleanForciblyRatio=0.96")
 # What makes a scenario short; both clusters are told the same.
 SCENARIO = (

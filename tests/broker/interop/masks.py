@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rmqfast.broker.configuration.config_keys import UNUSED_KEYS
+from rmqfast.broker.configuration.config_keys import JVM_KEYS, UNUSED_KEYS
 
 from .cluster import Cluster
 
@@ -99,6 +99,8 @@ BY_CHANCE = "consumeMessage -t adm_order"
 PLACE = re.compile(r"\b(queueId|queueOffset|offset|commitLogOffset|MAX_OFFSET)=\d+")
 # Keys that share a bucket of a Java map stand in an order that its growing gave them.
 CONFIGURATION = "getBrokerConfig"
+# Ours shows only keys that it uses, and the recorded brokers had limits of the disk from the JVM alone.
+INCOMPARABLE_KEYS = UNUSED_KEYS | JVM_KEYS
 # A young broker counts the last minute: what is left of that depends on when it is asked.
 STATISTICS = "statsAll"
 LAST_MINUTE = re.compile(r"\d+ \d+$", re.MULTILINE)
@@ -109,8 +111,7 @@ PRODUCERS, INNER = "producer -b", "CLIENT_INNER_PRODUCER"
 def comparable(line: str, text: str) -> tuple[str, object]:
     """A command and what it printed, without what may differ between two runs on one broker."""
     if line.startswith(CONFIGURATION):
-        # ours shows only keys that it uses
-        return line, sorted(one for one in text.splitlines() if one.partition("=")[0].strip() not in UNUSED_KEYS)
+        return line, sorted(one for one in text.splitlines() if one.partition("=")[0].strip() not in INCOMPARABLE_KEYS)
     if line.startswith(PRODUCERS):
         return line, [one for one in text.splitlines() if INNER not in one]
     if line.startswith(STATISTICS):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Self
 
-from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, JVM_KEYS, OWN_KEYS, UNUSED_KEYS, Effect
+from rmqfast.broker.configuration.config_keys import CONFIG_KEYS, OWN_KEYS, UNUSED_KEYS, Effect
 from rmqfast.broker.ports import HA_DISTANCE
 from rmqfast.errors import ArgumentError, RmqError
 from rmqfast.logs import QuietLock, logger_of
@@ -125,7 +125,7 @@ class BrokerConfig(Mapping[str, str]):
 
     def to_body(self) -> bytes:
         """Returns all values as lines `key=value`, in the form of RocketMQ's answers."""
-        return properties.dumps({key: value for key, value in self.items() if key not in JVM_KEYS}).encode()
+        return properties.dumps(self).encode()
 
     def _derive(self) -> dict[str, str]:
         port = self._set.get("listenPort") or CONFIG_KEYS["listenPort"].default or "0"

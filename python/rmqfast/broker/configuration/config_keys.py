@@ -213,7 +213,7 @@ scheduleAsyncDeliverMaxResendNum2Blocked
 #: Keys of RocketMQ 4.9.4 without effect here; any value is accepted, kept and shown.
 UNUSED_KEYS = frozenset(_UNUSED.split())
 
-#: Keys that RocketMQ reads from JVM properties and therefore does not show.
+#: Keys that RocketMQ reads from JVM properties only. As any key, they are shown where `broker.conf` sets them.
 JVM_KEYS = frozenset(key.name for key in _TABLE if key.name.startswith("rocketmq."))
 
 #: Keys that RocketMQ lacks.
