@@ -8,19 +8,18 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
+from tests.disks import ROOMY
 from tests.waiting import PATIENCE
 
 from .interop.cluster import OurCluster
 from .mutations import json_frame
 
-#: Short files, so that a store is small; how full the machine's disk is does not matter, nor how busy the machine is.
-SMALL = {
+#: Short files, so that a store is small; how full the disk is does not matter, nor how busy the machine is.
+SMALL = ROOMY | {
     "mappedFileSizeCommitLog": "8388608",
     "mappedFileSizeConsumeQueue": "200000",
     "maxHashSlotNum": "1000",
     "maxIndexNum": "4000",
-    "rocketmq.broker.diskSpaceWarningLevelRatio": "1.0",
-    "rocketmq.broker.diskSpaceCleanForciblyRatio": "1.0",
     "osPageCacheBusyTimeOutMills": "60000",
     "syncFlushTimeout": "60000",
 }

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rmqfast import EmbeddedCluster
+from tests.disks import ROOMY
 from tests.interop.recorder import SENDS, recorded
 from tests.interop.rocketmq import create_topic
 from tests.waiting import PATIENCE
@@ -17,7 +18,7 @@ from .interop.frames import Connection, Frame, wanting_answer
 
 SEND_BACK, LOCK, HEARTBEAT, CONSUMERS, QUERY_OFFSET, COMMIT_OFFSET = 36, 41, 34, 38, 14, 15
 #: A machine with other work may take longer for a message than a broker wants one to wait.
-PROPERTIES = dict(line.split("=", 1) for line in (*SCENARIO, "waitTimeMillsInSendQueue=20000"))
+PROPERTIES = ROOMY | dict(line.split("=", 1) for line in (*SCENARIO, "waitTimeMillsInSendQueue=20000"))
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,9 @@ from rmqfast.doctor import Diagnosis, Finding, Level, examine_cluster
 from rmqfast.message import MessageQueue
 from rmqfast.store import AppendOptions, open_store
 from tests.broker.interop.frames import JSON, Frame
+from tests.disks import ROOMY
 from tests.proxy import Passage, Proxy, Stream, frames
 
-#: Limits of the disk under which this machine's is not too full.
-ROOMY = {
-    "diskMaxUsedSpaceRatio": "95",
-    "rocketmq.broker.diskSpaceCleanForciblyRatio": "0.96",
-    "rocketmq.broker.diskSpaceWarningLevelRatio": "0.97",
-}
 #: Settings of which the doctor has nothing to say.
 CAREFUL = ROOMY | {"autoCreateTopicEnable": "false", "flushDiskType": "SYNC_FLUSH"}
 TOPIC, GROUP = "examined", "patients"

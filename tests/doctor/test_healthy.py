@@ -16,9 +16,10 @@ from rmqfast.nameserver.config import NamesrvConfig
 from rmqfast.remoting import Request, RequestCode, ResponseCode
 from tests.broker.interop.cluster import Cluster
 from tests.cli.command_line import run
+from tests.disks import ROOMY
 from tests.waiting import until
 
-from .examined import GROUP, ROOMY, TOPIC, cluster_of, examine
+from .examined import GROUP, TOPIC, cluster_of, examine
 
 
 def work_in(name_server: str, topic: str = TOPIC) -> None:
@@ -111,12 +112,14 @@ def test_what_a_broker_does_not_tell_is_no_health() -> None:
         diagnosis = examine(cluster)
         done = run("doctor", "-n", cluster.name_server)
     assert diagnosis.has_problem
-    assert diagnosis.findings == ()
+    # Without a configuration, default limits count, and the disk of this machine may exceed them.
+    assert [each for each in diagnosis.findings if each.name != "disk-full"] == []
     (gap,) = diagnosis.unknown
     assert gap.startswith("configuration of broker-a at 127.0.0.1:")
     assert "no right to it" in gap
-    assert (done.exit_code, done.stdout.splitlines()[-1]) == (1, f"{diagnosis.subject}: 1 gap")
-    assert done.stdout.startswith("not examined: configuration of broker-a")
+    *_, last = done.stdout.splitlines()
+    assert (done.exit_code, last.startswith(diagnosis.subject), last.endswith("1 gap")) == (1, True, True)
+    assert "not examined: configuration of broker-a" in done.stdout
 
 
 def test_a_cluster_without_brokers_is_no_health(tmp_path: Path) -> None:

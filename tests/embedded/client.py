@@ -10,6 +10,7 @@ from rmqfast import EmbeddedCluster
 from rmqfast.broker import BrokerConfig
 from rmqfast.remoting import RemotingClient, RequestCode, Response
 from rmqfast.remoting.fastjson import decode
+from tests.disks import ROOMY
 from tests.waiting import PATIENCE, until
 
 __all__ = [
@@ -28,7 +29,7 @@ __all__ = [
 
 SUSPEND, SUBSCRIPTION = 2, 4
 #: Short files, so that a store is small.
-SMALL = {"mappedFileSizeCommitLog": "1048576", "maxHashSlotNum": "1000", "maxIndexNum": "4000"}
+SMALL = ROOMY | {"mappedFileSizeCommitLog": "1048576", "maxHashSlotNum": "1000", "maxIndexNum": "4000"}
 
 
 def broker_config(root: Path, **values: str) -> BrokerConfig:

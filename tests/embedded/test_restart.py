@@ -23,8 +23,8 @@ from tests.waiting import PATIENCE, until
 KILLED = """
 import sys
 from rmqfast import EmbeddedCluster
-from tests.embedded.client import address_of, send
-cluster = EmbeddedCluster(sys.argv[1], config={"mappedFileSizeCommitLog": "1048576", "messageDelayLevel": "1h 7s"})
+from tests.embedded.client import SMALL, address_of, send
+cluster = EmbeddedCluster(sys.argv[1], config=SMALL | {"messageDelayLevel": "1h 7s"})
 cluster.start()
 print(send(address_of(cluster), "orders", b"late", DELAY="2").code, flush=True)
 sys.stdin.read()

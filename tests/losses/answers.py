@@ -25,6 +25,7 @@ from rmqfast.remoting import RequestCode
 from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.store import COLUMNS
 from tests.broker.interop.frames import Frame
+from tests.disks import ROOMY
 from tests.proxy import Passage, Proxy, Stream
 from tests.waiting import PATIENCE
 
@@ -308,7 +309,7 @@ def _frames(stream: Stream) -> Stream:
             rest = rest[4 + size :]
 
 
-CONFIG = {
+CONFIG = ROOMY | {
     "mappedFileSizeCommitLog": "1048576",
     "mappedFileSizeConsumeQueue": "20000",
     "maxHashSlotNum": "100",

@@ -20,6 +20,7 @@ from rmqfast.spark.live.task import read_topic_piece
 from rmqfast.store import COLUMNS, AppendOptions, MessageStore
 from rmqfast.store.replica import Replica, TopicReplica
 from rmqfast.store.writer import WritableStore
+from tests.disks import ROOMY
 from tests.mirror.copies import log_of
 from tests.proxy import Passage, Proxy, Stream
 from tests.waiting import PATIENCE
@@ -265,7 +266,7 @@ def _frames(stream: Stream) -> Iterator[_Frame]:
 
 FILE = 64 << 10
 SIZES = AppendOptions(file_size=FILE, queue_file_size=2000, index_slots=50, index_entries=400)
-CONFIG = {
+CONFIG = ROOMY | {
     "mappedFileSizeCommitLog": str(FILE),
     "mappedFileSizeConsumeQueue": "2000",
     "maxHashSlotNum": "50",

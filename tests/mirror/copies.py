@@ -10,6 +10,7 @@ from pathlib import Path
 from rmqfast import Message, MirrorStatus, Producer, open_store
 from rmqfast.mirror import Mirror
 from rmqfast.store import COLUMNS
+from tests.disks import ROOMY
 from tests.waiting import until
 
 __all__ = ["SMALL", "assert_same", "caught_up", "ends_of", "log_of", "lose_tail", "rows_of", "send", "units_of"]
@@ -20,6 +21,7 @@ SMALL = (
     "mappedFileSizeConsumeQueue=20000",
     "maxHashSlotNum=1000",
     "maxIndexNum=4000",
+    *(f"{key}={value}" for key, value in ROOMY.items()),
 )
 
 

@@ -14,6 +14,7 @@ from rmqfast.mirror.copy_directory import of_topics
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.store.config import ConsumerOffsetTable, DelayOffsetTable, SubscriptionGroupTable, TopicConfigTable
 from tests.cli.command_line import run
+from tests.disks import ROOMY
 from tests.mirror.copies import rows_of
 from tests.spark.in_process import topic_rows
 from tests.waiting import until
@@ -24,7 +25,11 @@ TOPICS = ("bills", "clicks", "orders")
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedCluster]:
     """Three topics whose messages stand one among the others; `bills` is at one of two brokers only."""
-    small = {"mappedFileSizeCommitLog": str(1 << 20), "mappedFileSizeConsumeQueue": "20000", "maxHashSlotNum": "1000"}
+    small = ROOMY | {
+        "mappedFileSizeCommitLog": str(1 << 20),
+        "mappedFileSizeConsumeQueue": "20000",
+        "maxHashSlotNum": "1000",
+    }
     stores = tmp_path_factory.mktemp("stores")
     with EmbeddedCluster(stores, brokers=2, config=small | {"maxIndexNum": "4000"}) as running:
         with Admin(name_server=running.name_server) as admin:

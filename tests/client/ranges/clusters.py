@@ -14,18 +14,18 @@ from rmqfast.client.instance import ClientConfig
 from rmqfast.message import MessageQueue
 from rmqfast.remoting import RemotingClient, RequestCode
 from rmqfast.spark.live.task import batches_of
+from tests.disks import ROOMY
 from tests.interop.rocketmq import free_ports
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SMALL = {
+SMALL = ROOMY | {
     "mappedFileSizeCommitLog": str(1 << 20),
     "mappedFileSizeConsumeQueue": str(1000 * 20),
     "maxIndexNum": "4000",
     # retention is for tests that ask for it, however full the disk of the machine is
-    "diskMaxUsedSpaceRatio": "95",
     "cleanFileForciblyEnable": "false",
 }
 

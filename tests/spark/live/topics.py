@@ -10,18 +10,17 @@ from pathlib import Path
 
 import rmqfast
 from rmqfast import EmbeddedCluster, Message
+from tests.disks import ROOMY
 
 #: Small files: the log rolls, and a store costs little disk.
-CONFIG = {
+CONFIG = ROOMY | {
     "mappedFileSizeCommitLog": str(4 << 20),
     "mappedFileSizeConsumeQueue": str(3000 * 20),
     "maxHashSlotNum": "1000",
     "maxIndexNum": "4000",
     "enablePropertyFilter": "true",
     # retention is for tests that ask for it, however full the disk of the machine is
-    "diskMaxUsedSpaceRatio": "95",
     "cleanFileForciblyEnable": "false",
-    "rocketmq.broker.diskSpaceWarningLevelRatio": "1.0",
 }
 #: Messages of `orders` in a `LiveCluster`.
 MESSAGES = 1200

@@ -11,14 +11,13 @@ import rmqfast
 from rmqfast import EmbeddedCluster, open_store
 from rmqfast.broker.ports import ReservedPorts
 from rmqfast.errors import UnknownTopicError
+from tests.disks import ROOMY
 
-SMALL = {
+SMALL = ROOMY | {
     "mappedFileSizeCommitLog": str(32 << 20),
     "mappedFileSizeConsumeQueue": str(50_000 * 20),
     "maxHashSlotNum": "1000",
     "maxIndexNum": "4000",
-    "rocketmq.broker.diskSpaceWarningLevelRatio": "1.0",
-    "rocketmq.broker.diskSpaceCleanForciblyRatio": "1.0",
     "messageDelayLevel": "1s 2s 3s",
 }
 _numbers = itertools.count()
