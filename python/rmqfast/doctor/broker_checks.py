@@ -114,7 +114,7 @@ def find_full_disks(examination: Examination) -> Iterator[Finding]:
         refused = _percent(config.get("rocketmq.broker.diskSpaceWarningLevelRatio"), _REFUSED)
         for key, label in (("commitLogDiskRatio", "commit log"), ("consumeQueueDiskRatio", "consume queues")):
             used = _number(status.get(key), -1)
-            # Where the limits are not known, it is likely only that messages are refused.
+            # Where the limits are not known, only a disk beyond the last default is told.
             if used < (min(limit, forced) if config else refused):
                 continue
             result = "it refuses messages" if used >= refused else "files are deleted before their time"
