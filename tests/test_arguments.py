@@ -40,7 +40,7 @@ from rmqfast.client.producer import ProducerOptions
 from rmqfast.client.pull import PullOptions
 from rmqfast.client.push import PushOptions, PushTimings
 from rmqfast.errors import ArgumentError, ArgumentTypeError, ExpressionWarning
-from rmqfast.store.parquet import write_parquet
+from rmqfast.tables import ingest
 from tests.golden_stores import PathOf
 
 #: The store times of topic fx_q1 of the golden store lie between these.
@@ -90,7 +90,7 @@ def test_a_time_may_be_given_in_each_form(form: str, store: MessageStore, tmp_pa
     assert len(store.query("fx_plain", "Aa1", begin=before, end=after)) == 2
     assert [store.offset_for_time("fx_q1", 0, each) for each in (before, after)] == [0, 1259]
     assert store.export(tmp_path / "store", "fx_q1", start_time=before, end_time=after).rows == 1259
-    assert write_parquet(store, tmp_path / "files", ["fx_q1"], start_time=before, end_time=after).rows == 1259
+    assert ingest(store, tmp_path / "files", ["fx_q1"], start_time=before, end_time=after).rows == 1259
     assert Message("t", b"x", deliver_at=before).properties == {"TIMER_DELIVER_MS": str(int(BEFORE.timestamp() * 1000))}
     assert Message("t", b"x", born_timestamp=before).born_timestamp == int(BEFORE.timestamp() * 1000)
 

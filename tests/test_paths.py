@@ -18,7 +18,7 @@ from rmqfast.remoting.tls import TlsOptions
 from rmqfast.store import plan_clean, repair
 from rmqfast.store.config import TopicConfigTable
 from rmqfast.store.config.offsets import warning_of_lost_offsets
-from rmqfast.store.parquet import write_parquet
+from rmqfast.tables import ingest
 
 SMALL = AppendOptions(file_size=65536, queue_file_size=2000, index_slots=100, index_entries=400)
 CALLS: dict[str, Callable[[str], Any]] = {
@@ -29,7 +29,7 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "plan_clean": plan_clean,
     "export": lambda path: open_store(".").export(path),
     "export of lines": lambda path: open_store(".").export(path, format="jsonl"),
-    "write_parquet": lambda path: write_parquet(open_store("."), path),
+    "ingest": lambda path: ingest(open_store("."), path),
     "configuration read": TopicConfigTable.load,
     "configuration saved": lambda path: TopicConfigTable().save(path),
     "warning_of_lost_offsets": warning_of_lost_offsets,
@@ -63,16 +63,16 @@ def test_no_call_takes_an_empty_path_or_a_url(name: str, text: str, store: Path)
 
 def test_a_url_of_a_path_object_is_refused_as_well(store: Path) -> None:
     with pytest.raises(ArgumentError, match="got 's3:/bucket/out'"):
-        write_parquet(open_store(store), Path("s3://bucket/out"))
+        ingest(open_store(store), Path("s3://bucket/out"))
     with pytest.raises(ArgumentError) as raised:
-        write_parquet(open_store(store), "s3://bucket/out")
+        ingest(open_store(store), "s3://bucket/out")
     assert "ingest" in raised.value.__notes__[0]
 
 
 def test_a_file_url_is_a_path(store: Path) -> None:
     with open_store(f"file://{store}") as opened:
         assert opened.path == store
-        assert write_parquet(opened, f"file:{store.parent}/out%20of%20it").rows == 1
+        assert ingest(opened, f"file:{store.parent}/out%20of%20it").rows == 1
     assert (store.parent / "out of it" / "_SUCCESS").exists()
 
 

@@ -212,6 +212,10 @@ class MirrorError(RmqError):
         super().__init__(message if next_step is None else f"{message}\n{next_step}")
 
 
+class TableConflictError(RmqError):
+    """Another ingest has written to the table meanwhile. Nothing was added; the next run continues behind it."""
+
+
 class UnknownTopicError(RmqError, LookupError):
     """The store does not have the topic."""
 

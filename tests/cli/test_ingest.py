@@ -47,7 +47,7 @@ def on_progress(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int, int
     """Has the command tell this, not a bar, how far it is; it reads small pieces, so it tells it often."""
 
     def watch(told: Callable[[int, int], object]) -> None:
-        monkeypatch.setattr("rmqfast.store.parquet.PIECE_BYTES", 1 << 18)
+        monkeypatch.setattr("rmqfast.tables.store_log.PIECE_BYTES", 1 << 18)
         monkeypatch.setattr("rmqfast.cli.ingest.bar", lambda _: nullcontext(told))
 
     return watch
@@ -56,7 +56,7 @@ def on_progress(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int, int
 def test_parquet_holds_every_message_once_under_its_day_and_topic(
     golden_store: PathOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rmqfast.store.parquet.PIECE_BYTES", 1 << 18)
+    monkeypatch.setattr("rmqfast.tables.store_log.PIECE_BYTES", 1 << 18)
     out = tmp_path / "above" / "out"
     result = run("ingest", golden_store(STORE), "--out", out, "-o", "json")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -67,7 +67,7 @@ def test_parquet_holds_every_message_once_under_its_day_and_topic(
     assert summary["rows_per_second"] == pytest.approx(summary["rows"] / summary["seconds"], rel=0.1)
     assert not list(golden_stores.differences(written(out), [row | {"day": day(row)} for row in wanted]))
     assert {path.name for path in out.glob("day=*/*")} == {f"topic={row['topic']}" for row in wanted}
-    assert [path.name for path in out.iterdir() if path.is_file()] == ["_SUCCESS"]
+    assert {path.name for path in out.iterdir()} - {path.name for path in out.glob("day=*")} == {"_SUCCESS", "_rmqfast"}
     schema = ds.dataset(out, format="parquet").schema
     assert not {"day", "topic"} & set(schema.names)
     assert schema.field("store_timestamp").type == pa.timestamp("us", "UTC")
@@ -96,32 +96,33 @@ def test_topics_tags_and_times_choose_messages(golden_store: PathOf, tmp_path: P
     assert not list(golden_stores.differences(written(tmp_path / "out"), wanted))
 
 
-def test_append_adds_files_and_overwrite_replaces_them(golden_store: PathOf, tmp_path: Path) -> None:
+def test_a_second_run_writes_nothing_and_overwrite_begins_anew(golden_store: PathOf, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    command = ("ingest", golden_store("offsets-4.9.4"), "--out", out)
+    command = ("ingest", golden_store("offsets-4.9.4"), "--out", out, "-o", "json")
     wanted = golden_stores.expected_rows("offsets-4.9.4")
-    assert run(*command, "--mode", "append").exit_code == 0
-    first = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in out.rglob("*") if path.is_file()}
-    assert run(*command, "--mode", "append").exit_code == 0
-    assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in first} == first
-    twice = sorted(wanted + wanted, key=lambda row: row["physical_offset"])
-    assert not list(golden_stores.differences(written(out), twice))
+    assert json.loads(run(*command).stdout)[0]["rows"] == len(wanted)
+    first = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in out.rglob("*.parquet")}
+    assert json.loads(run(*command).stdout)[0]["rows"] == 0
+    assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in out.rglob("*.parquet")} == first
     (out / "strange").touch()
     assert run(*command, "--mode", "overwrite").exit_code == 0
     assert not list(golden_stores.differences(written(out), wanted))
     assert not (out / "strange").exists()
     refused = run(*command, "--mode", "error")
     assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
-    assert "--mode append" in refused.stderr
+    assert "mode resume continues it" in refused.stderr
     assert list(tmp_path.iterdir()) == [out]
 
 
-def test_damage_fails_the_ingest_with_one_line_and_nothing_is_left(golden_store: PathOf, tmp_path: Path) -> None:
-    result = run("ingest", golden_store("damaged-4.9.4"), "--out", tmp_path / "above" / "out")
+def test_damage_at_the_end_of_the_log_fails_the_ingest_with_one_line(golden_store: PathOf, tmp_path: Path) -> None:
+    result = run("ingest", golden_store("damaged-4.9.4"), "--out", tmp_path / "out")
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
-    assert result.stderr.startswith("error: store ")
     assert "commitlog/00000000000001048576 at offset 1508364, 24117 bytes" in result.stderr
-    assert list(tmp_path.iterdir()) == []
+    # the messages before it are written, and the next run says the same
+    wanted = [row | {"day": day(row)} for row in golden_stores.expected_rows("damaged-4.9.4")]
+    assert not list(golden_stores.differences(written(tmp_path / "out"), wanted))
+    again = run("ingest", golden_store("damaged-4.9.4"), "--out", tmp_path / "out")
+    assert (again.exit_code, again.stderr) == (1, result.stderr)
 
 
 def test_what_damage_leaves_is_written_and_the_places_end_the_ingest_with_code_1(
@@ -151,11 +152,11 @@ def test_the_bar_begins_at_once_and_moves_by_bytes_of_the_log(
     assert told == sorted(told)
 
 
-@pytest.mark.parametrize("mode", ["error", "append", "overwrite"])
+@pytest.mark.parametrize("mode", ["resume", "append", "overwrite"])
 def test_ctrl_c_leaves_everything_as_it_was(
     golden_store: PathOf, tmp_path: Path, mode: str, on_progress: Callable[[Callable[[int, int], object]], None]
 ) -> None:
-    if mode != "error":
+    if mode != "resume":
         (tmp_path / "out").mkdir()
         (tmp_path / "out" / "old.parquet").touch()
     before = sorted(tmp_path.rglob("*"))
@@ -247,12 +248,14 @@ def test_a_mistake_is_found_before_anything_is_written(golden_store: PathOf, tmp
         topic = run("ingest", store, "--out", tmp_path / "out", "--engine", engine, *topics)
         assert (topic.exit_code, topic.stderr.count("\n")) == (2, 1)
         assert "did you mean fx_q1" in topic.stderr
-    exists = run("ingest", store, "--out", tmp_path, "--engine", engine)
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "file").touch()
+    exists = run("ingest", store, "--out", tmp_path / "foreign", "--engine", engine)
     assert (exists.exit_code, exists.stderr.count("\n")) == (2, 1)
-    assert "--mode append" in exists.stderr
+    assert "mode append" in exists.stderr
     assert run("ingest", tmp_path / "missing", "--out", tmp_path / "out", "--engine", engine).exit_code == 3
     assert run("ingest", store).exit_code == 2
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.rglob("*")] == ["foreign", "file"]
 
 
 def test_decoded_bodies_are_a_column_and_bad_ones_are_told_at_the_end(tmp_path: Path) -> None:

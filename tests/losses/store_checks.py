@@ -30,7 +30,7 @@ from rmqfast.errors import (
 )
 from rmqfast.message import Damage
 from rmqfast.store import MessageStore, RecoveryReport, Scan, find_missing_end, repair
-from rmqfast.store.parquet import write_parquet
+from rmqfast.tables import ingest
 from tests.reference.row import Row
 from tests.store.scanned import plain_rows
 
@@ -222,9 +222,9 @@ class Readers:
             got = [json.loads(line)["physical_offset"] for line in text.getvalue().splitlines()]
             damage = report.damage
         else:
-            face, out = "write_parquet", self.directory / "parquet"
+            face, out = "ingest", self.directory / "parquet"
             try:
-                damage = write_parquet(store, out, on_damage="warn").damage
+                damage = ingest(store, out, on_damage="warn").damage
                 files = [
                     pq.read_table(file, columns=["physical_offset"], partitioning=None)
                     for file in out.rglob("*.parquet")
@@ -232,7 +232,7 @@ class Readers:
                 got = [offset for table in files for offset in table["physical_offset"].to_pylist()]
             finally:
                 shutil.rmtree(out, ignore_errors=True)
-        rows, optional = self.harmed.expected(_any, checks=face != "write_parquet", of_all=True)
+        rows, optional = self.harmed.expected(_any, checks=face != "ingest", of_all=True)
         found = ((offset, Row()) for offset in got)
         self._judge(face, dict.fromkeys(rows, Row()), found, self._told(damage, optional))
 

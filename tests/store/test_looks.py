@@ -15,7 +15,7 @@ from rmqfast import AppendOptions, DamageWarning, Message, open_store
 from rmqfast.errors import CorruptError, StoreIOError
 from rmqfast.store import MessageStore
 from rmqfast.store.config import TopicConfigTable
-from rmqfast.store.parquet import write_parquet
+from rmqfast.tables import ingest
 from tests.cli.command_line import run
 
 TINY = AppendOptions(file_size=4096, queue_file_size=400, index_slots=10, index_entries=40, file_permission=0o644)
@@ -77,7 +77,7 @@ def test_a_directory_that_may_not_be_entered_is_an_error_and_not_empty(root: Pat
         lambda store: store.info(),
         lambda store: store.verify(),
         lambda store: store.get("orders", 0, 0),
-        lambda store: write_parquet(store, root.parent / "out", ["orders"]),
+        lambda store: ingest(store, root.parent / "out", ["orders"]),
         lambda store: store.export(root.parent / "out", "orders"),
     ]
     for ask in asked:
@@ -150,7 +150,7 @@ def test_a_log_file_whose_target_is_not_there_is_damage(root: Path, number: int)
         assert (damage.length, ARCHIVE in damage.reason) == (4096, True)
         assert not store.verify().ok
         with pytest.raises(CorruptError, match=ARCHIVE):
-            write_parquet(store, root.parent / "out", on_damage="fail")
+            ingest(store, root.parent / "out", on_damage="fail")
     verified = run("store", "verify", root)
     assert (verified.exit_code, ARCHIVE in verified.stdout) == (1, True)
 

@@ -15,7 +15,7 @@ import rmqfast
 from rmqfast import AppendOptions, DamageWarning, Message
 from rmqfast.errors import ArgumentError, CorruptError, UnknownMessageError, UnsupportedStoreError
 from rmqfast.store import find_missing_end, repair
-from rmqfast.store.parquet import write_parquet
+from rmqfast.tables import ingest
 from tests.cli.command_line import run
 from tests.golden_stores import NAMES, PathOf
 from tests.reference.record import MAGIC_BLANK
@@ -131,7 +131,7 @@ def test_each_reader_hears_of_a_lost_end(
     with pytest.raises(CorruptError, match="commitlog"):
         store.scan(columns=["topic"], on_damage="fail").to_arrow()
     assert not store.export(tmp_path / "exported").ok
-    assert write_parquet(store, tmp_path / "parquet", on_damage="warn").damage
+    assert ingest(store, tmp_path / "parquet", on_damage="warn").damage
     assert not store.verify().ok
     with pytest.warns(DamageWarning), pytest.raises(UnknownMessageError):
         store.message_by_id(rows[-1]["offset_msg_id"])
@@ -294,7 +294,7 @@ def test_a_blank_file_in_which_queues_list_messages_is_told(closed: Path, tmp_pa
             (number * SMALL.file_size, SMALL.file_size, str(file))
         ]
     assert not rmqfast.open_store(path).export(tmp_path / "exported").ok
-    assert write_parquet(rmqfast.open_store(path), tmp_path / "parquet", on_damage="warn").damage
+    assert ingest(rmqfast.open_store(path), tmp_path / "parquet", on_damage="warn").damage
 
 
 @pytest.mark.parametrize("kept", [0, 5000])

@@ -12,7 +12,7 @@ import pytest
 import rmqfast
 from rmqfast import AppendOptions, Message, errors
 from rmqfast.message import Damage
-from rmqfast.store.parquet import write_parquet
+from rmqfast.tables import ingest
 from tests.store.scanned import pull_all
 
 COUNT = 475
@@ -143,7 +143,7 @@ def test_a_lost_queue_costs_no_message_and_no_bound(path: Path, tmp_path: Path, 
     report = store.export(tmp_path / "copy", "orders")
     assert (report.rows, report.ok, report.unlisted) == (COUNT, True, 0)
     assert rmqfast.open_store(tmp_path / "copy").topics() == {"orders": WHOLE["orders"]}
-    assert write_parquet(store, tmp_path / "parquet", ["orders"]).rows == COUNT
+    assert ingest(store, tmp_path / "parquet", ["orders"]).rows == COUNT
     assert store.info().topics == 3
     assert any("consume queues do not list messages that the log has" in note for note in store.info().notes)
     assert not store.verify().ok

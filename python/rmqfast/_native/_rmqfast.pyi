@@ -1509,12 +1509,17 @@ class SparkStream:
     """
 
     @staticmethod
-    def of_topic(read: TopicRead) -> SparkStream:
-        """Creates a stream of topics without a request. Ignores the end offsets of `read`."""
+    def of_topic(read: TopicRead, *, warn: Callable[[str], object] | None = None) -> SparkStream:
+        """Creates a stream of topics without a request. Ignores the end offsets of `read`.
+
+        Args:
+            read: The topics and the limits of a batch.
+            warn: Called with each warning; None writes them to the logger `rmqfast.spark`.
+        """
 
     @staticmethod
-    def of_store(options: dict[str, str]) -> SparkStream:
-        """Creates a stream of a store. The store is opened again in each call.
+    def of_store(options: dict[str, str], *, warn: Callable[[str], object] | None = None) -> SparkStream:
+        """Creates a stream of a store. The store is opened again in each call. For `warn` see `of_topic`.
 
         Raises:
             ArgumentError: Invalid options of a "store stream"; see `SparkOptions`.

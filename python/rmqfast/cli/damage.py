@@ -47,7 +47,7 @@ def end_with_bad_bodies_of_ingest(report: Ingested) -> None:
     if report.bad_bodies == 0:
         return
     say_bad_bodies(f"{report.bad_bodies:,}", report.decode_errors)
-    if not report.damage:
+    if not (report.damage or report.losses):
         raise typer.Exit(1)
 
 

@@ -42,7 +42,8 @@ EXAMPLES: Mapping[str, Sequence[str]] = {
     ),
     "ingest": (
         "rmqfast ingest ~/store --topic orders --out parquet",
-        "rmqfast ingest ~/store --out s3a://lake/orders --mode append",
+        "rmqfast ingest -n 127.0.0.1:9876 --format delta --out orders --every 60s",
+        "rmqfast ingest ~/store --format iceberg --catalog lake --out shop.orders",
     ),
     "mirror": (
         "rmqfast mirror ~/copies --all-brokers -n 127.0.0.1:9876",

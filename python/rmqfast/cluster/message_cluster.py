@@ -225,9 +225,13 @@ class MessageCluster:
         arguments["start_time"], arguments["as_of"] = start, end
         return self.scan(topic, **arguments)
 
+    def read_options(self, topic: str | Sequence[str] | None, request: ScanRequest, *, fails: bool) -> dict[str, str]:
+        """Returns the options of a read of all messages of topics, as `rust/spark` parses them."""
+        return self._options(topic, request, "earliest", "latest", fails=fails, via="pull", mirror_path=None)
+
     def _read(self) -> TopicRead:
         """Returns a read of all topics of users."""
-        options = self._options(None, ScanRequest(), "earliest", "latest", fails=True, via="pull", mirror_path=None)
+        options = self.read_options(None, ScanRequest(), fails=True)
         with errors_name_arguments():
             return TopicRead("topic batch", options, [], config=self.config)
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from rmqfast.errors import CorruptError, DamageWarning, DecodeWarning, StoreNotFoundError
 from rmqfast.message import Damage
 from rmqfast.spark.partitions import Partition, StoreRead
-from rmqfast.store import MessageStore, ScanRequest
+from rmqfast.store import MessageStore
+from rmqfast.store.lost_pieces import clip_to_log
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +34,7 @@ def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordB
     freeze_imports_once()
     with _open(read) as store:
         # Lost parts are reported after the last row, with all other damage.
-        held, lost = _clip_to_log(store, partition)
+        held, lost = clip_to_log(store, partition)
         scan = store.scan_pieces(read.request, [held])
         with warnings.catch_warnings():
             # reported below, with all places
@@ -79,21 +80,6 @@ def _open(read: StoreRead) -> MessageStore:
     except StoreNotFoundError as error:
         error.add_note("the driver planned this read; the store must be at the same path on every executor")
         raise
-
-
-def _clip_to_log(store: MessageStore, partition: Partition) -> tuple[Partition, list[Damage]]:
-    """Returns the part of a partition that is in the log, and the rest as damage: brokers may have deleted files."""
-    # A piece as long as the log: only its ends are needed.
-    files, _, _ = store.plan(ScanRequest(), cut_bytes=1 << 62)
-    first, end = (files[0][1], files[-1][2]) if files else (0, 0)
-    start = min(max(partition.start, first), partition.end)
-    stop = max(min(partition.end, end), start)
-    lost = [
-        Damage(at, length, f"the log held this when the read was planned, it now is {first} to {end}", str(store.path))
-        for at, length in ((partition.start, start - partition.start), (stop, partition.end - stop))
-        if length > 0
-    ]
-    return partition._replace(start=start, end=stop), lost
 
 
 def _of_topic(batch: pa.RecordBatch, topic: str) -> pa.RecordBatch:

@@ -87,6 +87,16 @@ class MessageStore:
     def _repr_html_(self) -> str:
         return store_html(type(self).__name__, self.path, self.info, self.topics)
 
+    @property
+    def broker_name(self) -> str | None:
+        """The value of the column `broker_name` that `open_store` was given."""
+        return self._broker_name
+
+    @property
+    def commit_log_dirs(self) -> tuple[Path, ...]:
+        """The directories of the commit log that `open_store` was given."""
+        return tuple(Path(each) for each in self._files.commit_log_dirs)
+
     # type checkers report a missing method by themselves
     if not TYPE_CHECKING:
 

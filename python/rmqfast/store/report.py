@@ -155,20 +155,26 @@ class ExportReport:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ingested:
-    """The counts of an ingest (`ingest`, `write_parquet`) or of a read (`read_all`).
+    """The counts of an ingest (`ingest`) or of a read (`read_all`).
 
     Attributes:
         rows: Number of messages.
         bytes: Bytes of their records in the commit log.
         seconds: Duration of the job.
+        commits: Number of commits of the table.
+        files: Number of files that they added.
         damage: Damaged places that an ingest skipped.
         bad_bodies: Number of bodies that could not be decoded, whose `value` is null.
         decode_errors: The first of them, at most 100. Empty for Spark, whose tasks log them.
+        losses: Messages that an ingest could not read: they no longer exist, or their broker is away.
     """
 
     rows: int
     bytes: int
     seconds: float
+    commits: int = 0
+    files: int = 0
     damage: tuple[Damage, ...] = ()
     bad_bodies: int = 0
     decode_errors: tuple[BadBody, ...] = ()
+    losses: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use rmqfast_spark::store::piece;
 use rmqfast_spark::store::stream::StoreStream;
-use rmqfast_spark::stream::Stream;
+use rmqfast_spark::stream::{Level, Stream};
 use rmqfast_spark::topic::stream::TopicStream;
 use rmqfast_spark::{Kind, Options, Result};
 use std::collections::BTreeMap;
@@ -21,11 +21,13 @@ const LOGGER: &str = "rmqfast.spark";
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
 pub struct SparkStream {
     stream: WorkLock<Box<dyn Stream>>,
+    /// Called with each warning instead of the logger.
+    warn: Option<Py<PyAny>>,
 }
 
 impl SparkStream {
-    fn new(stream: impl Stream + 'static) -> Self {
-        Self { stream: WorkLock::new(Box::new(stream)) }
+    fn new(stream: impl Stream + 'static, warn: Option<Py<PyAny>>) -> Self {
+        Self { stream: WorkLock::new(Box::new(stream)), warn }
     }
 
     fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce(&mut dyn Stream) -> Result<T> + Send) -> PyResult<T> {
@@ -38,22 +40,31 @@ impl SparkStream {
         // converted first, since it takes the pending exception, and logging runs Python code
         let answer = answer.map_err(spark);
         // logged before an error is raised, since the lines may explain it
-        log_lines(py, LOGGER, lines)?;
+        self.tell(py, lines)?;
         answer
+    }
+
+    fn tell(&self, py: Python<'_>, lines: Vec<(Level, String)>) -> PyResult<()> {
+        let Some(warn) = &self.warn else { return log_lines(py, LOGGER, lines) };
+        let (warnings, others): (Vec<_>, Vec<_>) = lines.into_iter().partition(|(level, _)| *level == Level::Warning);
+        log_lines(py, LOGGER, others)?;
+        warnings.into_iter().try_for_each(|(_, text)| warn.call1(py, (text,)).map(drop))
     }
 }
 
 #[pymethods]
 impl SparkStream {
     #[staticmethod]
-    fn of_topic(read: &TopicRead) -> PyResult<Self> {
-        Ok(Self::new(TopicStream::new(read.read().clone()).map_err(spark)?))
+    #[pyo3(signature = (read, *, warn=None))]
+    fn of_topic(read: &TopicRead, warn: Option<Py<PyAny>>) -> PyResult<Self> {
+        Ok(Self::new(TopicStream::new(read.read().clone()).map_err(spark)?, warn))
     }
 
     #[staticmethod]
-    fn of_store(options: &Bound<'_, PyDict>) -> PyResult<Self> {
+    #[pyo3(signature = (options, *, warn=None))]
+    fn of_store(options: &Bound<'_, PyDict>, warn: Option<Py<PyAny>>) -> PyResult<Self> {
         let options = Options::of(Kind::StoreStream, &pairs(options)?).map_err(spark)?;
-        Ok(Self::new(StoreStream::of(&options, Arc::new(signals::check)).map_err(spark)?))
+        Ok(Self::new(StoreStream::of(&options, Arc::new(signals::check)).map_err(spark)?, warn))
     }
 
     fn initial(&self, py: Python<'_>) -> PyResult<String> {

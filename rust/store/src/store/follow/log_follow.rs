@@ -56,15 +56,21 @@ impl LogFollow {
         self
     }
 
-    /// Starts behind the last complete record.
+    /// Starts behind the last complete record. Waits at most `Waits::patience` for a record that no queue lists, such as the
+    /// last one of a broker that crashed.
     pub fn from_end(mut self) -> Result<Self> {
         const LOOKS: usize = 3;
         // Everything before the bound is complete, so the walk need not begin earlier.
         self.place.position = self.place.position.max(self.place.bound.to());
         let mut before = DamageLog::default();
-        for _ in 0..LOOKS {
+        let (began, mut looks) = (Instant::now(), 0);
+        loop {
+            let position = self.place.position;
             while self.advance(&mut before)? {}
-            if !self.is_settling {
+            looks += 1;
+            // A log that still grows has no last record to wait for.
+            let has_moved = looks > LOOKS && self.place.position > position;
+            if !self.is_settling || has_moved || began.elapsed() > self.place.waits.patience + self.place.waits.settle {
                 break;
             }
             // The last record counts only if a second read after a while is equal.

@@ -1,0 +1,24 @@
+"""Parts of a planned piece that a store's log no longer has."""
+
+from __future__ import annotations
+
+from rmqfast.message import Damage
+from rmqfast.store.reader import MessageStore
+from rmqfast.store.request import ScanRequest
+from rmqfast.store.scan_source import Piece
+
+
+def clip_to_log(store: MessageStore, piece: Piece) -> tuple[Piece, list[Damage]]:
+    """Returns the part of a piece that is in the log, and the rest as damage: brokers may have deleted files."""
+    way, from_, to, verify_crc = piece
+    # A piece as long as the log: only its ends are needed.
+    files, _, _ = store.plan(ScanRequest(), cut_bytes=1 << 62)
+    first, end = (files[0][1], files[-1][2]) if files else (0, 0)
+    start = min(max(from_, first), to)
+    stop = max(min(to, end), start)
+    lost = [
+        Damage(at, length, f"the log held this when the read was planned, it now is {first} to {end}", str(store.path))
+        for at, length in ((from_, start - from_), (stop, to - stop))
+        if length > 0
+    ]
+    return (way, start, stop, verify_crc), lost

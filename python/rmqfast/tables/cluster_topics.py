@@ -1,0 +1,84 @@
+"""Topics of a live cluster as the source of an ingest. Its position is the next offset of each queue."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rmqfast._native import COLUMNS, SparkStream, TopicRead
+from rmqfast.cluster import MessageCluster
+from rmqfast.cluster.topic_options import errors_name_arguments, option_texts
+from rmqfast.cluster.topic_source import TopicSource
+from rmqfast.store import Scan, ScanRequest
+from rmqfast.tables.source import Step, errors_name_tables, text_about_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from rmqfast.message import Damage
+
+#: Messages that a thread reads at once.
+_PIECE_ROWS = 1 << 16
+
+
+class ClusterTopics:
+    """The messages of topics, queue by queue.
+
+    Args:
+        cluster: The cluster.
+        topics: Names of topics; None for all topics of users.
+        request: Messages and columns to select.
+        step_rows: Messages in one step.
+        fails: Whether messages that no longer exist are an error.
+    """
+
+    def __init__(
+        self,
+        cluster: MessageCluster,
+        topics: Sequence[str] | None,
+        request: ScanRequest,
+        *,
+        step_rows: int,
+        fails: bool,
+    ) -> None:
+        self._config, self._request = cluster.config, request
+        self._options = cluster.read_options(topics, request, fails=fails)
+        stream = self._options | option_texts({"maxOffsetsPerTrigger": step_rows, "maxRowsPerPartition": _PIECE_ROWS})
+        self.losses: list[str] = []
+        with errors_name_arguments():
+            read = TopicRead("topic stream", stream, COLUMNS, config=self._config)
+        self._stream = SparkStream.of_topic(read, warn=lambda text: self.losses.append(text_about_table(text)))
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._scan(()).schema
+
+    def initial(self) -> str:
+        return self._stream.initial()
+
+    def fix_end(self) -> str:
+        self._stream.aim()
+        return self._stream.latest(None, is_limited=False)
+
+    def next_step(self, start: str) -> Step | None:
+        with errors_name_tables():
+            end = self._stream.latest(start, is_limited=True)
+            if json.loads(end) == json.loads(start):
+                return None
+            # a step that only moves the position, as of a topic that was made anew, has no pieces
+            return Step(start, end, self._stream.pieces(start, end), [])
+
+    def scan(self, piece: bytes) -> Scan:
+        return self._scan((piece,))
+
+    def damage_behind(self, end: str) -> list[Damage]:
+        del end
+        # brokers answer with whole messages
+        return []
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def _scan(self, pieces: tuple[bytes, ...]) -> Scan:
+        return Scan(TopicSource(self._config, self._options, pieces), self._request)

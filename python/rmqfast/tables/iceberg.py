@@ -1,0 +1,210 @@
+"""Iceberg tables. A commit has the rows, and the position in the summary of its snapshot.
+
+Source: Iceberg's table specification, "Snapshots"; `Coordinator` of Iceberg's Kafka Connect sink.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rmqfast.errors import ArgumentError, TableConflictError
+from rmqfast.extras import import_extra
+from rmqfast.tables.data_files import DataFile
+from rmqfast.tables.partitioning import DAY, Key, PartitionColumn, Partitioning, days_of
+from rmqfast.tables.position import KEY, Position
+from rmqfast.tables.table import check_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_MOST_ATTEMPTS = 20
+#: Transforms that need no further library. Those of other tables are pyiceberg-core's.
+_OWN_TRANSFORMS = {"day": days_of, "identity": lambda values: values}
+
+
+class IcebergTables:
+    """Opens and creates an Iceberg table.
+
+    Args:
+        name: The table as `namespace.table`.
+        catalog: Name of the catalog in pyiceberg's configuration.
+        options: Properties of the catalog, which replace those of the configuration.
+    """
+
+    def __init__(self, name: str, catalog: str, options: Mapping[str, str]) -> None:
+        self._catalog = import_extra("pyiceberg.catalog", "iceberg", library="pyiceberg").load_catalog(
+            catalog, **options
+        )
+        self._name = name
+
+    def open(self, schema: pa.Schema) -> IcebergTable | None:
+        from pyiceberg.exceptions import NoSuchTableError
+
+        try:
+            return IcebergTable(self._catalog.load_table(self._name), schema)
+        except NoSuchTableError:
+            return None
+
+    def create(self, schema: pa.Schema, partitioning: Partitioning) -> IcebergTable:
+        from pyiceberg.transforms import DayTransform, IdentityTransform
+
+        namespace = self._name.rpartition(".")[0]
+        self._catalog.create_namespace_if_not_exists(namespace)
+        with self._catalog.create_table_transaction(self._name, schema) as creation, creation.update_spec() as spec:
+            for column in partitioning.columns:
+                if column.name == DAY:
+                    spec.add_field(column.source, DayTransform(), DAY)
+                else:
+                    spec.add_field(column.source, IdentityTransform(), column.name)
+        return IcebergTable(self._catalog.load_table(self._name), schema)
+
+
+class IcebergTable:
+    """An Iceberg table. `schema` has the columns of the rows to write."""
+
+    def __init__(self, native: Any, schema: pa.Schema) -> None:
+        from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+        self._native = native
+        self.name = ".".join(native.name())
+        check_columns(self.name, [field.name for field in native.schema().fields], schema.names)
+        self.file_schema = _without_large_types(schema_to_pyarrow(native.schema(), include_field_ids=True))
+        self.partitioning = _partitioning_of(native)
+
+    def has_rows(self) -> bool:
+        snapshot = self._native.current_snapshot()
+        return snapshot is not None and snapshot.summary["total-records"] != "0"
+
+    def read_position(self, form: str) -> Position | None:
+        del form
+        self._native.refresh()
+        snapshot = self._native.current_snapshot()
+        while snapshot is not None:
+            text = snapshot.summary.additional_properties.get(KEY)
+            if text is not None:
+                return Position.of_json(text, self.name)
+            if _is_first(snapshot):
+                return None
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else self._native.snapshot_by_id(parent)
+            if snapshot is None:
+                # the snapshot with our last rows has expired
+                text = self._native.properties.get(KEY)
+                return None if text is None else Position.of_json(text, self.name)
+        return None
+
+    def create_file(self, key: Key) -> tuple[str, Any]:
+        del key
+        location = self._native.location_provider().new_data_location(f"{uuid.uuid4()}.parquet")
+        return location, self._native.io.new_output(location).create()
+
+    def remove_file(self, path: str) -> None:
+        self._native.io.delete(path)
+
+    def commit(self, files: Sequence[DataFile], before: Position | None, after: Position) -> None:
+        from pyiceberg.exceptions import CommitFailedException
+
+        entries = [self._entry(file) for file in files]
+        for _ in range(_MOST_ATTEMPTS):
+            try:
+                self._commit(entries, after)
+            except CommitFailedException:
+                # somebody else has committed, perhaps a compaction
+                if self.read_position(after.offsets) != before:
+                    raise TableConflictError(f"{self.name}: another ingest has written to it") from None
+            else:
+                return
+        raise TableConflictError(f"{self.name}: {_MOST_ATTEMPTS} commits of others came first")
+
+    def _commit(self, entries: Sequence[Any], after: Position) -> None:
+        from pyiceberg.table import Table
+
+        native = self._native
+        # without retries: pyiceberg would append behind whatever another ingest has committed meanwhile
+        metadata = native.metadata.model_copy(
+            update={"properties": {**native.metadata.properties, "commit.retry.num-retries": "0"}}
+        )
+        once = Table(native.name(), metadata, native.metadata_location, native.io, native.catalog, native.config)
+        transaction = once.transaction()
+        transaction.set_properties({KEY: after.to_json()})
+        with transaction.update_snapshot(snapshot_properties={KEY: after.to_json()}).fast_append() as append:
+            for entry in entries:
+                append.append_data_file(entry)
+        self._native = transaction.commit_transaction()
+        self._native.refresh()
+
+    def _entry(self, file: DataFile) -> Any:
+        from pyiceberg.io.pyarrow import (
+            compute_statistics_plan,
+            data_file_statistics_from_parquet_metadata,
+            parquet_path_to_id_mapping,
+        )
+        from pyiceberg.manifest import DataFile as Entry
+        from pyiceberg.manifest import DataFileContent, FileFormat
+        from pyiceberg.typedef import Record
+
+        schema = self._native.schema()
+        statistics = data_file_statistics_from_parquet_metadata(
+            parquet_metadata=file.metadata,
+            stats_columns=compute_statistics_plan(schema, self._native.properties),
+            parquet_column_mapping=parquet_path_to_id_mapping(schema),
+        )
+        return Entry.from_args(
+            content=DataFileContent.DATA,
+            file_path=file.path,
+            file_format=FileFormat.PARQUET,
+            partition=Record(*file.key),
+            file_size_in_bytes=file.size,
+            sort_order_id=None,
+            spec_id=self._native.spec().spec_id,
+            equality_ids=None,
+            key_metadata=None,
+            **statistics.to_serialized_dict(),
+        )
+
+
+def _is_first(snapshot: Any) -> bool:
+    """Whether a table began with a snapshot, so that all of its rows are new. The parent of others may have expired."""
+    summary = snapshot.summary.additional_properties
+    added, total = summary.get("added-data-files", "0"), summary.get("total-data-files")
+    return snapshot.parent_snapshot_id is None and added == total and "deleted-data-files" not in summary
+
+
+def _partitioning_of(native: Any) -> Partitioning:
+    """Returns the partitions of a table, whoever created it."""
+    schema = native.schema()
+    columns = []
+    for field in native.spec().fields:
+        source = schema.find_field(field.source_id)
+        name = schema.find_column_name(field.source_id)
+        if "." in name:
+            raise ArgumentError(f"{'.'.join(native.name())}: expected no partition by a field of a struct, got {name}")
+        values_of = _OWN_TRANSFORMS.get(str(field.transform)) or field.transform.pyarrow_transform(source.field_type)
+        columns.append(PartitionColumn(field.name, name, values_of))
+    return Partitioning(tuple(columns))
+
+
+def _without_large_types(schema: pa.Schema) -> pa.Schema:
+    """Returns a schema whose strings have offsets of 32 bits, as those of scans: no value has to be converted."""
+    import pyarrow as pa
+
+    return pa.schema([field.with_type(_without_large(field.type)) for field in schema])
+
+
+def _without_large(type_: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    def inner(field: pa.Field) -> pa.Field:
+        return field.with_type(_without_large(field.type))
+
+    if pa.types.is_struct(type_):
+        return pa.struct([inner(field) for field in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(inner(type_.key_field), inner(type_.item_field))
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return pa.list_(inner(type_.value_field))
+    if pa.types.is_large_string(type_):
+        return pa.string()
+    return pa.binary() if pa.types.is_large_binary(type_) else type_

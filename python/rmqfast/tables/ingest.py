@@ -1,0 +1,327 @@
+"""Writes messages of a store or a cluster to a table, each once, also over many runs and after kills.
+
+Source: `StreamExecution` of Spark; the sinks of Delta Lake and Iceberg.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, Unpack, cast
+
+from rmqfast.arguments import Number, Time, integer, suggests_names
+from rmqfast.cluster import MessageCluster
+from rmqfast.errors import ArgumentError, CorruptError, DamageWarning, DecodeWarning, RmqError, StoreIOError
+from rmqfast.extras import import_extra
+from rmqfast.message import Damage
+from rmqfast.paths import local_path
+from rmqfast.store import DecodeArguments, MessageStore, ScanRequest, open_store
+from rmqfast.store.new_directory import new_directory
+from rmqfast.store.report import Ingested
+from rmqfast.store.request import check_names
+from rmqfast.tables.cluster_topics import ClusterTopics
+from rmqfast.tables.data_files import COMPRESSIONS
+from rmqfast.tables.delta import DeltaTables
+from rmqfast.tables.iceberg import IcebergTables
+from rmqfast.tables.parquet_directory import check_apart, open_parquet_directory
+from rmqfast.tables.partitioning import Partitioning
+from rmqfast.tables.position import Position, Selection, distance
+from rmqfast.tables.source import Source, Step
+from rmqfast.tables.step_writer import StepWriter
+from rmqfast.tables.store_log import StoreLog
+from rmqfast.tables.table import Table, Tables
+
+Format = Literal["parquet", "delta", "iceberg"]
+Mode = Literal["resume", "error", "append", "overwrite"]
+Progress = Callable[[int, int], object]
+
+_MOST_LISTED = 20
+#: What a message of a cluster counts as.
+_MESSAGE_BYTES = 1 << 10
+#: Rows and bytes of a batch, at most.
+_BATCH_ROWS = 1 << 20
+_BATCH_BYTES = 8 << 20
+_MODES = ("resume", "error", "append", "overwrite")
+_FORMATS = ("parquet", "delta", "iceberg")
+
+
+@suggests_names
+def ingest(
+    source: str | os.PathLike[str] | MessageStore | MessageCluster,
+    out: str | os.PathLike[str],
+    topics: Sequence[str] | None = None,
+    *,
+    format: Format = "parquet",  # noqa: A002 - what Spark and pandas call it
+    tags: str | Sequence[str] = "*",
+    start_time: Time | None = None,
+    end_time: Time | None = None,
+    partition: Sequence[str] = ("day", "topic"),
+    compression: str = "snappy",
+    mode: Mode = "resume",
+    on_damage: Literal["fail", "warn"] = "fail",
+    catalog: str = "default",
+    options: Mapping[str, str] | None = None,
+    commit_bytes: Number = 4 << 30,
+    progress: Progress | None = None,
+    **body: Unpack[DecodeArguments],
+) -> Ingested:
+    """Writes the messages that a table lacks, each exactly once, up to the present end of the source.
+
+    The table keeps its position, in the same commit as the rows. So the next call continues there, also after a kill,
+    and writes nothing if there is nothing new.
+
+    Args:
+        source: A store's directory, an open store or a cluster (`rmqfast.open_cluster`).
+        out: A path for Parquet, a path or URL for Delta, and `namespace.table` for Iceberg. The table is created if it
+            does not exist.
+        topics: Names of topics. Default: all, of a cluster all topics of users.
+        format: "parquet", "delta" (needs `rmqfast[delta]`) or "iceberg" (needs `rmqfast[iceberg]`).
+        tags: Tag expression, or a list of tags.
+        start_time: Earliest store time.
+        end_time: Store time before which to stop; for stores only.
+        partition: Partitions of a new table: some of "day" (the UTC day of `store_timestamp`, hidden in Iceberg),
+            "topic", "broker_name", "queue_id" and "tags".
+        compression: Of the Parquet files: "snappy", "zstd", "lz4", "gzip" or "none".
+        mode: "resume" continues a table, or creates it. "error" only creates it. "append" also adds to a table that
+            others have written. "overwrite" replaces a directory of Parquet files when all messages are written.
+        on_damage: "fail" ends at a step with bytes that cannot be read, or with messages that no longer exist. "warn"
+            writes what is left; `Ingested.damage` and `Ingested.losses` list the rest.
+        catalog: Name of the catalog in pyiceberg's configuration.
+        options: Options of the storage for Delta, properties of the catalog for Iceberg.
+        commit_bytes: Bytes of the log in one commit. In a cluster, a message counts as 1 KiB.
+        progress: Called with the bytes of the log, or messages, that are written, and with those to write.
+        body: With `decode`, the table has the column `value`, too: see `rmqfast.store.DecodeArguments`.
+
+    Raises:
+        ArgumentError: The table has other columns, was begun with another selection, or was written by others.
+        TableConflictError: Another ingest has written to the table meanwhile.
+        CorruptError: There is damage, unless `on_damage` is "warn". Earlier steps stay written.
+        DataLossError: Messages of the cluster no longer exist, unless `on_damage` is "warn".
+        StoreBusyError: Another process writes to the directory.
+        MissingExtraError: pyarrow, deltalake or pyiceberg is not installed.
+        RmqError: The source cannot be read.
+
+    Example:
+        >>> from rmqfast.tables import ingest
+        >>> store, out = getfixture("golden_store")("basic-4.9.4"), getfixture("tmp_path") / "orders"
+        >>> ingest(store, out, ["fx_q1"], format="delta").rows
+        1259
+        >>> ingest(store, out, ["fx_q1"], format="delta").rows
+        0
+    """
+    check_names(body, DecodeArguments)
+    import_extra("pyarrow", "arrow")
+    _check_choice("format", format, _FORMATS)
+    _check_choice("mode", mode, _MODES)
+    _check_choice("compression", compression, COMPRESSIONS)
+    _check_choice("on_damage", on_damage, ("fail", "warn"))
+    if mode == "overwrite" and format != "parquet":
+        raise ArgumentError(
+            f"mode: expected resume, error or append for {format}, got 'overwrite': drop the table first"
+        )
+    one_or_more = topics[0] if topics and len(topics) == 1 else topics
+    wanted = {
+        "tags": tags,
+        "start_time": start_time,
+        "end_time": end_time,
+        "batch_rows": _BATCH_ROWS,
+        "batch_bytes": _BATCH_BYTES,
+        **body,
+    }
+    broker_name = source.broker_name if isinstance(source, MessageStore) else None
+    request = ScanRequest.of(one_or_more, cast("Any", wanted), broker_name=broker_name, microseconds=True)
+    selection = Selection(
+        topics=None if topics is None else tuple(sorted(topics)),
+        tags=request.tags,
+        start_time=request.start_time,
+        end_time=request.end_time,
+    )
+    started = time.monotonic()
+    with ExitStack() as stack:
+        stack.enter_context(_silent_warnings())
+        stack.enter_context(_errors_of_system(out))
+        tables = stack.enter_context(
+            _open_tables(format, source, out, mode=mode, catalog=catalog, options=options or {})
+        )
+        step_bytes = integer("commit_bytes", commit_bytes, 1)
+        opened = stack.enter_context(_open_source(source, topics, request, step_bytes, fails=on_damage == "fail"))
+        table, position = _open_table(tables, opened, selection, Partitioning.of_names(partition), mode)
+        spill = _local(out).parent if format == "parquet" else None
+        writer = StepWriter(opened, table, compression, spill)
+        check = partial(_check_damage, table.name) if on_damage == "fail" else _accept_damage
+        commits, files = _run(
+            opened, table, writer, position, selection=selection, check=check, progress=progress or _no_progress
+        )
+    counts = writer.counts
+    return Ingested(
+        rows=counts.rows,
+        bytes=counts.bytes,
+        seconds=time.monotonic() - started,
+        commits=commits,
+        files=files,
+        damage=tuple(sorted(counts.damage, key=lambda place: (place.file, place.offset))),
+        bad_bodies=counts.bad_bodies,
+        decode_errors=tuple(counts.decode_errors),
+        losses=(*opened.losses, *counts.losses),
+    )
+
+
+def _run(
+    source: Source,
+    table: Table,
+    writer: StepWriter,
+    position: Position | None,
+    *,
+    selection: Selection,
+    check: Callable[[list[Damage]], None],
+    progress: Progress,
+) -> tuple[int, int]:
+    """Writes and commits steps up to the present end. Returns the numbers of commits and files."""
+    at = source.initial() if position is None else position.offsets
+    total = distance(at, source.fix_end())
+    done = commits = added = 0
+    progress(done, total)
+    while (step := source.next_step(at)) is not None:
+        size = distance(step.start, step.end)
+
+        def tell(parts: int, step: Step = step, begin: int = done, size: int = size) -> None:
+            progress(min(begin + size * parts // len(step.pieces), total), total)
+
+        with writer.write(step, check, tell) as files:
+            after = Position(offsets=step.end, selection=selection)
+            table.commit(files, position, after)
+        position, at, done = after, step.end, done + size
+        commits, added = commits + 1, added + len(files)
+    damage = source.damage_behind(at)
+    check(damage)
+    writer.counts.damage.update(damage)
+    return commits, added
+
+
+def _open_table(
+    tables: Tables, source: Source, selection: Selection, partitioning: Partitioning, mode: Mode
+) -> tuple[Table, Position | None]:
+    """Returns the table, created if necessary, and its position."""
+    table, position = tables.open(source.schema), None
+    if table is None:
+        table = tables.create(source.schema, partitioning)
+    elif mode == "error":
+        raise ArgumentError(f"out: expected no table yet, got {table.name}; mode resume continues it")
+    else:
+        position = table.read_position(source.initial())
+    if position is not None and position.selection is not None:
+        selection.check_equal(position.selection, table.name)
+    if position is None and mode != "append" and table.has_rows():
+        raise ArgumentError(
+            f"out: expected no table yet, or one that an ingest began, got {table.name}, which others have written; "
+            "mode append adds to it nevertheless"
+        )
+    return table, position
+
+
+@contextmanager
+def _open_tables(
+    format: Format,  # noqa: A002
+    source: object,
+    out: str | os.PathLike[str],
+    *,
+    mode: Mode,
+    catalog: str,
+    options: Mapping[str, str],
+) -> Iterator[Tables]:
+    if format == "iceberg":
+        yield IcebergTables(os.fspath(out), catalog, options)
+    elif format == "delta":
+        yield DeltaTables(os.fspath(out), options)
+    else:
+        with ExitStack() as stack:
+            path = _local(out)
+            if not isinstance(source, MessageCluster):
+                store = source.path if isinstance(source, MessageStore) else Path(cast("str", source))
+                check_apart(store, path, is_replaced=mode == "overwrite")
+            if mode == "overwrite":
+                path = stack.enter_context(new_directory(path, "overwrite"))
+            yield stack.enter_context(open_parquet_directory(path))
+
+
+@contextmanager
+def _open_source(
+    source: str | os.PathLike[str] | MessageStore | MessageCluster,
+    topics: Sequence[str] | None,
+    request: ScanRequest,
+    step_bytes: int,
+    *,
+    fails: bool,
+) -> Iterator[Source]:
+    with ExitStack() as stack:
+        opened: Source
+        if isinstance(source, MessageCluster):
+            if request.end_time is not None:
+                raise ArgumentError(
+                    f"end_time: expected none for a cluster, whose end is the present, got {request.end_time}"
+                )
+            step_rows = max(step_bytes // _MESSAGE_BYTES, 1)
+            opened = ClusterTopics(source, topics, request, step_rows=step_rows, fails=fails)
+        else:
+            store = source if isinstance(source, MessageStore) else stack.enter_context(open_store(source))
+            opened = StoreLog(store, request, step_bytes=step_bytes, fails=fails)
+        stack.callback(opened.close)
+        yield opened
+
+
+def _local(out: str | os.PathLike[str]) -> Path:
+    try:
+        return local_path(out, "out")
+    except ArgumentError as error:
+        error.add_note('format="delta" writes to URLs; rmqfast.spark.ingest writes Parquet to those that Spark knows')
+        raise
+
+
+@contextmanager
+def _errors_of_system(out: str | os.PathLike[str]) -> Iterator[None]:
+    """Raises `StoreIOError` where the operating system refuses to write a file."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, RmqError):
+            raise
+        text = os.strerror(error.errno).lower() if error.errno else str(error)
+        raise StoreIOError(error.errno, text, str(error.filename or os.fspath(out))) from error
+
+
+@contextmanager
+def _silent_warnings() -> Iterator[None]:
+    """Hides the warnings of scans: the report has all damage and all bad bodies."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamageWarning)
+        warnings.simplefilter("ignore", DecodeWarning)
+        yield
+
+
+def _check_damage(table: str, damage: Sequence[Damage]) -> None:
+    """Raises `CorruptError` for damage."""
+    if not damage:
+        return
+    places = [f"{d.file} at offset {d.offset}, {d.length} bytes: {d.reason}" for d in damage[:_MOST_LISTED]]
+    if len(damage) > _MOST_LISTED:
+        places.append(f"and {len(damage) - _MOST_LISTED} more")
+    text = f"{len(damage)} damaged places, before which {table} ends: {'; '.join(places)}"
+    raise CorruptError(f'{text}; on_damage="warn" writes what is left')
+
+
+def _accept_damage(_: Sequence[Damage]) -> None:
+    pass
+
+
+def _no_progress(_done: int, _total: int) -> None:
+    pass
+
+
+def _check_choice(name: str, value: object, choices: Sequence[str]) -> None:
+    if value not in choices:
+        raise ArgumentError(f"{name}: expected {', '.join(choices)}, got {value!r}")
