@@ -86,8 +86,17 @@ impl StoreStream {
     fn behind(&self, store: &MessageStore, start: u64, most: u64, end: u64) -> Result<u64> {
         let mut interrupt = || (self.interrupt)().map_err(|_| rmqfast_store::Error::Interrupted);
         let request = ScanRequest { columns: vec![Column::QueueOffset], batch_rows: STEP, ..ScanRequest::default() };
-        let mut tail = Tail::new(store, &request, Start::Position(start))?.until(end);
-        let mut place = start;
+        // a file begins with a record, so that the files before it need not be read
+        let mut bases = store.log().segments().files().iter().rev().map(|file| file.base);
+        let last = bases.find(|base| *base <= start + most).filter(|base| *base > start);
+        let mut place = match last {
+            Some(base) if begins_record(store, base)? => base,
+            _ => start,
+        };
+        if place - start == most {
+            return Ok(place);
+        }
+        let mut tail = Tail::new(store, &request, Start::Position(place))?.until(end);
         loop {
             if tail.poll(&mut interrupt)?.is_none() {
                 if tail.is_over() {
@@ -320,6 +329,25 @@ mod tests {
             places.push(latest(&mut of, &store_text(*last), true));
         }
         assert_eq!((places.len(), places.last()), (3, Some(&end)));
+    }
+
+    #[test]
+    fn the_end_of_a_batch_is_looked_for_in_one_file() {
+        let dir = tempfile::tempdir().expect("a directory");
+        append(dir.path(), 3500, 1);
+        let file_size = 1_u64 << 20;
+        let bases = |most: u64| {
+            let mut of = stream(dir.path(), &[("maxBytesPerTrigger", &most.to_string())]);
+            latest(&mut of, r#"{"log": 0}"#, true)
+        };
+        assert_eq!(bases(2 * file_size), 2 * file_size);
+        let record = bases(1) / STEP as u64;
+        assert_eq!(bases(2 * file_size + 1), 2 * file_size);
+        let step = STEP as u64 * record;
+        assert_eq!(bases(2 * file_size + step + 1), 2 * file_size + step);
+        // the file that contains the start is read from there
+        let mut of = stream(dir.path(), &[("maxBytesPerTrigger", "1")]);
+        assert_eq!(latest(&mut of, &store_text(2 * file_size), true), 2 * file_size + step);
     }
 
     #[test]
