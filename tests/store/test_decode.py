@@ -254,6 +254,10 @@ def test_bad_bodies_are_sampled_and_counted(tmp_path: Path) -> None:
         first = scan.decode_errors[0]
         assert first == BadBody("T", 0, 0, 0, 'id: expected Int64, got "x"')
         assert "queue offset" in first._repr_html_()
+        every = store.scan("T", decode="json", schema="id bigint", batch_rows=64, on_error="list", threads=2)
+        with pytest.warns(DecodeWarning, match="^250 bodies"):
+            assert every.to_arrow().num_rows == 250
+        assert len({bad.physical_offset for bad in every.decode_errors}) == 250
 
 
 def test_chosen_fields_are_those_of_the_whole_value(tmp_path: Path) -> None:
@@ -368,7 +372,10 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"decode": "json", "schema": pa.schema([])}, "schema: expected a field at least, got none"),
     ({"decode": "yaml", "schema": "id bigint"}, "decode: expected 'json' or 'avro', got 'yaml'"),
     ({"decode": "json", "schema": "id bigint", "framing": "kafka"}, "framing: expected 'none', 'confluent' or"),
-    ({"decode": "json", "schema": "id bigint", "on_error": "skip"}, "on_error: expected 'null' or 'fail', got 'skip'"),
+    (
+        {"decode": "json", "schema": "id bigint", "on_error": "skip"},
+        "on_error: expected 'null', 'list' or 'fail', got 'skip'",
+    ),
     ({"decode": "json", "schema": "id bigint", "schema_id": 1}, "schema_id: expected framing='confluent' with it"),
     ({"decode": "json", "schema": "id bigint", "schema_id": -1}, "schema_id: expected"),
     ({"decode": "json", "schema": "id bigint", "columns": ["value.ix"]}, "unknown column 'ix'; did you mean id?"),

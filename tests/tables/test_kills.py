@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("kills", [8, pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
 def test_rows_are_distinct_offsets_after_kills(tmp_path: Path, lake: Lake, kills: int) -> None:
     store = tmp_path / "store"
-    command = [sys.executable, "-m", "tests.tables.kills", store, lake.directory, lake.format, str(kills), str(kills)]
+    program = [sys.executable, "-m", "tests.tables.kills"]
+    command = [*program, str(store), str(lake.directory), lake.format, str(kills), str(kills)]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
     counts = json.loads(ran.stdout)

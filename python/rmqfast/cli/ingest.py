@@ -128,6 +128,9 @@ def ingest(
     engine: Annotated[Engine, typer.Option(help=ENGINES)] = Engine.AUTO,
     mode: Annotated[Mode | None, typer.Option(help=MODES)] = None,
     on_damage: OnDamageOption = OnDamage.FAIL,
+    errors: Annotated[
+        bool, typer.Option("--errors", help="Damaged bytes and undecoded bodies go to OUT__errors.")
+    ] = False,
     decode: DecodeOption = None,
     schema: SchemaOption = None,
     framing: FramingOption = BodyFraming.NONE,
@@ -153,6 +156,8 @@ def ingest(
     }
     if selected is not Engine.LOCAL:
         spark_mode = _spark_mode(directory, mode, every)
+        if errors:
+            raise ArgumentError("--errors: expected --engine local, got Spark")
         report = run_with_spark(
             cast("Path", directory),
             topic,
@@ -171,6 +176,7 @@ def ingest(
         "catalog": catalog,
         "options": pairs("--option", option or ()),
         "mode": "resume" if mode is None else mode.value,
+        "errors": errors,
     }
     if every is None:
         _end(run_locally(directory, topic, out, access, **arguments), out, output)
@@ -290,7 +296,7 @@ def _end(report: Ingested, out: str, output: Form) -> None:
     end_with_damage(report.damage)
 
 
-FACTS = ("rows", "bytes", "seconds", "rows_per_second", "mb_per_second")
+FACTS = ("rows", "bytes", "seconds", "rows_per_second", "mb_per_second", "errors")
 
 
 def facts(report: Ingested) -> dict[str, object]:
@@ -301,5 +307,6 @@ def facts(report: Ingested) -> dict[str, object]:
         round(report.seconds, 3),
         round(report.rows / report.seconds),
         round(report.bytes / report.seconds / 1e6, 1),
+        report.errors,
     )
     return dict(zip(FACTS, values, strict=True))

@@ -15,7 +15,7 @@ from rmqfast.store.damage_warning import CallerLine
 
 Decode = Literal["json", "avro"]
 Framing = Literal["none", "confluent", "single-object"]
-OnError = Literal["null", "fail"]
+OnError = Literal["null", "list", "fail"]
 
 #: The decoded column, and the prefix of names that choose its fields.
 VALUE = "value"

@@ -167,6 +167,7 @@ class Ingested:
         bad_bodies: Number of bodies that could not be decoded, whose `value` is null.
         decode_errors: The first of them, at most 100. Empty for Spark, whose tasks log them.
         losses: Messages that an ingest could not read: they no longer exist, or their broker is away.
+        errors: Number of rows for the table of errors, which then has the damage and the bad bodies.
     """
 
     rows: int
@@ -178,3 +179,4 @@ class Ingested:
     bad_bodies: int = 0
     decode_errors: tuple[BadBody, ...] = ()
     losses: tuple[str, ...] = ()
+    errors: int = 0

@@ -149,7 +149,8 @@ class BodyArguments(TypedDict, total=False):
             such name in `columns`, bodies are not decoded.
         framing: The prefix of bodies: "none", "confluent" (a zero byte and a schema id), or "single-object" (Avro's).
         on_error: "null" gives null for a body that cannot be decoded, and warns at the end with a `DecodeWarning`.
-            "fail" raises `DecodeError` at the first.
+            "list" does so, too, and `Scan.decode_errors` has all of them, and not 100 of a piece. "fail" raises
+            `DecodeError` at the first. Options of Spark have "null" and "fail".
         schema_id: The schema id that all bodies must have, with `framing="confluent"`; Avro needs it.
     """
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Unpack, cast
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from rmqfast.arguments import Number, Time, integer, suggests_names
 from rmqfast.cluster import MessageCluster
-from rmqfast.errors import ArgumentError, CorruptError, DamageWarning, DecodeWarning, RmqError, StoreIOError
+from rmqfast.errors import ArgumentError, DamageWarning, DecodeWarning, RmqError, StoreIOError
 from rmqfast.extras import import_extra
-from rmqfast.message import Damage
 from rmqfast.paths import local_path
 from rmqfast.store import DecodeArguments, MessageStore, ScanRequest, open_store
 from rmqfast.store.new_directory import new_directory
@@ -27,20 +26,23 @@ from rmqfast.store.request import check_names
 from rmqfast.tables.cluster_topics import ClusterTopics
 from rmqfast.tables.data_files import COMPRESSIONS
 from rmqfast.tables.delta import DeltaTables
+from rmqfast.tables.errors_table import SUFFIX, ErrorsTable, error_schema
 from rmqfast.tables.iceberg import IcebergTables
+from rmqfast.tables.ingestion import Ingestion, Progress
 from rmqfast.tables.parquet_directory import check_apart, open_parquet_directory
 from rmqfast.tables.partitioning import Partitioning
-from rmqfast.tables.position import Position, Selection, distance
-from rmqfast.tables.source import Source, Step
+from rmqfast.tables.position import Position, Selection
+from rmqfast.tables.source import Source
 from rmqfast.tables.step_writer import StepWriter
 from rmqfast.tables.store_log import StoreLog
 from rmqfast.tables.table import Table, Tables
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 Format = Literal["parquet", "delta", "iceberg"]
 Mode = Literal["resume", "error", "append", "overwrite"]
-Progress = Callable[[int, int], object]
 
-_MOST_LISTED = 20
 #: What a message of a cluster counts as.
 _MESSAGE_BYTES = 1 << 10
 #: Rows and bytes of a batch, at most.
@@ -64,6 +66,7 @@ def ingest(
     compression: str = "snappy",
     mode: Mode = "resume",
     on_damage: Literal["fail", "warn"] = "fail",
+    errors: bool = False,
     catalog: str = "default",
     options: Mapping[str, str] | None = None,
     commit_bytes: Number = 4 << 30,
@@ -91,6 +94,8 @@ def ingest(
             others have written. "overwrite" replaces a directory of Parquet files when all messages are written.
         on_damage: "fail" ends at a step with bytes that cannot be read, or with messages that no longer exist. "warn"
             writes what is left; `Ingested.damage` and `Ingested.losses` list the rest.
+        errors: Whether damaged bytes, and messages whose body cannot be decoded, go to the table `out` + "__errors"
+            instead, with the reason and the raw bytes.
         catalog: Name of the catalog in pyiceberg's configuration.
         options: Options of the storage for Delta, properties of the catalog for Iceberg.
         commit_bytes: Bytes of the log in one commit. In a cluster, a message counts as 1 KiB.
@@ -124,6 +129,8 @@ def ingest(
         raise ArgumentError(
             f"mode: expected resume, error or append for {format}, got 'overwrite': drop the table first"
         )
+    if errors:
+        _list_errors(body)
     one_or_more = topics[0] if topics and len(topics) == 1 else topics
     wanted = {
         "tags": tags,
@@ -141,79 +148,68 @@ def ingest(
         start_time=request.start_time,
         end_time=request.end_time,
     )
-    started = time.monotonic()
+    started, fails = time.monotonic(), on_damage == "fail" and not errors
     with ExitStack() as stack:
         stack.enter_context(_silent_warnings())
         stack.enter_context(_errors_of_system(out))
-        tables = stack.enter_context(
-            _open_tables(format, source, out, mode=mode, catalog=catalog, options=options or {})
-        )
         step_bytes = integer("commit_bytes", commit_bytes, 1)
-        opened = stack.enter_context(_open_source(source, topics, request, step_bytes, fails=on_damage == "fail"))
-        table, position = _open_table(tables, opened, selection, Partitioning.of_names(partition), mode)
-        spill = _local(out).parent if format == "parquet" else None
-        writer = StepWriter(opened, table, compression, spill)
-        check = partial(_check_damage, table.name) if on_damage == "fail" else _accept_damage
-        commits, files = _run(
-            opened, table, writer, position, selection=selection, check=check, progress=progress or _no_progress
+        places = [
+            stack.enter_context(_open_tables(format, source, place, mode=mode, catalog=catalog, options=options or {}))
+            for place in _places(out, errors=errors)
+        ]
+        opened = stack.enter_context(_open_source(source, topics, request, step_bytes, fails=fails))
+        open_table = partial(_open_table, initial=opened.initial(), selection=selection, mode=mode)
+        table, position = open_table(places[0], opened.schema, Partitioning.of_names(partition))
+        table_of_errors = ErrorsTable(*open_table(places[1], error_schema(), Partitioning(()))) if errors else None
+        writer = StepWriter(
+            opened,
+            table,
+            table_of_errors,
+            compression=compression,
+            spill=_local(out).parent if format == "parquet" else None,
         )
+        ingestion = Ingestion(opened, table, position, selection, table_of_errors, writer, fails)
+        ingestion.run(progress or _no_progress)
     counts = writer.counts
     return Ingested(
         rows=counts.rows,
         bytes=counts.bytes,
         seconds=time.monotonic() - started,
-        commits=commits,
-        files=files,
+        commits=ingestion.commits,
+        files=ingestion.files,
         damage=tuple(sorted(counts.damage, key=lambda place: (place.file, place.offset))),
         bad_bodies=counts.bad_bodies,
         decode_errors=tuple(counts.decode_errors),
         losses=(*opened.losses, *counts.losses),
+        errors=counts.errors,
     )
 
 
-def _run(
-    source: Source,
-    table: Table,
-    writer: StepWriter,
-    position: Position | None,
-    *,
-    selection: Selection,
-    check: Callable[[list[Damage]], None],
-    progress: Progress,
-) -> tuple[int, int]:
-    """Writes and commits steps up to the present end. Returns the numbers of commits and files."""
-    at = source.initial() if position is None else position.offsets
-    total = distance(at, source.fix_end())
-    done = commits = added = 0
-    progress(done, total)
-    while (step := source.next_step(at)) is not None:
-        size = distance(step.start, step.end)
+def _list_errors(body: DecodeArguments) -> None:
+    """Makes a scan list all bodies that it cannot decode."""
+    if body.get("on_error", "null") == "fail":
+        raise ArgumentError("on_error: expected none with errors=True, got 'fail'")
+    if body.get("decode") is not None:
+        body["on_error"] = "list"
 
-        def tell(parts: int, step: Step = step, begin: int = done, size: int = size) -> None:
-            progress(min(begin + size * parts // len(step.pieces), total), total)
 
-        with writer.write(step, check, tell) as files:
-            after = Position(offsets=step.end, selection=selection)
-            table.commit(files, position, after)
-        position, at, done = after, step.end, done + size
-        commits, added = commits + 1, added + len(files)
-    damage = source.damage_behind(at)
-    check(damage)
-    writer.counts.damage.update(damage)
-    return commits, added
+def _places(out: str | os.PathLike[str], *, errors: bool) -> list[str]:
+    """Returns the place of the table, and of that of errors."""
+    place = os.fspath(out)
+    return [place, place.rstrip("/") + SUFFIX] if errors else [place]
 
 
 def _open_table(
-    tables: Tables, source: Source, selection: Selection, partitioning: Partitioning, mode: Mode
+    tables: Tables, schema: pa.Schema, partitioning: Partitioning, *, initial: str, selection: Selection, mode: Mode
 ) -> tuple[Table, Position | None]:
-    """Returns the table, created if necessary, and its position."""
-    table, position = tables.open(source.schema), None
+    """Returns a table, created if necessary, and its position."""
+    table, position = tables.open(schema), None
     if table is None:
-        table = tables.create(source.schema, partitioning)
+        table = tables.create(schema, partitioning)
     elif mode == "error":
         raise ArgumentError(f"out: expected no table yet, got {table.name}; mode resume continues it")
     else:
-        position = table.read_position(source.initial())
+        position = table.read_position(initial)
     if position is not None and position.selection is not None:
         selection.check_equal(position.selection, table.name)
     if position is None and mode != "append" and table.has_rows():
@@ -301,21 +297,6 @@ def _silent_warnings() -> Iterator[None]:
         warnings.simplefilter("ignore", DamageWarning)
         warnings.simplefilter("ignore", DecodeWarning)
         yield
-
-
-def _check_damage(table: str, damage: Sequence[Damage]) -> None:
-    """Raises `CorruptError` for damage."""
-    if not damage:
-        return
-    places = [f"{d.file} at offset {d.offset}, {d.length} bytes: {d.reason}" for d in damage[:_MOST_LISTED]]
-    if len(damage) > _MOST_LISTED:
-        places.append(f"and {len(damage) - _MOST_LISTED} more")
-    text = f"{len(damage)} damaged places, before which {table} ends: {'; '.join(places)}"
-    raise CorruptError(f'{text}; on_damage="warn" writes what is left')
-
-
-def _accept_damage(_: Sequence[Damage]) -> None:
-    pass
 
 
 def _no_progress(_done: int, _total: int) -> None:

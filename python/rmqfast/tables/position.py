@@ -51,18 +51,23 @@ class Position:
     Attributes:
         offsets: Offsets of the source as JSON: the position in a store's log, or the next offset of each queue.
         selection: The messages that the table selects. None if only the offsets could be restored.
+        start: Of a table of errors, the offsets at which the step of its last commit began.
     """
 
     offsets: str
     selection: Selection | None
+    start: str | None = None
 
     def __post_init__(self) -> None:
         # one form, so that equal positions are equal
-        object.__setattr__(self, "offsets", json.dumps(json.loads(self.offsets)))
+        for name in ("offsets", "start"):
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else json.dumps(json.loads(value)))
 
     def to_json(self) -> str:
-        selection = None if self.selection is None else asdict(self.selection)
-        return json.dumps({"version": _VERSION, "offsets": json.loads(self.offsets), "selection": selection})
+        value: dict[str, Any] = {"version": _VERSION, "offsets": json.loads(self.offsets)}
+        value["selection"] = None if self.selection is None else asdict(self.selection)
+        return json.dumps(value if self.start is None else value | {"start": json.loads(self.start)})
 
     @classmethod
     def of_json(cls, text: str, table: str) -> Position:
@@ -75,7 +80,8 @@ class Position:
                 if selection is not None:
                     topics = selection["topics"]
                     selection = Selection(**selection | {"topics": None if topics is None else tuple(topics)})
-                return cls(offsets=json.dumps(value["offsets"]), selection=selection)
+                start = json.dumps(value["start"]) if "start" in value else None
+                return cls(offsets=json.dumps(value["offsets"]), selection=selection, start=start)
         except (ValueError, KeyError, TypeError) as error:
             raise ArgumentError(f"{table}: expected a position of rmqfast as {KEY}, got {text!r}") from error
         expected = f"expected a position of version {_VERSION}, got {version}"

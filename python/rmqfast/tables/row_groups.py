@@ -58,6 +58,11 @@ class RowGroups:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drops all rows."""
+        self._by_key.clear()
         self._file.close()
 
     def add(self, key: Key, batch: pa.RecordBatch, *, is_slice: bool) -> list[pa.RecordBatch] | None:

@@ -65,6 +65,10 @@ class Source(Protocol):
         """
         ...
 
+    def step_between(self, start: str, end: str) -> Step:
+        """Returns the step with all messages between two positions."""
+        ...
+
     def scan(self, piece: bytes) -> Scan:
         """Returns the messages of a part of a step."""
         ...

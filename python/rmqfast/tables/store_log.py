@@ -65,9 +65,12 @@ class StoreLog:
     def next_step(self, start: str) -> Step | None:
         with errors_name_tables():
             end = self._stream.latest(start, is_limited=True)
+        step = self.step_between(start, end)
+        return step if step.pieces else None
+
+    def step_between(self, start: str, end: str) -> Step:
+        with errors_name_tables():
             pieces = self._stream.pieces(start, end)
-        if not pieces:
-            return None
         self._store.refresh()
         lost: list[Damage] = []
         for piece in pieces:

@@ -30,7 +30,7 @@ pub fn benches(criterion: &mut Criterion) {
             b.iter(|| assert_eq!(arrow_json_rows(&bodies, &fields), MESSAGES));
         });
         let decode =
-            Decode { format: Arc::new(format), framing: Framing::None, schema_id: None, fails: true, at: None };
+            Decode { format: Arc::new(format), framing: Framing::None, schema_id: None, fails: true, lists_all: false, at: None };
         let request = |decode, columns| {
             Arc::new(ScanRequest { topic: Some(TOPIC.into()), columns, decode, ..ScanRequest::default() })
         };

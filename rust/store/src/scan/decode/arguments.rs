@@ -28,10 +28,11 @@ impl DecodeArguments {
     /// Checks the arguments. Returns the decoding of all fields.
     pub fn build(&self) -> Result<Decode> {
         let framing = Framing::of_name(&self.framing)?;
-        let fails = match self.on_error.as_str() {
-            "null" => false,
-            "fail" => true,
-            other => return Err(Error::invalid("on_error", "'null' or 'fail'", format!("'{other}'"))),
+        let (fails, lists_all) = match self.on_error.as_str() {
+            "null" => (false, false),
+            "fail" => (true, false),
+            "list" => (false, true),
+            other => return Err(Error::invalid("on_error", "'null', 'list' or 'fail'", format!("'{other}'"))),
         };
         let schema =
             self.schema.as_ref().ok_or_else(|| Error::invalid("schema", "the schema of the bodies", "None"))?;
@@ -63,7 +64,7 @@ impl DecodeArguments {
                 format!("framing='{}'", self.framing),
             ));
         }
-        Ok(Decode { format, framing, schema_id: own_id.or(self.schema_id), fails, at: None })
+        Ok(Decode { format, framing, schema_id: own_id.or(self.schema_id), fails, lists_all, at: None })
     }
 }
 

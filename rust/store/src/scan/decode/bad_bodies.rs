@@ -26,19 +26,32 @@ impl BadBody {
     }
 }
 
-/// The bad bodies found so far. Entries beyond [`BadBodies::LIMIT`] are only counted, since each row may be bad.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// The bad bodies found so far. Entries beyond a limit are only counted, since each row may be bad.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadBodies {
     entries: Vec<BadBody>,
     more: u64,
+    limit: usize,
+}
+
+impl Default for BadBodies {
+    fn default() -> Self {
+        Self::with_limit(Self::LIMIT)
+    }
 }
 
 impl BadBodies {
     pub const LIMIT: usize = 100;
+    /// The limit of a scan that lists all bad bodies.
+    pub const LARGEST_LIMIT: usize = 1 << 20;
 
-    /// Counts a body. `describe` is called only if the sample has room.
+    pub fn with_limit(limit: usize) -> Self {
+        Self { entries: Vec::new(), more: 0, limit }
+    }
+
+    /// Counts a body. `describe` is called only if there is room for another entry.
     pub fn push(&mut self, describe: impl FnOnce() -> BadBody) {
-        if self.entries.len() < Self::LIMIT {
+        if self.entries.len() < self.limit {
             let mut entry = describe();
             shorten(&mut entry.reason);
             self.entries.push(entry);
@@ -47,7 +60,14 @@ impl BadBodies {
         }
     }
 
+    /// Returns the bad bodies, and begins anew.
+    pub fn take(&mut self) -> Self {
+        std::mem::replace(self, Self::with_limit(self.limit))
+    }
+
+    /// Adds the bad bodies of another part of the same scan.
     pub fn append(&mut self, other: Self) {
+        self.limit = self.limit.max(other.limit);
         other.entries.into_iter().for_each(|entry| self.push(|| entry));
         self.more += other.more;
     }
@@ -96,5 +116,11 @@ mod tests {
         (0..BadBodies::LIMIT + 3).for_each(|_| bodies.push(|| body.clone()));
         assert_eq!((bodies.entries().len(), bodies.more()), (BadBodies::LIMIT, 3));
         assert_eq!(bodies.entries()[0].reason.len(), MAX_REASON + '…'.len_utf8());
+        // a scan that lists all of them
+        let mut all = BadBodies::with_limit(BadBodies::LARGEST_LIMIT);
+        (0..BadBodies::LIMIT + 3).for_each(|_| all.push(|| body.clone()));
+        let mut whole = BadBodies::default();
+        whole.append(all.take());
+        assert_eq!((whole.entries().len(), whole.more(), all.count()), (BadBodies::LIMIT + 3, 0, 0));
     }
 }

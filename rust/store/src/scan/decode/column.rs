@@ -65,7 +65,8 @@ pub struct ValueColumn {
 impl ValueColumn {
     pub fn new(decode: &Decode) -> Self {
         let (decoder, decode) = (decode.format.decoder(), decode.clone());
-        Self { decode, decoder, rows: 0, cost: 0, bad: BadBodies::default() }
+        let limit = if decode.lists_all { BadBodies::LARGEST_LIMIT } else { BadBodies::LIMIT };
+        Self { decode, decoder, rows: 0, cost: 0, bad: BadBodies::with_limit(limit) }
     }
 
     /// Appends the values of the next row's body; a null without one.
@@ -115,7 +116,7 @@ impl ValueColumn {
     }
 
     pub fn take_bad(&mut self) -> BadBodies {
-        std::mem::take(&mut self.bad)
+        self.bad.take()
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Decode {
     pub schema_id: Option<SchemaId>,
     /// Whether the scan stops at the first bad body.
     pub fails: bool,
+    /// Whether the scan lists all bad bodies instead of a sample.
+    pub lists_all: bool,
     /// Position of the column `value` in a batch. `None` is behind all other columns.
     pub at: Option<usize>,
 }

@@ -1,0 +1,91 @@
+"""The loop of an ingest: step after step is read, written and committed, up to the present end of the source.
+
+Source: `MicroBatchExecution` of Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from rmqfast.errors import CorruptError
+from rmqfast.message import Damage
+from rmqfast.tables.errors_table import ErrorsTable
+from rmqfast.tables.position import Position, Selection, distance
+from rmqfast.tables.source import Source, Step
+from rmqfast.tables.step_writer import StepWriter
+from rmqfast.tables.table import Table
+
+Progress = Callable[[int, int], object]
+
+_MOST_LISTED = 20
+
+
+@dataclass
+class Ingestion:
+    """The state of an ingest.
+
+    Attributes:
+        source: The messages.
+        table: The table.
+        position: The position of the table.
+        selection: The messages that the source selects.
+        errors: The table of errors, if one is written.
+        writer: Writes the files of steps.
+        fails: Whether damage is an error.
+        commits: Number of commits so far.
+        files: Number of files that they have added.
+    """
+
+    source: Source
+    table: Table
+    position: Position | None
+    selection: Selection
+    errors: ErrorsTable | None
+    writer: StepWriter
+    fails: bool
+    commits: int = 0
+    files: int = 0
+
+    def run(self, progress: Progress) -> None:
+        """Writes and commits all steps. `progress` gets how far they are, and how far they will go."""
+        at = self.source.initial() if self.position is None else self.position.offsets
+        total, done = distance(at, self.source.fix_end()), 0
+        progress(done, total)
+        while (step := self._next_step(at)) is not None:
+            size = distance(step.start, step.end)
+
+            def tell(parts: int, step: Step = step, begin: int = done, size: int = size) -> None:
+                progress(min(begin + size * parts // len(step.pieces), total), total)
+
+            self._commit(step, tell)
+            at, done = step.end, done + size
+        damage = self.source.damage_behind(at)
+        self._check(damage)
+        self.writer.counts.damage.update(damage)
+
+    def _next_step(self, at: str) -> Step | None:
+        """Returns the step that begins at some offsets: the one that an ingest has left unfinished, or a new one."""
+        end = None if self.errors is None else self.errors.unfinished_end(at)
+        return self.source.next_step(at) if end is None else self.source.step_between(at, end)
+
+    def _commit(self, step: Step, tell: Callable[[int], None]) -> None:
+        written = self.writer.write(step, self._check, tell)
+        errors = self.errors
+        if errors is not None and errors.unfinished_end(step.start) is None:
+            errors.commit(written.error_files, step.start, step.end, self.selection)
+        after = Position(offsets=step.end, selection=self.selection)
+        self.table.commit(written.files, self.position, after)
+        self.position = after
+        self.commits += 1
+        self.files += len(written.files)
+
+    def _check(self, damage: Sequence[Damage]) -> None:
+        """Raises `CorruptError` for damage, if that is an error."""
+        if not damage or not self.fails:
+            return
+        places = [f"{d.file} at offset {d.offset}, {d.length} bytes: {d.reason}" for d in damage[:_MOST_LISTED]]
+        if len(damage) > _MOST_LISTED:
+            places.append(f"and {len(damage) - _MOST_LISTED} more")
+        text = f"{self.table.name} ends before {len(damage)} damaged places: {'; '.join(places)}"
+        raise CorruptError(f'{text}; on_damage="warn" writes what is left')
