@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from rmqfast.errors import ArgumentError, TableConflictError
 from rmqfast.extras import import_extra
+from rmqfast.tables.columns import adds_fields
 from rmqfast.tables.data_files import DataFile
 from rmqfast.tables.partitioning import DAY, Key, Partitioning, key_texts
 from rmqfast.tables.position import KEY, Position, with_numbers
-from rmqfast.tables.table import check_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,12 +55,9 @@ class DeltaTables:
 
     def create(self, schema: pa.Schema, partitioning: Partitioning) -> DeltaTable:
         """Creates the table, without rows."""
-        import pyarrow as pa
-
-        columns = schema.append(pa.field(DAY, pa.date32())) if DAY in partitioning.names else schema
         self._deltalake.DeltaTable.create(
             self._location,
-            columns,
+            with_partitions(schema, partitioning),
             # another process may have created it just now
             mode="ignore",
             partition_by=partitioning.names,
@@ -85,10 +82,12 @@ class DeltaTable:
         self._files = fs.PyFileSystem(DeltaStorageHandler.from_table(native._table))  # noqa: SLF001 - the only way
         metadata = native.metadata()
         self.partitioning = Partitioning.of_names(metadata.partition_columns)
-        self._schema = native.schema()
-        names = pa.schema(self._schema.to_arrow()).names
-        check_columns(self.name, names, [*schema.names, *self.partitioning.names])
-        self.file_schema = pa.schema([schema.field(name) for name in names if name not in metadata.partition_columns])
+        rows = with_partitions(schema, self.partitioning)
+        if adds_fields(self.name, pa.schema(native.schema().to_arrow()), _as_delta(rows)):
+            self._add_fields(rows)
+        self._schema = self._native.schema()
+        partitions = metadata.partition_columns
+        self.file_schema = pa.schema([field for field in schema if field.name not in partitions])
         if "delta.setTransactionRetentionDuration" in metadata.configuration:
             raise ArgumentError(
                 f"{self.name}: expected a table without delta.setTransactionRetentionDuration, which would make it "
@@ -171,6 +170,13 @@ class DeltaTable:
                 return
         raise TableConflictError(f"{self.name}: {_MOST_ATTEMPTS} commits of others came first")
 
+    def _add_fields(self, schema: pa.Schema) -> None:
+        """Adds the fields that the table lacks, by a commit without rows."""
+        from deltalake import write_deltalake
+
+        write_deltalake(self._native, schema.empty_table(), mode="append", schema_mode="merge")
+        self._native.update_incremental()
+
     def _restored_version(self, parameters: Mapping[str, Any]) -> int:
         version = parameters.get("version")
         return int(self._at(parameters["timestamp"]).version() if version in {None, "null"} else version)
@@ -189,6 +195,21 @@ class DeltaTable:
         table = NativeTable(self.name, storage_options=self._options)
         table.load_as_version(version)
         return table
+
+
+def with_partitions(schema: pa.Schema, partitioning: Partitioning) -> pa.Schema:
+    """Returns the columns of a table, of which the day is none of the rows."""
+    import pyarrow as pa
+
+    return schema.append(pa.field(DAY, pa.date32())) if DAY in partitioning.names else schema
+
+
+def _as_delta(schema: pa.Schema) -> pa.Schema:
+    """Returns a schema with the types that Delta makes of its own."""
+    import pyarrow as pa
+    from deltalake import Schema
+
+    return pa.schema(Schema.from_arrow(schema).to_arrow())
 
 
 def statistics_of(footer: Any) -> str:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from rmqfast.errors import ArgumentError, TableConflictError
 from rmqfast.extras import import_extra
+from rmqfast.tables.columns import adds_fields
 from rmqfast.tables.data_files import DataFile
 from rmqfast.tables.partitioning import DAY, Key, PartitionColumn, Partitioning, days_of
 from rmqfast.tables.position import KEY, Position
-from rmqfast.tables.table import check_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,12 +65,12 @@ class IcebergTable:
     """An Iceberg table. `schema` has the columns of the rows to write."""
 
     def __init__(self, native: Any, schema: pa.Schema) -> None:
-        from pyiceberg.io.pyarrow import schema_to_pyarrow
-
         self._native = native
         self.name = ".".join(native.name())
-        check_columns(self.name, [field.name for field in native.schema().fields], schema.names)
-        self.file_schema = _without_large_types(schema_to_pyarrow(native.schema(), include_field_ids=True))
+        if adds_fields(self.name, _as_arrow(native.schema()), _as_iceberg(schema)):
+            with native.update_schema() as update:
+                update.union_by_name(schema)
+        self.file_schema = _with_ids(schema, _as_arrow(native.schema()))
         self.partitioning = _partitioning_of(native)
 
     def has_rows(self) -> bool:
@@ -186,25 +186,41 @@ def _partitioning_of(native: Any) -> Partitioning:
     return Partitioning(tuple(columns))
 
 
-def _without_large_types(schema: pa.Schema) -> pa.Schema:
-    """Returns a schema whose strings have offsets of 32 bits, as those of scans: no value has to be converted."""
+def _as_arrow(schema: Any) -> pa.Schema:
+    """Returns an Iceberg schema as Arrow's, with the ids of its fields."""
+    from pyiceberg.io.pyarrow import schema_to_pyarrow
+
+    arrow: pa.Schema = schema_to_pyarrow(schema, include_field_ids=True)
+    return arrow
+
+
+def _as_iceberg(schema: pa.Schema) -> pa.Schema:
+    """Returns a schema with the types that Iceberg makes of its own."""
+    from pyiceberg.catalog import Catalog
+
+    return _as_arrow(Catalog._convert_schema_if_needed(schema))  # noqa: SLF001 - the only way without a table
+
+
+def _with_ids(schema: pa.Schema, table: pa.Schema) -> pa.Schema:
+    """Returns the columns of rows with the ids that a table has for them, by which its readers find them."""
     import pyarrow as pa
 
-    return pa.schema([field.with_type(_without_large(field.type)) for field in schema])
+    return pa.schema([_with_id(field, table.field(field.name)) for field in schema])
 
 
-def _without_large(type_: pa.DataType) -> pa.DataType:
+def _with_id(field: pa.Field, held: pa.Field) -> pa.Field:
+    return held.with_type(_with_inner_ids(field.type, held.type))
+
+
+def _with_inner_ids(type_: pa.DataType, held: pa.DataType) -> pa.DataType:
     import pyarrow as pa
-
-    def inner(field: pa.Field) -> pa.Field:
-        return field.with_type(_without_large(field.type))
 
     if pa.types.is_struct(type_):
-        return pa.struct([inner(field) for field in type_])
+        return pa.struct([_with_id(field, held.field(field.name)) for field in type_])
     if pa.types.is_map(type_):
-        return pa.map_(inner(type_.key_field), inner(type_.item_field))
-    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
-        return pa.list_(inner(type_.value_field))
-    if pa.types.is_large_string(type_):
-        return pa.string()
-    return pa.binary() if pa.types.is_large_binary(type_) else type_
+        return pa.map_(_with_id(type_.key_field, held.key_field), _with_id(type_.item_field, held.item_field))
+    if pa.types.is_list(type_):
+        return pa.list_(_with_id(type_.value_field, held.value_field))
+    # strings have offsets of 32 bits, as those of scans; other types may be wider in Iceberg
+    is_long = pa.types.is_large_string(held) or pa.types.is_large_binary(held)
+    return type_ if is_long else held

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rmqfast.errors import ArgumentError
 from rmqfast.tables.data_files import DataFile
 from rmqfast.tables.partitioning import Key, Partitioning
 from rmqfast.tables.position import Position
@@ -60,20 +59,9 @@ class Tables(Protocol):
     """The place of a table, where it can be opened or created."""
 
     def open(self, schema: pa.Schema) -> Table | None:
-        """Returns the table, for rows with the columns of `schema`. None if there is none."""
+        """Returns the table, with all columns of `schema`: it gets those that it lacks. None if there is no table."""
         ...
 
     def create(self, schema: pa.Schema, partitioning: Partitioning) -> Table:
         """Creates the table, without rows."""
         ...
-
-
-def check_columns(table: str, held: Collection[str], wanted: Collection[str]) -> None:
-    """Raises `ArgumentError` if a table has other columns than the rows."""
-    absent = [name for name in wanted if name not in held]
-    foreign = [name for name in held if name not in wanted]
-    if absent or foreign:
-        raise ArgumentError(
-            f"{table}: expected the columns {', '.join(wanted)}; "
-            f"it lacks {', '.join(absent) or 'none'} and has {', '.join(foreign) or 'none'} beside them"
-        )
