@@ -113,6 +113,7 @@ __all__ = [
     "spark_row",
     "sql_properties",
     "step_after",
+    "topics_like",
     "unwrap_namespace",
     "used_percent",
     "with_schema_text",
@@ -496,6 +497,13 @@ def read_store_piece(piece: bytes) -> tuple[str, int, int, bool]:
 
     Raises:
         ArgumentError: The bytes are of another release.
+    """
+
+def topics_like(pattern: str, names: Sequence[str]) -> list[str]:
+    """Returns the names of topics that a pattern selects, as the option `subscribePattern` does.
+
+    Raises:
+        ArgumentError: The pattern is no regular expression.
     """
 
 def spark_row(request: object) -> list[tuple[str, str]]: ...

@@ -104,12 +104,14 @@ def interval(text: str) -> float:
 @reaches_cluster
 def ingest(
     directory: Annotated[
-        Path | None, typer.Argument(metavar="[DIR]", help="A store's directory. Default: the cluster.", parser=PATH)
+        Path | None,
+        typer.Argument(metavar="[DIR]", help="A store or a mirror. Default: the cluster.", parser=PATH),
     ] = None,
     *,
     out: Annotated[str, typer.Option(help="A path; a URL for Delta or Spark; NAMESPACE.TABLE for Iceberg.")],
     format_: Annotated[Format, typer.Option("--format", help="Kind of table.")] = Format.PARQUET,
     topic: TopicsOption = None,
+    pattern: Annotated[str | None, typer.Option(help="Only topics whose whole name matches, also later ones.")] = None,
     tags: Tags = "*",
     start_time: StartTime = None,
     end_time: EndTime = None,
@@ -156,8 +158,9 @@ def ingest(
     }
     if selected is not Engine.LOCAL:
         spark_mode = _spark_mode(directory, mode, every)
-        if errors:
-            raise ArgumentError("--errors: expected --engine local, got Spark")
+        if errors or pattern is not None:
+            name = "--errors" if errors else "--pattern"
+            raise ArgumentError(f"{name}: expected --engine local, got Spark")
         report = run_with_spark(
             cast("Path", directory),
             topic,
@@ -177,6 +180,7 @@ def ingest(
         "options": pairs("--option", option or ()),
         "mode": "resume" if mode is None else mode.value,
         "errors": errors,
+        "pattern": pattern,
     }
     if every is None:
         _end(run_locally(directory, topic, out, access, **arguments), out, output)
@@ -238,8 +242,8 @@ def run_locally(
     from rmqfast.cluster import open_cluster
     from rmqfast.tables import ingest as ingest_messages
 
-    source = open_cluster(config=access.config()) if directory is None else open_store(directory)
-    with source, bar(f"writing {options['format']}") as progress:
+    source = open_cluster(config=access.config()) if directory is None else directory
+    with bar(f"writing {options['format']}") as progress:
         return ingest_messages(source, out, topics, progress=progress, **options)
 
 

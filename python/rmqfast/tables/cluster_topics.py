@@ -27,7 +27,8 @@ class ClusterTopics:
 
     Args:
         cluster: The cluster.
-        topics: Names of topics; None for all topics of users.
+        topics: Names of topics; None for those of the pattern.
+        pattern: A regular expression of topics; None for the named ones, or for all topics of users.
         request: Messages and columns to select.
         step_rows: Messages in one step.
         fails: Whether messages that no longer exist are an error.
@@ -39,11 +40,14 @@ class ClusterTopics:
         topics: Sequence[str] | None,
         request: ScanRequest,
         *,
+        pattern: str | None,
         step_rows: int,
         fails: bool,
     ) -> None:
         self._config, self._request = cluster.config, request
         self._options = cluster.read_options(topics, request, fails=fails)
+        if pattern is not None:
+            self._options["subscribePattern"] = pattern
         stream = self._options | option_texts({"maxOffsetsPerTrigger": step_rows, "maxRowsPerPartition": _PIECE_ROWS})
         self.losses: list[str] = []
         with errors_name_arguments():

@@ -6,10 +6,12 @@ Source: `StreamExecution` of Spark; the sinks of Delta Lake and Iceberg.
 from __future__ import annotations
 
 import os
+import re
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
@@ -35,6 +37,7 @@ from rmqfast.tables.position import Position, Selection
 from rmqfast.tables.source import Source
 from rmqfast.tables.step_writer import StepWriter
 from rmqfast.tables.store_log import StoreLog
+from rmqfast.tables.store_logs import StoreLogs, stores_below
 from rmqfast.tables.table import Table, Tables
 
 if TYPE_CHECKING:
@@ -58,6 +61,7 @@ def ingest(
     out: str | os.PathLike[str],
     topics: Sequence[str] | None = None,
     *,
+    pattern: str | None = None,
     format: Format = "parquet",  # noqa: A002 - what Spark and pandas call it
     tags: str | Sequence[str] = "*",
     start_time: Time | None = None,
@@ -79,10 +83,13 @@ def ingest(
     and writes nothing if there is nothing new.
 
     Args:
-        source: A store's directory, an open store or a cluster (`rmqfast.open_cluster`).
+        source: A store's directory, a mirror's directory with a copy of each broker, an open store, or a cluster
+            (`rmqfast.open_cluster`).
         out: A path for Parquet, a path or URL for Delta, and `namespace.table` for Iceberg. The table is created if it
             does not exist.
         topics: Names of topics. Default: all, of a cluster all topics of users.
+        pattern: A regular expression that the whole name of a topic has to match. Topics that are created later belong
+            to it, too.
         format: "parquet", "delta" (needs `rmqfast[delta]`) or "iceberg" (needs `rmqfast[iceberg]`).
         tags: Tag expression, or a list of tags.
         start_time: Earliest store time.
@@ -129,6 +136,8 @@ def ingest(
         raise ArgumentError(
             f"mode: expected resume, error or append for {format}, got 'overwrite': drop the table first"
         )
+    if topics is not None and pattern is not None:
+        raise ArgumentError(f"pattern: expected none beside topics, got {pattern!r}")
     if errors:
         _list_errors(body)
     one_or_more = topics[0] if topics and len(topics) == 1 else topics
@@ -144,6 +153,7 @@ def ingest(
     request = ScanRequest.of(one_or_more, cast("Any", wanted), broker_name=broker_name, microseconds=True)
     selection = Selection(
         topics=None if topics is None else tuple(sorted(topics)),
+        pattern=pattern,
         tags=request.tags,
         start_time=request.start_time,
         end_time=request.end_time,
@@ -157,7 +167,8 @@ def ingest(
             stack.enter_context(_open_tables(format, source, place, mode=mode, catalog=catalog, options=options or {}))
             for place in _places(out, errors=errors)
         ]
-        opened = stack.enter_context(_open_source(source, topics, request, step_bytes, fails=fails))
+        selected = partial(_open_source, source, topics, request)
+        opened = stack.enter_context(selected(pattern=pattern, step_bytes=step_bytes, fails=fails))
         open_table = partial(_open_table, initial=opened.initial(), selection=selection, mode=mode)
         table, position = open_table(places[0], opened.schema, Partitioning.of_names(partition))
         table_of_errors = ErrorsTable(*open_table(places[1], error_schema(), Partitioning(()))) if errors else None
@@ -211,7 +222,7 @@ def _open_table(
     else:
         position = table.read_position(initial)
     if position is not None and position.selection is not None:
-        selection.check_equal(position.selection, table.name)
+        position.selection.check_equal(selection, table.name)
     if position is None and mode != "append" and table.has_rows():
         raise ArgumentError(
             f"out: expected no table yet, or one that an ingest began, got {table.name}, which others have written; "
@@ -250,11 +261,13 @@ def _open_source(
     source: str | os.PathLike[str] | MessageStore | MessageCluster,
     topics: Sequence[str] | None,
     request: ScanRequest,
-    step_bytes: int,
     *,
+    pattern: str | None,
+    step_bytes: int,
     fails: bool,
 ) -> Iterator[Source]:
     with ExitStack() as stack:
+        of_stores = partial(StoreLog, pattern=pattern, step_bytes=step_bytes, fails=fails)
         opened: Source
         if isinstance(source, MessageCluster):
             if request.end_time is not None:
@@ -262,12 +275,39 @@ def _open_source(
                     f"end_time: expected none for a cluster, whose end is the present, got {request.end_time}"
                 )
             step_rows = max(step_bytes // _MESSAGE_BYTES, 1)
-            opened = ClusterTopics(source, topics, request, step_rows=step_rows, fails=fails)
+            opened = ClusterTopics(source, topics, request, pattern=pattern, step_rows=step_rows, fails=fails)
+        elif isinstance(source, MessageStore):
+            opened = of_stores(source, request)
+        elif paths := stores_below(local_path(source, "source")):
+            stores = {name: stack.enter_context(open_store(path, broker_name=name)) for name, path in paths.items()}
+            opened = _open_logs(stores, topics, request, pattern=pattern, step_bytes=step_bytes, fails=fails)
         else:
-            store = source if isinstance(source, MessageStore) else stack.enter_context(open_store(source))
-            opened = StoreLog(store, request, step_bytes=step_bytes, fails=fails)
+            opened = of_stores(stack.enter_context(open_store(source)), request)
         stack.callback(opened.close)
         yield opened
+
+
+def _open_logs(
+    stores: Mapping[str, MessageStore],
+    topics: Sequence[str] | None,
+    request: ScanRequest,
+    *,
+    pattern: str | None,
+    step_bytes: int,
+    fails: bool,
+) -> StoreLogs:
+    if topics is not None:
+        for topic in topics:
+            if not any(topic in store.topics() for store in stores.values()):
+                # raises the error of an unknown topic
+                next(iter(stores.values())).scan(topic)
+        # not each broker has each topic, or has it already
+        pattern, request = "|".join(map(re.escape, topics)), replace(request, topic=None, among=None)
+    logs = {}
+    for name, store in stores.items():
+        own = replace(request, broker_name=name)
+        logs[name] = StoreLog(store, own, pattern=pattern, step_bytes=step_bytes, fails=fails)
+    return StoreLogs(logs)
 
 
 def _local(out: str | os.PathLike[str]) -> Path:

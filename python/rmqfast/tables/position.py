@@ -22,13 +22,15 @@ class Selection:
     """The messages that an ingest selects. It cannot change, since a position says only how far they were read.
 
     Attributes:
-        topics: Names of topics; None for all.
+        topics: Names of topics; None for all, or for those of the pattern.
+        pattern: A regular expression of topics.
         tags: The tag expression.
         start_time: Earliest store time in milliseconds since 1970.
         end_time: Store time before which to stop.
     """
 
     topics: tuple[str, ...] | None
+    pattern: str | None
     tags: str
     start_time: int | None
     end_time: int | None

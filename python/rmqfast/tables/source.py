@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from rmqfast.errors import ArgumentError, DataLossError
 from rmqfast.message import Damage
@@ -37,7 +37,7 @@ class Step(NamedTuple):
 
     start: str
     end: str
-    pieces: list[bytes]
+    pieces: list[Any]
     lost: list[Damage]
 
 
@@ -69,7 +69,7 @@ class Source(Protocol):
         """Returns the step with all messages between two positions."""
         ...
 
-    def scan(self, piece: bytes) -> Scan:
+    def scan(self, piece: Any) -> Scan:
         """Returns the messages of a part of a step."""
         ...
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rmqfast.message import BadBody, Damage
 from rmqfast.store.decode import VALUE
@@ -128,7 +128,7 @@ class StepWriter:
                 errors.discard()
             raise
 
-    def _read(self, piece: bytes, groups: RowGroups, files: DataFiles, errors: ErrorRows | None) -> _ReadPiece:
+    def _read(self, piece: Any, groups: RowGroups, files: DataFiles, errors: ErrorRows | None) -> _ReadPiece:
         import pyarrow.compute as pc
 
         scan = self._source.scan(piece)

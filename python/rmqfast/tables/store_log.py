@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rmqfast._native import SparkStream, read_store_piece
+from rmqfast._native import SparkStream, read_store_piece, topics_like
 from rmqfast.cluster.topic_options import option_texts
 from rmqfast.store import MessageStore, Scan, ScanRequest
 from rmqfast.store.lost_pieces import clip_to_log
@@ -29,12 +30,15 @@ class StoreLog:
     Args:
         store: The store.
         request: Messages and columns to select.
+        pattern: A regular expression of topics to select; None for those of the request.
         step_bytes: Bytes of the log in one step.
         fails: Whether lost and damaged messages are an error.
     """
 
-    def __init__(self, store: MessageStore, request: ScanRequest, *, step_bytes: int, fails: bool) -> None:
-        self._store, self._request = store, request
+    def __init__(
+        self, store: MessageStore, request: ScanRequest, *, pattern: str | None, step_bytes: int, fails: bool
+    ) -> None:
+        self._store, self._request, self._pattern = store, request, pattern
         options = {
             "storePath": str(store.path),
             "commitLogDirs": [str(each) for each in store.commit_log_dirs],
@@ -44,8 +48,9 @@ class StoreLog:
             "partitionBytes": PIECE_BYTES,
             "failOnDataLoss": fails,
         }
-        # raises an error for a topic that the store does not have
+        # raises an error for a topic that the store does not have, and for an invalid pattern
         store.plan(request, cut_bytes=1 << 62)
+        topics_like(pattern or "", [])
         self.losses: list[str] = []
         self._stream = SparkStream.of_store(
             option_texts(options), warn=lambda text: self.losses.append(text_about_table(text))
@@ -65,8 +70,7 @@ class StoreLog:
     def next_step(self, start: str) -> Step | None:
         with errors_name_tables():
             end = self._stream.latest(start, is_limited=True)
-        step = self.step_between(start, end)
-        return step if step.pieces else None
+        return None if _offset(end) == _offset(start) else self.step_between(start, end)
 
     def step_between(self, start: str, end: str) -> Step:
         with errors_name_tables():
@@ -75,6 +79,10 @@ class StoreLog:
         lost: list[Damage] = []
         for piece in pieces:
             lost += clip_to_log(self._store, read_store_piece(piece))[1]
+        if self._pattern is not None:
+            topics = self._matching_topics(_offset(start), _offset(end))
+            self._request = replace(self._request, among=topics or None)
+            pieces = pieces if topics else []
         return Step(start, end, pieces, lost)
 
     def scan(self, piece: bytes) -> Scan:
@@ -92,10 +100,21 @@ class StoreLog:
     def close(self) -> None:
         self._stream.close()
 
+    def _matching_topics(self, start: int, end: int) -> tuple[str, ...]:
+        """Returns the topics of the pattern that may have messages in a part of the log."""
+        names = set(self._store.topics())
+        request = ScanRequest(columns=["topic"])
+        # records that no queue lists yet may be the first ones of their topic
+        pieces, _, _ = self._store.plan(request, cut_bytes=1 << 62)
+        parts = [(max(first, start), min(last, end)) for _, first, last, is_unlisted in pieces if is_unlisted]
+        scan = self._store.scan_pieces(request, [("log", first, last, True) for first, last in parts if first < last])
+        for batch in scan.batches():
+            names.update(batch.column("topic").unique().to_pylist())
+        return tuple(topics_like(self._pattern or "", sorted(names)))
+
     def _damage_behind(self, end: str) -> list[Damage]:
         self._store.refresh()
-        (start,) = Position(offsets=end, selection=None).numbers().values()
-        request = ScanRequest(columns=["queue_offset"])
+        start, request = _offset(end), ScanRequest(columns=["queue_offset"])
         pieces, _, _ = self._store.plan(request, cut_bytes=1 << 62)
         if not pieces or pieces[-1][2] <= start:
             return []
@@ -103,3 +122,8 @@ class StoreLog:
         for _ in scan.batches():
             pass
         return scan.damage
+
+
+def _offset(offsets: str) -> int:
+    (offset,) = Position(offsets=offsets, selection=None).numbers().values()
+    return offset

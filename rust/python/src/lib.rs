@@ -74,6 +74,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<topic_sink::TopicWriter>()?;
     module.add_class::<topic_sink::Written>()?;
     module.add_function(wrap_pyfunction!(stream::read_store_piece, module)?)?;
+    module.add_function(wrap_pyfunction!(stream::topics_like, module)?)?;
     module.add_class::<topic::range_reader::RangeReader>()?;
     module.add_function(wrap_pyfunction!(spark::with_schema_text, module)?)?;
     module.add_class::<append::Appender>()?;

@@ -12,6 +12,7 @@ use rmqfast_spark::store::piece;
 use rmqfast_spark::store::stream::StoreStream;
 use rmqfast_spark::stream::{Level, Stream};
 use rmqfast_spark::topic::stream::TopicStream;
+use rmqfast_spark::topic::topics::TopicPattern;
 use rmqfast_spark::{Kind, Options, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -104,6 +105,13 @@ impl SparkStream {
             Ok(())
         })
     }
+}
+
+/// Returns the names of topics that a pattern selects, as the option `subscribePattern` does.
+#[pyfunction]
+pub fn topics_like(pattern: &str, names: Vec<String>) -> PyResult<Vec<String>> {
+    let pattern = TopicPattern::new(pattern).map_err(spark)?;
+    Ok(names.into_iter().filter(|name| pattern.matches(name)).collect())
 }
 
 /// Parses a serialized piece of a store.

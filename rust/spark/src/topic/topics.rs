@@ -191,7 +191,7 @@ impl TopicPattern {
     ///
     /// # Errors
     /// The text is not a regular expression.
-    fn new(text: &str) -> Result<Self> {
+    pub fn new(text: &str) -> Result<Self> {
         // compiled alone first, since `a)|(b` is invalid but would be valid between the brackets
         let regex = Regex::new(text).and_then(|_| Regex::new(&format!(r"\A(?:{text})\z"))).map_err(|error| {
             let got = quote(text);
@@ -200,7 +200,7 @@ impl TopicPattern {
         Ok(Self { text: text.to_owned(), regex })
     }
 
-    fn matches(&self, topic: &str) -> bool {
+    pub fn matches(&self, topic: &str) -> bool {
         // `.*` should not match topics of consumer groups, whose messages no producer sent
         let is_meant = !topic.starts_with('%')
             || GROUP_MARKS.iter().any(|mark| topic.starts_with(mark) && self.text.contains(mark));
