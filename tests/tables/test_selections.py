@@ -33,9 +33,7 @@ def test_a_pattern_takes_topics_that_are_created_later(tmp_path: Path, delta: La
     assert delta.ingest(store, pattern="topic-[13]").rows == 200
     assert delta.rows() == scanned(store, ["topic-1", "topic-3"])
     assert delta.ingest(store, pattern="none", table="other").rows == 0
-    with pytest.raises(
-        ArgumentError, match=r"pattern: expected 'topic-\[13\]', with which .* was begun, got 'topic-\.\*'"
-    ):
+    with pytest.raises(ArgumentError, match=r"pattern: expected 'topic-\[13\]', with which .* was begun, got "):
         delta.ingest(store, pattern="topic-.*")
     with pytest.raises(ArgumentError, match="expected a regular expression"):
         delta.ingest(store, pattern="topic-(", table="another")

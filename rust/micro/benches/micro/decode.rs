@@ -29,8 +29,14 @@ pub fn benches(criterion: &mut Criterion) {
         group.bench_function(format!("arrow-json from memory, {name}"), |b| {
             b.iter(|| assert_eq!(arrow_json_rows(&bodies, &fields), MESSAGES));
         });
-        let decode =
-            Decode { format: Arc::new(format), framing: Framing::None, schema_id: None, fails: true, lists_all: false, at: None };
+        let decode = Decode {
+            format: Arc::new(format),
+            framing: Framing::None,
+            schema_id: None,
+            fails: true,
+            lists_all: false,
+            at: None,
+        };
         let request = |decode, columns| {
             Arc::new(ScanRequest { topic: Some(TOPIC.into()), columns, decode, ..ScanRequest::default() })
         };
