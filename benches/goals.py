@@ -271,6 +271,21 @@ def decodes() -> list[Goal]:
     ]
 
 
+def ingests() -> list[Goal]:
+    """Tables from a store: what they cost beyond the scan is at most 1 / 0.9 of the same rows written from memory."""
+    goals = []
+    for form, library in (("parquet", "pyarrow"), ("delta", "deltalake"), ("iceberg", "pyiceberg")):
+        title = f"ingest to {form.title()}, CPU"
+        beyond, memory = f"ingest {form} beyond scan", f"ingest {library}"
+        goals += pair("ingest", f"{title} beyond the scan : {library}", beyond, memory, (1.11, None), kind="cpu")
+        goals += pair("ingest", f"{title} : {library}", f"ingest {form}", memory, (None, None), kind="cpu")
+    return [
+        *goals,
+        Goal("ingest", "row groups of 50 topics, a row group", "ingest row groups", None, 32, unit="MiB"),
+        Goal("ingest", "anonymous memory of a large ingest", "ingest memory", None, 400, "value", "MiB"),
+    ]
+
+
 def sparks() -> list[Goal]:
     """Spark batch reads of all columns on two local threads."""
     goals = []
@@ -499,6 +514,7 @@ def all_goals() -> list[Goal]:
         *scans(),
         *queries(),
         *decodes(),
+        *ingests(),
         *appends(),
         *engine(),
         *brokers(),

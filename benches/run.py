@@ -18,6 +18,7 @@ import broker
 import client
 import engine_groups
 import groups
+import lake_groups
 import live
 import live.cells
 import mirror
@@ -39,6 +40,7 @@ GROUPS = {
     "kafka": spark_groups.kafka,
     "columnar": spark_groups.columnar,
     "decode": spark_groups.decode,
+    "ingest": lake_groups.ingest,
     "recovery": engine_groups.recovery,
     "sync": engine_groups.sync,
     "broker": broker.broker,

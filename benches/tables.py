@@ -26,6 +26,7 @@ TABLES: dict[str, Table | Grid] = {
     "spark-kafka": stores.KAFKA,
     "scans": stores.SCANS,
     "queries": stores.QUERIES,
+    "ingests": stores.INGESTS,
     "appends": stores.APPENDS,
     "broker": clusters.BROKER,
     "clients": clusters.CLIENTS,

@@ -10,6 +10,7 @@ _TUNED, _DEFAULTS = "Kafka tuned", "Kafka's defaults"
 _MEMORY = "batches that are ready in memory"
 _LOOP, _GET = "a bare Rust loop over warm maps", "RocketMQ's `getMessage` and decode"
 _HAND, _FROM_JSON = "`scan(columns=…, tags=…)`", "`from_json` on the same source"
+_BEYOND = "what it adds to the scan"
 _PUT = "RocketMQ's `putMessage`"
 
 COLUMNAR = Table(
@@ -103,6 +104,20 @@ QUERIES = Table(
         Row("JSON in Spark, one field of ten", "decode scan one", _FROM_JSON, "decode from_json one", "cpu"),
         Row("three fields", "decode scan three", _FROM_JSON, "decode from_json three", "cpu"),
         Row("all fields", "decode scan all", _FROM_JSON, "decode from_json all", "cpu"),
+    )
+)
+
+INGESTS = Table(
+    (
+        Row("Parquet, whole", "ingest parquet {}", "`pyarrow`", "ingest pyarrow {}", "cpu"),
+        Row(_BEYOND, "ingest parquet beyond scan {}", "`pyarrow`", "ingest pyarrow {}", "cpu"),
+        Row("Delta, whole", "ingest delta {}", "`write_deltalake`", "ingest deltalake {}", "cpu"),
+        Row(_BEYOND, "ingest delta beyond scan {}", "`write_deltalake`", "ingest deltalake {}", "cpu"),
+        Row("Iceberg, whole", "ingest iceberg {}", "`pyiceberg`", "ingest pyiceberg {}", "cpu"),
+        Row(_BEYOND, "ingest iceberg beyond scan {}", "`pyiceberg`", "ingest pyiceberg {}", "cpu"),
+        Row("the scan", "ingest scan {}", kind="cpu"),
+        Row("a row group, with 50 topics", "ingest row groups", unit="MiB"),
+        Row("anonymous memory, 10 GiB", "ingest memory", kind="value", unit="MiB"),
     )
 )
 
