@@ -20,6 +20,8 @@ from rmqfast.errors import (
 )
 from tests import golden_stores
 from tests.golden_stores import PathOf
+from tests.reference.writer import Message as RawMessage
+from tests.reference.writer import Options, write_store
 from tests.tables.lakes import Lake, Row, by_place
 
 SMALL = AppendOptions(file_size=1 << 16, index_slots=100, index_entries=400)
@@ -52,6 +54,23 @@ def test_a_table_has_the_rows_of_a_scan(golden_store: PathOf, lake: Lake, name: 
     written = lake.ingest(store, on_damage="warn")
     assert (written.rows, written.bytes) == (len(wanted), sum(row["store_size"] for row in wanted))
     assert lake.rows() == wanted
+
+
+def test_times_that_no_date_can_be_are_rows_as_others(tmp_path: Path, lake: Lake) -> None:
+    times = (1_700_000_000_001, 300_000_000_000_000, -1, 0)  # the second is in the year 11476
+    store = tmp_path / "store"
+    write_store(store, [RawMessage("T", b"x")] * 4, Options())
+    (log,) = (store / "commitlog").iterdir()
+    with log.open("r+b") as file:
+        for row, time in zip(scanned(store), times, strict=True):
+            # no checksum covers the store time of a record
+            file.seek(row["physical_offset"] + 56)
+            file.write(time.to_bytes(8, "big", signed=True))
+    assert lake.ingest(store).rows == 4
+    stored = lake.read().column("store_timestamp").cast(pa.int64()).to_pylist()
+    assert sorted(stored) == sorted(time * 1000 for time in times)
+    if lake.format != "parquet":
+        assert lake.ingest(store).rows == 0
 
 
 def test_columns_have_the_types_of_spark(golden_store: PathOf, lake: Lake) -> None:
@@ -133,6 +152,21 @@ def test_rows_that_exceed_the_memory_wait_in_a_file(
     written = lake.ingest(store)
     assert lake.rows() == scanned(store)
     assert written.files >= 20
+
+
+def test_messages_of_others_make_no_commits_of_their_own(tmp_path: Path, lake: Lake) -> None:
+    store = tmp_path / "store"
+    append(store, 300)
+    assert lake.ingest(store, ["topic-1"]).commits == 1
+    for start in range(300, 900, 300):
+        append(store, 300, topics=1, start=start)
+        assert lake.ingest(store, ["topic-1"]).commits == 0
+    # but they are not read again for ever
+    assert lake.ingest(store, ["topic-1"], commit_bytes=100_000).commits == 1
+    append(store, 300, start=900)
+    written = lake.ingest(store, ["topic-1"], commit_bytes=1 << 20)
+    assert (written.rows, written.commits) == (100, 1)
+    assert lake.rows() == scanned(store, ["topic-1"])
 
 
 def test_another_ingest_meanwhile_fails_the_commit(tmp_path: Path, lake: Lake) -> None:

@@ -223,19 +223,24 @@ def statistics_of(footer: Any) -> str:
         if "." in name or any(chunk is None or not chunk.has_null_count for chunk in chunks):
             continue
         nulls[name] = sum(chunk.null_count for chunk in chunks)
-        bounds = [(chunk.min, chunk.max) for chunk in chunks if chunk.has_min_max]
-        if len(bounds) == len(chunks) and bounds and isinstance(bounds[0][0], int | datetime):
-            low[name] = _bound(min(first for first, _ in bounds))
-            high[name] = _bound(max(last for _, last in bounds), is_high=True)
+        if not all(chunk.has_min_max and chunk.physical_type in {"INT32", "INT64"} for chunk in chunks):
+            continue
+        bounds = min(chunk.min_raw for chunk in chunks), max(chunk.max_raw for chunk in chunks)
+        if footer.schema.column(number).logical_type.type == "TIMESTAMP":
+            # milliseconds, as readers expect; a high bound must not become lower
+            texts = _time_text(bounds[0] // 1000), _time_text(-(-bounds[1] // 1000))
+            low |= {name: texts[0]} if None not in texts else {}
+            high |= {name: texts[1]} if None not in texts else {}
+        else:
+            low[name], high[name] = bounds
     return json.dumps({"numRecords": footer.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls})
 
 
-def _bound(value: Any, *, is_high: bool = False) -> Any:
-    if not isinstance(value, datetime):
-        return value
-    # milliseconds, as readers expect; a high bound must not become lower
-    value = value.astimezone(UTC)
-    milliseconds = -(-value.microsecond // 1000) if is_high else value.microsecond // 1000
-    seconds = int(value.replace(microsecond=0).timestamp()) + milliseconds // 1000
-    text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{milliseconds % 1000:03}Z"
+def _time_text(milliseconds: int) -> str | None:
+    """Returns a time as Delta writes it. None for one that a damaged record has, and that no date can be."""
+    seconds, rest = divmod(milliseconds, 1000)
+    try:
+        text = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    except (OverflowError, ValueError, OSError):
+        return None
+    return f"{text}.{rest:03}Z"

@@ -13,7 +13,7 @@ from rmqfast.errors import ArgumentError, TableConflictError
 from rmqfast.extras import import_extra
 from rmqfast.tables.columns import adds_fields
 from rmqfast.tables.data_files import DataFile
-from rmqfast.tables.partitioning import DAY, Key, PartitionColumn, Partitioning, days_of
+from rmqfast.tables.partitioning import DAY, Key, PartitionColumn, Partitioning, dates_of
 from rmqfast.tables.position import KEY, Position
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _MOST_ATTEMPTS = 20
 #: Transforms that need no further library. Those of other tables are pyiceberg-core's.
-_OWN_TRANSFORMS = {"day": days_of, "identity": lambda values: values}
+_OWN_TRANSFORMS = {"day": dates_of, "identity": lambda values: values}
 
 
 class IcebergTables:
@@ -146,11 +146,19 @@ class IcebergTable:
         from pyiceberg.typedef import Record
 
         schema = self._native.schema()
-        statistics = data_file_statistics_from_parquet_metadata(
-            parquet_metadata=file.metadata,
-            stats_columns=compute_statistics_plan(schema, self._native.properties),
-            parquet_column_mapping=parquet_path_to_id_mapping(schema),
-        )
+
+        def statistics_with(properties: dict[str, str]) -> Any:
+            return data_file_statistics_from_parquet_metadata(
+                parquet_metadata=file.metadata,
+                stats_columns=compute_statistics_plan(schema, {**self._native.properties, **properties}),
+                parquet_column_mapping=parquet_path_to_id_mapping(schema),
+            )
+
+        try:
+            statistics = statistics_with({})
+        except OverflowError:
+            # a damaged record has a time that is no date: such a file has no bounds
+            statistics = statistics_with({"write.metadata.metrics.default": "counts"})
         return Entry.from_args(
             content=DataFileContent.DATA,
             file_path=file.path,

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 Format = Literal["parquet", "delta", "iceberg"]
 Mode = Literal["resume", "error", "append", "overwrite"]
 
+#: The part of a commit that is not committed if it has no row.
+_IDLE_PART = 16
 #: What a message of a cluster counts as.
 _MESSAGE_BYTES = 1 << 10
 #: Rows and bytes of a batch, at most.
@@ -179,7 +181,8 @@ def ingest(
             compression=compression,
             spill=_local(out).parent if format == "parquet" else None,
         )
-        ingestion = Ingestion(opened, table, position, selection, table_of_errors, writer, fails)
+        idle_bytes = step_bytes // _IDLE_PART // (_MESSAGE_BYTES if isinstance(source, MessageCluster) else 1)
+        ingestion = Ingestion(opened, table, position, selection, table_of_errors, writer, fails, idle_bytes)
         ingestion.run(progress or _no_progress)
     counts = writer.counts
     return Ingested(

@@ -33,6 +33,7 @@ class Ingestion:
         errors: The table of errors, if one is written.
         writer: Writes the files of steps.
         fails: Whether damage is an error.
+        idle_bytes: Bytes of the log, or messages, without a row that are read again rather than committed.
         commits: Number of commits so far.
         files: Number of files that they have added.
     """
@@ -44,12 +45,13 @@ class Ingestion:
     errors: ErrorsTable | None
     writer: StepWriter
     fails: bool
+    idle_bytes: int
     commits: int = 0
     files: int = 0
 
     def run(self, progress: Progress) -> None:
         """Writes and commits all steps. `progress` gets how far they are, and how far they will go."""
-        at = self.source.initial() if self.position is None else self.position.offsets
+        at = committed = self.source.initial() if self.position is None else self.position.offsets
         total, done = distance(at, self.source.fix_end()), 0
         progress(done, total)
         while (step := self._next_step(at)) is not None:
@@ -58,7 +60,8 @@ class Ingestion:
             def tell(parts: int, step: Step = step, begin: int = done, size: int = size) -> None:
                 progress(min(begin + size * parts // len(step.pieces), total), total)
 
-            self._commit(step, tell)
+            if self._commit(step, committed, tell):
+                committed = step.end
             at, done = step.end, done + size
         damage = self.source.damage_behind(at)
         self._check(damage)
@@ -69,16 +72,20 @@ class Ingestion:
         end = None if self.errors is None else self.errors.unfinished_end(at)
         return self.source.next_step(at) if end is None else self.source.step_between(at, end)
 
-    def _commit(self, step: Step, tell: Callable[[int], None]) -> None:
+    def _commit(self, step: Step, committed: str, tell: Callable[[int], None]) -> bool:
+        """Writes a step, and commits it with all since the last commit. Returns whether it has committed."""
         written = self.writer.write(step, self._check, tell)
+        if not any(written) and distance(committed, step.end) < self.idle_bytes:
+            return False
         errors = self.errors
-        if errors is not None and errors.unfinished_end(step.start) is None:
-            errors.commit(written.error_files, step.start, step.end, self.selection)
+        if errors is not None and errors.unfinished_end(committed) is None:
+            errors.commit(written.error_files, committed, step.end, self.selection)
         after = Position(offsets=step.end, selection=self.selection)
         self.table.commit(written.files, self.position, after)
         self.position = after
         self.commits += 1
         self.files += len(written.files)
+        return True
 
     def _check(self, damage: Sequence[Damage]) -> None:
         """Raises `CorruptError` for damage, if that is an error."""

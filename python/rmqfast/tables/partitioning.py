@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 _COLUMNS = ("topic", "broker_name", "queue_id", "tags")
 DAY = "day"
 NAMES = (DAY, *_COLUMNS)
+#: The days of 0001-01-01 and 9999-12-31.
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 #: Runs of equal values up to which a batch is cut as it is; with more, its rows are sorted first.
 _MOST_RUNS = 8
 
@@ -70,11 +73,8 @@ class Partitioning:
 
 
 def day_text(day: int) -> str:
-    """Returns a day as `2026-11-21`. Damaged records may have days that Python's dates do not have."""
-    import pyarrow as pa
-
-    text: str = pa.scalar(day, pa.int32()).cast(pa.date32()).cast(pa.string()).as_py()
-    return text
+    """Returns a day as `2026-11-21`."""
+    return (date(1970, 1, 1) + timedelta(days=day)).isoformat()
 
 
 def key_texts(names: Sequence[str], key: Key) -> list[str | None]:
@@ -85,18 +85,34 @@ def key_texts(names: Sequence[str], key: Key) -> list[str | None]:
     ]
 
 
+def dates_of(stored: pa.Array) -> pa.Array:
+    """Returns the UTC days of times, and the nearest date for times that only damaged records have."""
+    import pyarrow.compute as pc
+
+    return pc.min_element_wise(pc.max_element_wise(_days_of(stored), _FIRST_DAY), _LAST_DAY)
+
+
 def _column(name: str) -> PartitionColumn:
-    return (
-        PartitionColumn(name, "store_timestamp", days_of) if name == DAY else PartitionColumn(name, name, lambda a: a)
-    )
+    if name == DAY:
+        return PartitionColumn(name, "store_timestamp", _dates_or_null)
+    return PartitionColumn(name, name, lambda values: values)
 
 
-def days_of(stored: pa.Array) -> pa.Array:
+def _days_of(stored: pa.Array) -> pa.Array:
     import pyarrow as pa
 
     # computed from the number: Arrow needs a time zone database even for UTC, which a container may lack
     utc = stored.cast(pa.int64()).cast(pa.timestamp(stored.type.unit))
     return utc.cast(pa.date32()).cast(pa.int32())
+
+
+def _dates_or_null(stored: pa.Array) -> pa.Array:
+    """Returns days, and null for those that only damaged records have: readers do not take them for dates."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    days = _days_of(stored)
+    return pc.if_else(pc.equal(days, dates_of(stored)), days, pa.scalar(None, pa.int32()))
 
 
 def _run_ends(values: Sequence[pa.Array], rows: int) -> list[int]:
