@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rmqfast.tables.partitioning import Key
+from rmqfast.threads import new_lock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -55,7 +55,7 @@ class DataFiles:
         compression: str,
     ) -> None:
         self._create, self._remove, self._schema, self._compression = create, remove, schema, compression
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._idle: dict[Key, list[_OpenFile]] = {}
         self._open: set[_OpenFile] = set()
         self._done: list[DataFile] = []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -25,6 +24,7 @@ from rmqfast.store import DecodeArguments, MessageStore, ScanRequest, open_store
 from rmqfast.store.new_directory import new_directory
 from rmqfast.store.report import Ingested
 from rmqfast.store.request import check_names
+from rmqfast.system import monotonic
 from rmqfast.tables.cluster_topics import ClusterTopics
 from rmqfast.tables.data_files import COMPRESSIONS
 from rmqfast.tables.delta import DeltaTables
@@ -160,7 +160,7 @@ def ingest(
         start_time=request.start_time,
         end_time=request.end_time,
     )
-    started, fails = time.monotonic(), on_damage == "fail" and not errors
+    started, fails = monotonic(), on_damage == "fail" and not errors
     with ExitStack() as stack:
         stack.enter_context(_silent_warnings())
         stack.enter_context(_errors_of_system(out))
@@ -188,7 +188,7 @@ def ingest(
     return Ingested(
         rows=counts.rows,
         bytes=counts.bytes,
-        seconds=time.monotonic() - started,
+        seconds=monotonic() - started,
         commits=ingestion.commits,
         files=ingestion.files,
         damage=tuple(sorted(counts.damage, key=lambda place: (place.file, place.offset))),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
 
 from rmqfast.tables.partitioning import Key
+from rmqfast.threads import new_lock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +50,7 @@ class RowGroups:
         self._schema = schema
         # no name in the directory, so that nothing is left of a process that is killed
         self._file: IO[bytes] = TemporaryFile(dir=directory, prefix=".rmqfast-")  # noqa: SIM115 - closed by __exit__
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._by_key: dict[Key, _Waiting] = {}
         self._in_memory = 0
 
