@@ -20,7 +20,10 @@ def stored(directory: Path, names: list[str]) -> list[dict[str, object]]:
     """The rows of the brokers' stores, as tables have them."""
     rows = []
     for name, path in topics.stores(directory).items():
-        rows += [row | {"broker_name": name} for row in scanned(path, names)]
+        with rmqfast.open_store(path) as store:
+            # a broker that got no message of a topic does not know it
+            known = [topic for topic in names if topic in store.topics()]
+        rows += [row | {"broker_name": name} for row in scanned(path, known)]
     return by_place(rows)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,8 @@ from rmqfast.cluster import MessageCluster
 from rmqfast.cluster.topic_options import errors_name_arguments, option_texts
 from rmqfast.cluster.topic_source import TopicSource
 from rmqfast.store import Scan, ScanRequest
-from rmqfast.tables.source import Step, errors_name_tables, text_about_table
+from rmqfast.tables.offset_stream import OffsetStream
+from rmqfast.tables.source import Step
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,33 +49,16 @@ class ClusterTopics:
         if pattern is not None:
             self._options["subscribePattern"] = pattern
         stream = self._options | option_texts({"maxOffsetsPerTrigger": step_rows, "maxRowsPerPartition": _PIECE_ROWS})
-        self.losses: list[str] = []
         with errors_name_arguments():
             read = TopicRead("topic stream", stream, COLUMNS, config=self._config)
-        self._stream = SparkStream.of_topic(read, warn=lambda text: self.losses.append(text_about_table(text)))
+        self.offsets = OffsetStream(lambda warn: SparkStream.of_topic(read, warn=warn))
 
     @property
     def schema(self) -> pa.Schema:
         return self._scan(()).schema
 
-    def initial(self) -> str:
-        return self._stream.initial()
-
-    def fix_end(self) -> str:
-        self._stream.aim()
-        return self._stream.latest(None, is_limited=False)
-
-    def next_step(self, start: str) -> Step | None:
-        with errors_name_tables():
-            end = self._stream.latest(start, is_limited=True)
-            if json.loads(end) == json.loads(start):
-                return None
-        return self.step_between(start, end)
-
     def step_between(self, start: str, end: str) -> Step:
-        with errors_name_tables():
-            # a step that only moves the position, as of a topic that was made anew, has no pieces
-            return Step(start, end, self._stream.pieces(start, end), [])
+        return Step(start, end, self.offsets.pieces(start, end), [])
 
     def scan(self, piece: bytes) -> Scan:
         return self._scan((piece,))
@@ -84,9 +67,6 @@ class ClusterTopics:
         del end
         # brokers answer with whole messages
         return []
-
-    def close(self) -> None:
-        self._stream.close()
 
     def _scan(self, pieces: tuple[bytes, ...]) -> Scan:
         return Scan(TopicSource(self._config, self._options, pieces), self._request)

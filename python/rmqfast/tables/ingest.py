@@ -171,7 +171,7 @@ def ingest(
         ]
         selected = partial(_open_source, source, topics, request)
         opened = stack.enter_context(selected(pattern=pattern, step_bytes=step_bytes, fails=fails))
-        open_table = partial(_open_table, initial=opened.initial(), selection=selection, mode=mode)
+        open_table = partial(_open_table, initial=opened.offsets.initial(), selection=selection, mode=mode)
         table, position = open_table(places[0], opened.schema, Partitioning.of_names(partition))
         table_of_errors = ErrorsTable(*open_table(places[1], error_schema(), Partitioning(()))) if errors else None
         writer = StepWriter(
@@ -194,7 +194,7 @@ def ingest(
         damage=tuple(sorted(counts.damage, key=lambda place: (place.file, place.offset))),
         bad_bodies=counts.bad_bodies,
         decode_errors=tuple(counts.decode_errors),
-        losses=(*opened.losses, *counts.losses),
+        losses=(*opened.offsets.losses, *counts.losses),
         errors=counts.errors,
     )
 
@@ -286,7 +286,7 @@ def _open_source(
             opened = _open_logs(stores, topics, request, pattern=pattern, step_bytes=step_bytes, fails=fails)
         else:
             opened = of_stores(stack.enter_context(open_store(source)), request)
-        stack.callback(opened.close)
+        stack.callback(opened.offsets.close)
         yield opened
 
 

@@ -51,8 +51,8 @@ class Ingestion:
 
     def run(self, progress: Progress) -> None:
         """Writes and commits all steps. `progress` gets how far they are, and how far they will go."""
-        at = committed = self.source.initial() if self.position is None else self.position.offsets
-        total, done = distance(at, self.source.fix_end()), 0
+        at = committed = self.source.offsets.initial() if self.position is None else self.position.offsets
+        total, done = distance(at, self.source.offsets.fix_end()), 0
         progress(done, total)
         while (step := self._next_step(at)) is not None:
             size = distance(step.start, step.end)
@@ -70,7 +70,8 @@ class Ingestion:
     def _next_step(self, at: str) -> Step | None:
         """Returns the step that begins at some offsets: the one that an ingest has left unfinished, or a new one."""
         end = None if self.errors is None else self.errors.unfinished_end(at)
-        return self.source.next_step(at) if end is None else self.source.step_between(at, end)
+        end = self.source.offsets.next_end(at) if end is None else end
+        return None if end is None else self.source.step_between(at, end)
 
     def _commit(self, step: Step, committed: str, tell: Callable[[int], None]) -> bool:
         """Writes a step, and commits it with all since the last commit. Returns whether it has committed."""

@@ -9,8 +9,9 @@ from rmqfast._native import SparkStream, read_store_piece, topics_like
 from rmqfast.cluster.topic_options import option_texts
 from rmqfast.store import MessageStore, Scan, ScanRequest
 from rmqfast.store.lost_pieces import clip_to_log
+from rmqfast.tables.offset_stream import OffsetStream
 from rmqfast.tables.position import Position
-from rmqfast.tables.source import Step, errors_name_tables, text_about_table
+from rmqfast.tables.source import Step
 from rmqfast.threads import sleep
 
 if TYPE_CHECKING:
@@ -51,30 +52,15 @@ class StoreLog:
         # raises an error for a topic that the store does not have, and for an invalid pattern
         store.plan(request, cut_bytes=1 << 62)
         topics_like(pattern or "", [])
-        self.losses: list[str] = []
-        self._stream = SparkStream.of_store(
-            option_texts(options), warn=lambda text: self.losses.append(text_about_table(text))
-        )
+        texts = option_texts(options)
+        self.offsets = OffsetStream(lambda warn: SparkStream.of_store(texts, warn=warn))
 
     @property
     def schema(self) -> pa.Schema:
         return self._store.scan_pieces(self._request, []).schema
 
-    def initial(self) -> str:
-        return self._stream.initial()
-
-    def fix_end(self) -> str:
-        self._stream.aim()
-        return self._stream.latest(None, is_limited=False)
-
-    def next_step(self, start: str) -> Step | None:
-        with errors_name_tables():
-            end = self._stream.latest(start, is_limited=True)
-        return None if _offset(end) == _offset(start) else self.step_between(start, end)
-
     def step_between(self, start: str, end: str) -> Step:
-        with errors_name_tables():
-            pieces = self._stream.pieces(start, end)
+        pieces = self.offsets.pieces(start, end)
         self._store.refresh()
         lost: list[Damage] = []
         for piece in pieces:
@@ -96,9 +82,6 @@ class StoreLog:
         # a record that a broker is just writing looks damaged, too, but not for long
         sleep(_PATIENCE)
         return [place for place in self._damage_behind(end) if place in found]
-
-    def close(self) -> None:
-        self._stream.close()
 
     def _matching_topics(self, start: int, end: int) -> tuple[str, ...]:
         """Returns the topics of the pattern that may have messages in a part of the log."""

@@ -21,8 +21,48 @@ if TYPE_CHECKING:
 _LOG = "commitlog"
 
 
+class BrokerOffsets:
+    """The offsets of several logs, by broker name."""
+
+    def __init__(self, logs: Mapping[str, StoreLog]) -> None:
+        self._logs = logs
+        self._absent: list[str] = []
+
+    @property
+    def losses(self) -> list[str]:
+        told = [f"broker {name}: {text}" for name, log in self._logs.items() for text in log.offsets.losses]
+        return told + self._absent
+
+    def initial(self) -> str:
+        return json.dumps({name: json.loads(log.offsets.initial()) for name, log in self._logs.items()})
+
+    def fix_end(self) -> str:
+        return json.dumps({name: json.loads(log.offsets.fix_end()) for name, log in self._logs.items()})
+
+    def next_end(self, start: str) -> str | None:
+        offsets: dict[str, Any] = json.loads(start)
+        self._absent = [
+            f"broker {name}: its store is not there any more; the table has it up to {json.dumps(offsets[name])}"
+            for name in sorted(offsets.keys() - self._logs.keys())
+        ]
+        for name, log in self._logs.items():
+            end = log.offsets.next_end(self.of_broker(name, start))
+            if end is not None:
+                return json.dumps({**offsets, name: json.loads(end)})
+        return None
+
+    def close(self) -> None:
+        for log in self._logs.values():
+            log.offsets.close()
+
+    def of_broker(self, name: str, offsets: str) -> str:
+        """Returns the offsets of one log. A broker that was added begins at its first message."""
+        by_broker = json.loads(offsets)
+        return json.dumps(by_broker[name]) if name in by_broker else self._logs[name].offsets.initial()
+
+
 class StoreLogs:
-    """The messages of several stores, of one broker after the other. Its position has that of each by broker name.
+    """The messages of several stores, of one broker after the other.
 
     Args:
         logs: A log for each broker, at least one.
@@ -30,58 +70,31 @@ class StoreLogs:
 
     def __init__(self, logs: Mapping[str, StoreLog]) -> None:
         self._logs = dict(sorted(logs.items()))
-        self._absent: list[str] = []
+        self.offsets = BrokerOffsets(self._logs)
 
     @property
     def schema(self) -> pa.Schema:
         return next(iter(self._logs.values())).schema
 
-    @property
-    def losses(self) -> list[str]:
-        return [f"broker {name}: {text}" for name, log in self._logs.items() for text in log.losses] + self._absent
-
-    def initial(self) -> str:
-        return json.dumps({name: json.loads(log.initial()) for name, log in self._logs.items()})
-
-    def fix_end(self) -> str:
-        return json.dumps({name: json.loads(log.fix_end()) for name, log in self._logs.items()})
-
-    def next_step(self, start: str) -> Step | None:
-        offsets: dict[str, Any] = json.loads(start)
-        self._absent = [
-            f"broker {name}: its store is not there any more; the table has it up to {json.dumps(offsets[name])}"
-            for name in offsets.keys() - self._logs.keys()
-        ]
-        for name, log in self._logs.items():
-            # a broker that was added begins at its first message
-            step = log.next_step(json.dumps(offsets[name]) if name in offsets else log.initial())
-            if step is not None:
-                return _step_of(name, step, offsets)
-        return None
-
     def step_between(self, start: str, end: str) -> Step:
         before, after = json.loads(start), json.loads(end)
-        (name,) = (name for name in after if after[name] != before.get(name))
-        log = self._logs[name]
-        first = json.dumps(before[name]) if name in before else log.initial()
-        return _step_of(name, log.step_between(first, json.dumps(after[name])), before)
+        pieces: list[tuple[str, bytes]] = []
+        lost: list[Damage] = []
+        for name, log in self._logs.items():
+            if after.get(name) != before.get(name):
+                step = log.step_between(self.offsets.of_broker(name, start), json.dumps(after[name]))
+                pieces += [(name, piece) for piece in step.pieces]
+                lost += step.lost
+        return Step(start, end, pieces, lost)
 
-    def scan(self, piece: Any) -> Scan:
+    def scan(self, piece: tuple[str, bytes]) -> Scan:
         name, part = piece
         return self._logs[name].scan(part)
 
     def damage_behind(self, end: str) -> list[Damage]:
-        offsets = json.loads(end)
         return [
-            place
-            for name, log in self._logs.items()
-            if name in offsets
-            for place in log.damage_behind(json.dumps(offsets[name]))
+            place for name, log in self._logs.items() for place in log.damage_behind(self.offsets.of_broker(name, end))
         ]
-
-    def close(self) -> None:
-        for log in self._logs.values():
-            log.close()
 
 
 def stores_below(directory: Path) -> dict[str, Path]:
@@ -93,8 +106,3 @@ def stores_below(directory: Path) -> dict[str, Path]:
     newest = {path: newest_copy(path) for path in found}
     later = {copy for path, copy in newest.items() if copy != path}
     return {path.name: copy for path, copy in newest.items() if path not in later}
-
-
-def _step_of(name: str, step: Step, offsets: Mapping[str, Any]) -> Step:
-    end = {**offsets, name: json.loads(step.end)}
-    return Step(json.dumps(offsets), json.dumps(end), [(name, piece) for piece in step.pieces], step.lost)
