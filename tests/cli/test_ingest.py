@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import resource
 import signal
+import subprocess
 from collections.abc import Callable
 from contextlib import nullcontext
 from datetime import UTC, datetime
@@ -16,10 +17,11 @@ import pyarrow.dataset as ds
 import pytest
 
 from tests import golden_stores
-from tests.cli.command_line import run, run_process
+from tests.cli.command_line import COMMAND, run, run_process
 from tests.cli.test_process import without
 from tests.golden_stores import PathOf
 from tests.reference.writer import Message, Options, write_store
+from tests.tables.test_stores_as_tables import append
 
 STORE = "basic-4.9.4"
 #: Topics that a name server takes, and some that only a damaged or foreign store has.
@@ -112,6 +114,29 @@ def test_a_second_run_writes_nothing_and_overwrite_begins_anew(golden_store: Pat
     assert (refused.exit_code, refused.stderr.count("\n")) == (2, 1)
     assert "mode resume continues it" in refused.stderr
     assert list(tmp_path.iterdir()) == [out]
+
+
+def test_every_goes_on_until_it_is_stopped(tmp_path: Path) -> None:
+    store, out = tmp_path / "store", tmp_path / "out"
+    append(store, 30)
+    command = [*COMMAND, "ingest", str(store), "--out", str(out), "--every", "0.1s", "-o", "jsonl"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline())["rows"] == 30
+        append(store, 12, start=30)
+        told = 0
+        while told < 12:
+            told += json.loads(process.stdout.readline())["rows"]
+        process.terminate()
+        rest, errors = process.stdout.read(), process.stderr.read()
+    assert (process.returncode, rest, errors, told) == (0, "", "", 12)
+    assert len(written(out)) == 42
+    for wrong in ("soon", "-5s", "5 m"):
+        refused = run("ingest", store, "--out", out, "--every", wrong)
+        assert refused.exit_code == 2
+        assert "expected an interval as 60s, 5m or 1h" in refused.stderr
+    assert run("ingest", store, "--out", out, "--every", "1h", "-o", "json").exit_code == 2
 
 
 def test_damage_at_the_end_of_the_log_fails_the_ingest_with_one_line(golden_store: PathOf, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.tables.test_stores_as_tables import scanned
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
+@pytest.mark.parametrize("kills", [4, pytest.param(200, marks=[pytest.mark.long, pytest.mark.timeout(1800)])])
 def test_rows_are_distinct_offsets_after_kills(tmp_path: Path, lake: Lake, kills: int) -> None:
     store = tmp_path / "store"
     program = [sys.executable, "-m", "tests.tables.kills"]
