@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from rmqfast.errors import ArgumentError
+from rmqfast.errors import ArgumentError, StoreIOError
 from tests.tables.lakes import Lake
 from tests.tables.test_stores_as_tables import append, scanned
 
@@ -220,3 +220,17 @@ def test_a_directory_whose_commit_was_interrupted_is_completed(store: Path, tmp_
     assert lake.ingest(store).rows == 0
     assert lake.rows() == scanned(store)
     assert [path.name for path in (directory / "_rmqfast").iterdir()] == ["commit.json"]
+
+
+def test_a_commit_whose_files_could_not_be_moved_is_completed(store: Path, tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake", "parquet")
+    lake.ingest(store, partition=["topic"])
+    append(store, 100, topics=4, start=600)
+    # stands where a directory has to be
+    obstacle = lake.directory / "messages" / "topic=topic-3"
+    obstacle.touch()
+    with pytest.raises(StoreIOError):
+        lake.ingest(store)
+    obstacle.unlink()
+    assert lake.ingest(store).rows == 0
+    assert lake.rows() == scanned(store)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Bytes after which a new file starts, because the metadata of all row groups stays in memory until the end.
 FILE_BYTES = 1 << 30
+#: Files that are closed at the same time after an error.
+_MOST_CLOSED = 16
 #: Columns whose values repeat. Dictionaries of all others cost a fifth of the time, and the files are larger.
 REPEATING = ("topic", "broker_name", "tags", "born_host", "store_host")
 COMPRESSIONS = ("snappy", "zstd", "lz4", "gzip", "none")
@@ -91,12 +94,13 @@ class DataFiles:
         return self._done
 
     def discard(self) -> None:
-        """Removes all files."""
-        with ExitStack() as stack:
+        """Removes all files. Those that cannot be removed stay, as the error that led here is the one to tell."""
+        with ThreadPoolExecutor(_MOST_CLOSED) as pool:
+            # an object store that does not answer takes seconds for each
+            list(pool.map(_OpenFile.abandon, self._open))
+        with suppress(OSError):
             for path in [file.path for file in self._done] + [file.path for file in self._open]:
-                stack.callback(self._remove, path)
-            for file in self._open:
-                file.abandon()
+                self._remove(path)
 
     def _finish(self, file: _OpenFile) -> None:
         done = file.finish()

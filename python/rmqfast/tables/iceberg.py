@@ -34,9 +34,11 @@ class IcebergTables:
     """
 
     def __init__(self, name: str, catalog: str, options: Mapping[str, str]) -> None:
-        self._catalog = import_extra("pyiceberg.catalog", "iceberg", library="pyiceberg").load_catalog(
-            catalog, **options
-        )
+        library = import_extra("pyiceberg.catalog", "iceberg", library="pyiceberg")
+        try:
+            self._catalog = library.load_catalog(catalog, **options)
+        except ValueError as error:
+            raise ArgumentError(f"catalog: expected one that pyiceberg can load, got {catalog!r}: {error}") from None
         self._name = name
 
     def open(self, schema: pa.Schema) -> IcebergTable | None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 from rmqfast.arguments import Number, Time, integer, suggests_names
 from rmqfast.cluster import MessageCluster
-from rmqfast.errors import ArgumentError, DamageWarning, DecodeWarning, RmqError, StoreIOError
+from rmqfast.errors import ArgumentError, DamageWarning, DecodeWarning
 from rmqfast.extras import import_extra
 from rmqfast.paths import local_path
 from rmqfast.store import DecodeArguments, MessageStore, ScanRequest, open_store
@@ -31,11 +31,13 @@ from rmqfast.tables.delta import DeltaTables
 from rmqfast.tables.errors_table import SUFFIX, ErrorsTable, error_schema
 from rmqfast.tables.iceberg import IcebergTables
 from rmqfast.tables.ingestion import Ingestion, Progress
-from rmqfast.tables.parquet_directory import check_apart, open_parquet_directory
+from rmqfast.tables.parquet_directory import ParquetDirectories, check_apart, open_local_parquet
 from rmqfast.tables.partitioning import Partitioning
 from rmqfast.tables.position import Position, Selection
+from rmqfast.tables.remote_directory import is_url, open_remote_directory
 from rmqfast.tables.source import Source
 from rmqfast.tables.step_writer import StepWriter
+from rmqfast.tables.storage_errors import errors_name_storage
 from rmqfast.tables.store_log import StoreLog
 from rmqfast.tables.store_logs import StoreLogs, stores_below
 from rmqfast.tables.table import Table, Tables
@@ -87,8 +89,8 @@ def ingest(
     Args:
         source: A store's directory, a mirror's directory with a copy of each broker, an open store, or a cluster
             (`rmqfast.open_cluster`).
-        out: A path for Parquet, a path or URL for Delta, and `namespace.table` for Iceberg. The table is created if it
-            does not exist.
+        out: A path or URL, as `s3://bucket/path`; `namespace.table` for Iceberg. The table is created if it does not
+            exist. Parquet at a URL has no lock: let one ingest at a time write there.
         topics: Names of topics. Default: all, of a cluster all topics of users.
         pattern: A regular expression that the whole name of a topic has to match. Topics that are created later belong
             to it, too.
@@ -100,13 +102,14 @@ def ingest(
             "topic", "broker_name", "queue_id" and "tags".
         compression: Of the Parquet files: "snappy", "zstd", "lz4", "gzip" or "none".
         mode: "resume" continues a table, or creates it. "error" only creates it. "append" also adds to a table that
-            others have written. "overwrite" replaces a directory of Parquet files when all messages are written.
+            others have written. "overwrite" replaces a local directory of Parquet files when all messages are written.
         on_damage: "fail" ends at a step with bytes that cannot be read, or with messages that no longer exist. "warn"
             writes what is left; `Ingested.damage` and `Ingested.losses` list the rest.
         errors: Whether damaged bytes, and messages whose body cannot be decoded, go to the table `out` + "__errors"
             instead, with the reason and the raw bytes.
         catalog: Name of the catalog in pyiceberg's configuration.
-        options: Options of the storage for Delta, properties of the catalog for Iceberg.
+        options: For Parquet at a URL, arguments of its class in `pyarrow.fs`, as `S3FileSystem`; for Delta, options of
+            the storage; for Iceberg, properties of the catalog.
         commit_bytes: Bytes of the log in one commit. In a cluster, a message counts as 1 KiB.
         progress: Called with the bytes of the log, or messages, that are written, and with those to write.
         body: With `decode`, the table has the column `value`, too: see `rmqfast.store.DecodeArguments`.
@@ -118,6 +121,7 @@ def ingest(
         DataLossError: Messages of the cluster no longer exist, unless `on_damage` is "warn".
         StoreBusyError: Another process writes to the directory.
         MissingExtraError: pyarrow, deltalake or pyiceberg is not installed.
+        StoreIOError: The system, the object store or the catalog refuses.
         RmqError: The source cannot be read.
 
     Example:
@@ -138,6 +142,8 @@ def ingest(
         raise ArgumentError(
             f"mode: expected resume, error or append for {format}, got 'overwrite': drop the table first"
         )
+    if not isinstance(source, MessageStore | MessageCluster):
+        source = local_path(source, "source")
     if topics is not None and pattern is not None:
         raise ArgumentError(f"pattern: expected none beside topics, got {pattern!r}")
     if errors:
@@ -163,7 +169,7 @@ def ingest(
     started, fails = monotonic(), on_damage == "fail" and not errors
     with ExitStack() as stack:
         stack.enter_context(_silent_warnings())
-        stack.enter_context(_errors_of_system(out))
+        stack.enter_context(errors_name_storage(out, options or {}))
         step_bytes = integer("commit_bytes", commit_bytes, 1)
         places = [
             stack.enter_context(_open_tables(format, source, place, mode=mode, catalog=catalog, options=options or {}))
@@ -179,7 +185,7 @@ def ingest(
             table,
             table_of_errors,
             compression=compression,
-            spill=_local(out).parent if format == "parquet" else None,
+            spill=local_path(out, "out").parent if format == "parquet" and not is_url(out) else None,
         )
         idle_bytes = step_bytes // _IDLE_PART // (_MESSAGE_BYTES if isinstance(source, MessageCluster) else 1)
         ingestion = Ingestion(opened, table, position, selection, table_of_errors, writer, fails, idle_bytes)
@@ -248,15 +254,23 @@ def _open_tables(
         yield IcebergTables(os.fspath(out), catalog, options)
     elif format == "delta":
         yield DeltaTables(os.fspath(out), options)
+    elif is_url(out):
+        if mode == "overwrite":
+            raise ArgumentError(
+                "mode: expected resume, error or append at a URL, got 'overwrite': remove the files first"
+            )
+        yield ParquetDirectories(open_remote_directory(os.fspath(out), options))
     else:
+        if options:
+            raise ArgumentError(f"options: expected none for Parquet at a path, got {', '.join(options)}")
         with ExitStack() as stack:
-            path = _local(out)
+            path = local_path(out, "out")
             if not isinstance(source, MessageCluster):
                 store = source.path if isinstance(source, MessageStore) else Path(cast("str", source))
                 check_apart(store, path, is_replaced=mode == "overwrite")
             if mode == "overwrite":
                 path = stack.enter_context(new_directory(path, "overwrite"))
-            yield stack.enter_context(open_parquet_directory(path))
+            yield stack.enter_context(open_local_parquet(path))
 
 
 @contextmanager
@@ -281,7 +295,7 @@ def _open_source(
             opened = ClusterTopics(source, topics, request, pattern=pattern, step_rows=step_rows, fails=fails)
         elif isinstance(source, MessageStore):
             opened = of_stores(source, request)
-        elif paths := stores_below(local_path(source, "source")):
+        elif paths := stores_below(Path(source)):
             stores = {name: stack.enter_context(open_store(path, broker_name=name)) for name, path in paths.items()}
             opened = _open_logs(stores, topics, request, pattern=pattern, step_bytes=step_bytes, fails=fails)
         else:
@@ -311,26 +325,6 @@ def _open_logs(
         own = replace(request, broker_name=name)
         logs[name] = StoreLog(store, own, pattern=pattern, step_bytes=step_bytes, fails=fails)
     return StoreLogs(logs)
-
-
-def _local(out: str | os.PathLike[str]) -> Path:
-    try:
-        return local_path(out, "out")
-    except ArgumentError as error:
-        error.add_note('format="delta" writes to URLs; rmqfast.spark.ingest writes Parquet to those that Spark knows')
-        raise
-
-
-@contextmanager
-def _errors_of_system(out: str | os.PathLike[str]) -> Iterator[None]:
-    """Raises `StoreIOError` where the operating system refuses to write a file."""
-    try:
-        yield
-    except OSError as error:
-        if isinstance(error, RmqError):
-            raise
-        text = os.strerror(error.errno).lower() if error.errno else str(error)
-        raise StoreIOError(error.errno, text, str(error.filename or os.fspath(out))) from error
 
 
 @contextmanager

@@ -6,17 +6,16 @@ Source: Spark's `DataFrameWriter` and `ExternalCatalogUtils`, whose layout this 
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rmqfast.errors import ArgumentError, StoreBusyError
-from rmqfast.paths import exists, list_directory
-from rmqfast.system import owned_directory, sync_directory, sync_file
+from rmqfast.errors import ArgumentError, TableConflictError
 from rmqfast.tables.data_files import DataFile
+from rmqfast.tables.directory import Directory
+from rmqfast.tables.local_directory import lock_directory
 from rmqfast.tables.partitioning import Key, Partitioning, key_texts
 from rmqfast.tables.position import Position
 
@@ -31,131 +30,101 @@ NOTHING = "__HIVE_DEFAULT_PARTITION__"
 SUCCESS = "_SUCCESS"
 #: Spark, DuckDB and pyarrow do not read directories whose name begins so.
 _OWN = "_rmqfast"
-_NEW = "new"
-_COMMIT = "commit.json"
+_NEW = f"{_OWN}/new"
+_COMMIT = f"{_OWN}/commit.json"
 
 
 @contextmanager
-def open_parquet_directory(path: Path) -> Iterator[ParquetDirectories]:
+def open_local_parquet(path: Path) -> Iterator[ParquetDirectories]:
     """Yields a directory, locked against other processes. Removes it again if it has nothing but what this made."""
-    own = path / _OWN
-    missing = [parent for parent in (path, *path.parents) if not exists(parent)]
-    own.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
+    with lock_directory(path, _OWN) as directory:
+        tables = ParquetDirectories(directory)
         try:
-            stack.enter_context(owned_directory(own))
-        except (BlockingIOError, FileNotFoundError):
-            error = StoreBusyError(f"{path}: another process writes to it")
-            error.add_note("wait until it has ended, or write elsewhere")
-            raise error from None
-        try:
-            yield ParquetDirectories(path)
+            yield tables
         finally:
-            shutil.rmtree(own / _NEW, ignore_errors=True)
-            with suppress(OSError):
-                # fails at the first directory that has something to keep
-                for directory in (own, *missing):
-                    directory.rmdir()
+            tables.remove_uncommitted()
 
 
 class ParquetDirectories:
-    """A locked directory, in which a table can be opened or created."""
+    """A directory in which a table can be opened or created."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
 
     def open(self, schema: pa.Schema) -> ParquetDirectory | None:
-        commit = self._path / _OWN / _COMMIT
-        if not exists(commit):
-            shutil.rmtree(self._path / _OWN / _NEW, ignore_errors=True)
+        commit = _read_commit(self._directory)
+        if commit is None:
+            self._directory.remove_directory(_NEW)
             return None
-        table = ParquetDirectory(self._path, schema, Partitioning.of_names(json.loads(commit.read_text())["partition"]))
+        table = ParquetDirectory(self._directory, schema, Partitioning.of_names(commit["partition"]))
         table.recover()
         return table
 
     def create(self, schema: pa.Schema, partitioning: Partitioning) -> ParquetDirectory:
-        return ParquetDirectory(self._path, schema, partitioning)
+        return ParquetDirectory(self._directory, schema, partitioning)
+
+    def remove_uncommitted(self) -> None:
+        """Removes the files of a commit that was not made. Keeps those that a full disk has kept from their places."""
+        commit = _read_commit(self._directory)
+        if commit is None or self._directory.files(_NEW).isdisjoint(commit["files"]):
+            self._directory.remove_directory(_NEW)
 
 
 class ParquetDirectory:
     """A directory of Parquet files."""
 
-    def __init__(self, path: Path, schema: pa.Schema, partitioning: Partitioning) -> None:
+    def __init__(self, directory: Directory, schema: pa.Schema, partitioning: Partitioning) -> None:
         import pyarrow as pa
 
-        self._path, self.partitioning = path, partitioning
-        self.name = str(path)
+        self._directory, self.partitioning = directory, partitioning
+        self.name = directory.name
         partitions = set(partitioning.names)
         self.file_schema = pa.schema([field for field in schema if field.name not in partitions])
 
     def has_rows(self) -> bool:
-        return any(each.name not in {_OWN, SUCCESS} for each in list_directory(self._path))
+        return bool(self._directory.names() - {_OWN, SUCCESS})
 
     def read_position(self, form: str) -> Position | None:
         del form
-        commit = self._read_commit()
+        commit = _read_commit(self._directory)
         return None if commit is None else Position.of_json(json.dumps(commit["position"]), self.name)
 
     def create_file(self, key: Key) -> tuple[str, Any]:
-        import pyarrow as pa
-
         texts = zip(self.partitioning.names, key_texts(self.partitioning.names, key), strict=True)
-        path = Path(*(f"{name}={_directory_name(text)}" for name, text in texts), f"part-{uuid.uuid4()}.parquet")
-        new = self._new / path
-        new.parent.mkdir(parents=True, exist_ok=True)
-        return str(path), pa.OSFile(str(new), "wb")
+        directories = [f"{name}={_directory_name(text)}" for name, text in texts]
+        path = "/".join([*directories, f"part-{uuid.uuid4()}.parquet"])
+        return path, self._directory.create(f"{_NEW}/{path}")
 
     def remove_file(self, path: str) -> None:
-        (self._new / path).unlink(missing_ok=True)
+        self._directory.remove_file(f"{_NEW}/{path}")
 
     def commit(self, files: Sequence[DataFile], before: Position | None, after: Position) -> None:
-        # the lock of the directory keeps others away
-        del before
-        for file in files:
-            with (self._new / file.path).open("rb") as opened:
-                sync_file(opened.fileno())
-        commit = {
-            "position": json.loads(after.to_json()),
-            "partition": self.partitioning.names,
-            "files": [file.path for file in files],
-        }
-        partial = self._path / _OWN / f"{_COMMIT}.tmp"
-        with partial.open("w") as opened_text:
-            json.dump(commit, opened_text)
-            opened_text.flush()
-            sync_file(opened_text.fileno())
+        paths = [file.path for file in files]
+        self._directory.flush(f"{_NEW}/{path}" for path in paths)
+        commit = {"position": json.loads(after.to_json()), "partition": self.partitioning.names, "files": paths}
+        # object stores have no lock: another ingest has committed, or has removed these files when it began
+        if self.read_position(after.offsets) != before or not self._directory.files(_NEW).issuperset(paths):
+            raise TableConflictError(f"{self.name}: another ingest has written to it")
         # from here on the files are part of the table, even if this process is killed
-        partial.replace(self._path / _OWN / _COMMIT)
-        sync_directory(self._path / _OWN)
+        self._directory.replace(_COMMIT, json.dumps(commit).encode())
         self.recover()
-        (self._path / SUCCESS).touch()
+        self._directory.create(SUCCESS).close()
 
     def recover(self) -> None:
         """Moves the files of the last commit to their places. Removes those of commits that were never made."""
-        commit = self._read_commit()
-        places = set()
-        for name in commit["files"] if commit is not None else ():
-            new, place = self._new / name, self._path / name
-            if exists(new):
-                place.parent.mkdir(parents=True, exist_ok=True)
-                new.replace(place)
-                places |= {place.parent, *place.parent.parents}
-        for place in places:
-            if place.is_relative_to(self._path):
-                sync_directory(place)
-        shutil.rmtree(self._new, ignore_errors=True)
+        commit = _read_commit(self._directory)
+        new = self._directory.files(_NEW)
+        if commit is not None:
+            self._directory.move_out(_NEW, [path for path in commit["files"] if path in new])
+        self._directory.remove_directory(_NEW)
 
-    @property
-    def _new(self) -> Path:
-        return self._path / _OWN / _NEW
 
-    def _read_commit(self) -> Any:
-        try:
-            return json.loads((self._path / _OWN / _COMMIT).read_text())
-        except FileNotFoundError:
-            return None
-        except ValueError as error:
-            raise ArgumentError(f"{self._path / _OWN / _COMMIT}: expected JSON, got something else: {error}") from error
+def _read_commit(directory: Directory) -> Any:
+    data = directory.read(_COMMIT)
+    try:
+        return None if data is None else json.loads(data)
+    except ValueError as error:
+        raise ArgumentError(f"{directory.name}/{_COMMIT}: expected JSON, got something else: {error}") from error
 
 
 def check_apart(store: Path, out: Path, *, is_replaced: bool) -> None:
