@@ -227,7 +227,9 @@ def test_a_store_is_no_place_for_its_files(golden_store_copy: PathOf) -> None:
     assert sorted(store.parent.rglob("*")) == before
 
 
-@pytest.mark.parametrize("options", [("--master", "local[2]"), ("--out", "s3a://lake/orders")])
+@pytest.mark.parametrize(
+    "options", [("--master", "local[2]"), ("--out", "s3a://lake/orders"), ("--out", "hdfs://names/orders")]
+)
 def test_local_refuses_what_only_spark_can_do(golden_store: PathOf, tmp_path: Path, options: tuple[str, str]) -> None:
     result = run("ingest", golden_store(STORE), "--out", tmp_path / "out", "--engine", "local", *options)
     assert (result.exit_code, result.stderr.count("\n")) == (2, 1)

@@ -47,12 +47,14 @@ if TYPE_CHECKING:
 SparkMode = Literal["error", "append", "overwrite"]
 ENGINES = (
     "local writes in this process; columnar, arrow and pandas say how rows come into Spark, which writes Parquet; "
-    "auto is local, or Spark where --master is given or Parquet goes to a URL."
+    "auto is local, or Spark where --master is given or Parquet goes to a URL of Hadoop's, as s3a:// and hdfs://."
 )
 MODES = (
     "resume writes what the table lacks; error: the table must not exist; append: add to a table of others; overwrite: "
     "replace Parquet files. Default: resume, of Spark error."
 )
+#: Schemes of URLs to which this process writes Parquet. All others are Hadoop's.
+OWN_SCHEMES = frozenset({"file", "s3", "gs", "gcs"})
 UNITS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
@@ -108,7 +110,7 @@ def ingest(
         typer.Argument(metavar="[DIR]", help="A store or a mirror. Default: the cluster.", parser=PATH),
     ] = None,
     *,
-    out: Annotated[str, typer.Option(help="A path; a URL for Delta or Spark; NAMESPACE.TABLE for Iceberg.")],
+    out: Annotated[str, typer.Option(help="A path or URL, as s3://BUCKET/PATH; NAMESPACE.TABLE for Iceberg.")],
     format_: Annotated[Format, typer.Option("--format", help="Kind of table.")] = Format.PARQUET,
     topic: TopicsOption = None,
     pattern: Annotated[str | None, typer.Option(help="Only topics whose whole name matches, also later ones.")] = None,
@@ -121,7 +123,7 @@ def ingest(
     compression: Annotated[Compression, typer.Option(help="Compression of the files.")] = Compression.SNAPPY,
     catalog: Annotated[str, typer.Option(help="Catalog of Iceberg, in pyiceberg's configuration.")] = "default",
     option: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE, of Delta's storage or Iceberg's catalog; repeatable.")
+        list[str] | None, typer.Option(help="NAME=VALUE, of the storage or Iceberg's catalog; repeatable.")
     ] = None,
     every: Annotated[
         float | None, typer.Option(metavar="TIME", help="Go on, and look again after 60s, 5m, 1h.", parser=interval)
@@ -144,7 +146,7 @@ def ingest(
     """Writes messages of a store or a cluster to a table: Parquet files, a Delta table or an Iceberg table.
 
     The table keeps its position, in the same commit as the rows: the next run writes what is new, each message exactly
-    once, also after a kill. Spark writes Parquet if you name --master, an engine of Spark's, or a URL.
+    once, also after a kill. Spark writes Parquet if you name --master, an engine of Spark's, or a URL of Hadoop's.
 
     Exit code 1: bytes were damaged, messages lost, or bodies not decoded; standard error says where.
     """
@@ -214,8 +216,9 @@ def rounds(
 
 def choose_engine(engine: Engine, master: str | None, out: str, format_: Format) -> Engine:
     """Returns `local` for `auto` if no option needs Spark. Raises `ArgumentError` for `local` if an option does."""
-    is_url = format_ is Format.PARQUET and "://" in out
-    needs_spark = "--master" if master is not None else "Parquet at a URL" if is_url else None
+    scheme = out.partition("://")[0].lower() if "://" in out else "file"
+    is_of_hadoop = format_ is Format.PARQUET and scheme not in OWN_SCHEMES
+    needs_spark = "--master" if master is not None else f"Parquet at {scheme}://" if is_of_hadoop else None
     if engine is Engine.LOCAL and needs_spark:
         raise ArgumentError(f"--engine: expected auto, columnar, arrow or pandas with {needs_spark}, got local")
     selected = Engine.LOCAL if engine is Engine.AUTO and not needs_spark else engine
