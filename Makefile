@@ -83,7 +83,7 @@ soak: .venv/.editable ## clients that come, go and are killed on this broker and
 long-micro: tools
 	cargo bench --locked -p rmqfast-micro -- --test
 
-long-python: .venv/.editable .venv-spark35/.locked .venv-recipes/.editable dist/.built | tools-long
+long-python: .venv/.editable .venv-spark35/.locked .venv-recipes/.editable dist/.built .venv/bin/versitygw | tools-long
 	@.ci/tools gpg
 	tests/interop/real-rocketmq.sh build 4.9.4 5.3.3 5.5.0
 	$(call pytest,.venv) -m "long and not soak"
@@ -251,6 +251,12 @@ $(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-real
 .venv/bin/actionlint: .venv/.locked
 	@.ci/tools go
 	GOBIN=$(abspath $(@D)) go install github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+	touch $@
+
+# An S3 server over files, which tests of tables kill.
+.venv/bin/versitygw: .venv/.locked
+	@.ci/tools go
+	GOBIN=$(abspath $(@D)) go install github.com/versity/versitygw/cmd/versitygw@v1.8.0
 	touch $@
 
 # The extension and the JVM library.

@@ -1,7 +1,7 @@
-"""Ingests that are killed at random moments, as a program: `python -m tests.tables.kills STORE LAKE FORMAT KILLS SEED`.
+"""Ingests that are killed at random moments: `python -m tests.tables.kills STORE LAKE FORMAT KILLS SEED [ADDRESS]`.
 
-Each ingest is a process of its own, forked from this one, which has imported all libraries but used none. Prints how
-many of them were killed, as JSON.
+With the address of an S3 server, tables are there. Each ingest is a process of its own, forked from this one, which has
+imported all libraries but used none. Prints how many of them were killed, as JSON.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import pyiceberg.catalog.sql
 import pyiceberg.io.pyarrow  # noqa: F401
 
 from tests.tables.lakes import Lake
+from tests.tables.s3_lakes import S3Lake
 from tests.tables.test_stores_as_tables import append
 
 MESSAGES = 4000
@@ -75,6 +76,7 @@ def main(store: Path, lake: Lake, kills: int, seed: int) -> dict[str, int]:
 
 
 if __name__ == "__main__":
-    path, directory, name, number, seed_text = sys.argv[1:]
-    result = main(Path(path), Lake(Path(directory), name), int(number), int(seed_text))
+    path, directory, name, number, seed_text, *addresses = sys.argv[1:]
+    place = S3Lake(Path(directory), name, *addresses) if addresses else Lake(Path(directory), name)
+    result = main(Path(path), place, int(number), int(seed_text))
     sys.stdout.write(json.dumps(result))
