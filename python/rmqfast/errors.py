@@ -23,6 +23,7 @@ RmqError
 │   ├── RequestTimeoutError     a request was sent, but there was no reply in time (also a TimeoutError)
 │   └── DataLossError           messages of a requested range no longer exist
 ├── MirrorError                 a copy of a broker's log cannot start or continue
+├── TableConflictError          another ingest has written to the table meanwhile
 ├── UnknownTopicError           an unknown topic; the message lists similar names (also a LookupError)
 ├── UnknownMessageError         an unknown message id (also a LookupError)
 ├── UnknownColumnError          an unknown column; the message lists similar names (also a LookupError)

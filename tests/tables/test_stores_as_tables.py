@@ -14,10 +14,12 @@ from rmqfast.errors import (
     ArgumentError,
     CorruptError,
     DataLossError,
+    RmqError,
     StoreBusyError,
     TableConflictError,
     UnknownTopicError,
 )
+from rmqfast.tables import ingest
 from tests import golden_stores
 from tests.golden_stores import PathOf
 from tests.reference.writer import Message as RawMessage
@@ -122,9 +124,48 @@ def test_a_table_can_have_some_topics_tags_and_times(tmp_path: Path, lake: Lake)
     ):
         with pytest.raises(ArgumentError, match="was begun"):
             lake.ingest(store, **other)
+    expected = r"tags: expected 'a', with which .* was begun, got '\*'; write these messages to another table"
+    with pytest.raises(ArgumentError, match=expected):
+        lake.ingest(store, ["topic-0", "topic-2"], **chosen | {"tags": "*"})
     assert lake.rows() == wanted
     with pytest.raises(UnknownTopicError):
         lake.ingest(store, ["topic"], table="other")
+
+
+@pytest.mark.parametrize("form", ["parquet", "delta"])
+def test_a_table_is_not_written_into_its_store(tmp_path: Path, form: Any) -> None:
+    store = tmp_path / "store"
+    append(store, 10)
+    before = sorted(store.rglob("*"))
+    with pytest.raises(ArgumentError, match="out: expected a path outside of the store"):
+        ingest(store, store / "lake", format=form)
+    assert sorted(store.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("out", "options", "message"),
+    [
+        ("messages", {}, "out: expected namespace.table for Iceberg, got 'messages'"),
+        ("db.messages", {"uri": ""}, "catalog: expected one that pyiceberg can load, got 'nowhere'"),
+        ("db.messages", {"uri": "sqlite:////nowhere/catalog.db"}, r"db\.messages: .* unable to open database file"),
+        ("db.messages", {"type": "rest", "uri": "http://127.0.0.1:1"}, r"db\.messages"),
+        ("db.messages", {"warehouse": ""}, r"db\.messages: No default path is set"),
+        ("a.b.messages", {}, r"a\.b\.messages: .*hierarchical namespaces are not supported"),
+    ],
+)
+def test_a_catalog_that_refuses_is_one_error(tmp_path: Path, out: str, options: dict[str, str], message: str) -> None:
+    append(tmp_path / "store", 10)
+    given = {name: value for name, value in (Lake(tmp_path / "lake", "iceberg").options | options).items() if value}
+    if not given.get("uri"):
+        del given["type"]
+    with pytest.raises(RmqError, match=message):
+        ingest(tmp_path / "store", out, format="iceberg", catalog="nowhere", options=given)
+
+
+def test_a_storage_that_deltalake_does_not_know_is_one_error(tmp_path: Path) -> None:
+    append(tmp_path / "store", 10)
+    with pytest.raises(RmqError, match="gopher://host/messages: Unknown scheme: gopher"):
+        ingest(tmp_path / "store", "gopher://host/messages", format="delta")
 
 
 @pytest.mark.parametrize("partition", [[], ["topic"], ["tags", "queue_id"], ["day", "topic", "queue_id"]], ids="-".join)
@@ -264,8 +305,6 @@ def test_a_log_that_was_replaced_or_has_expired_is_told(tmp_path: Path, lake: La
 def test_a_wrong_argument_is_told_before_anything_is_written(
     golden_store: PathOf, tmp_path: Path, arguments: dict[str, Any], message: str
 ) -> None:
-    from rmqfast.tables import ingest
-
     with pytest.raises(ArgumentError, match=message):
         ingest(golden_store("offsets-4.9.4"), tmp_path / "out", **arguments)
     assert list(tmp_path.iterdir()) == []

@@ -34,6 +34,12 @@ def test_a_table_has_the_rows_of_the_brokers_stores(live_cluster: LiveCluster, l
     assert lake.rows() == wanted
     again = lake.ingest(cluster, ["orders"])
     assert (again.rows, again.commits) == (0, 0)
+    (store, *_) = topics.stores(live_cluster.directory).values()
+    with pytest.raises(ArgumentError, match=r"source: expected a cluster, with which .* was begun, got a store"):
+        lake.ingest(store, ["orders"])
+    lake.ingest(store, ["orders"], table="of_store")
+    with pytest.raises(ArgumentError, match=r"source: expected a store, with which .* was begun, got a cluster"):
+        lake.ingest(cluster, ["orders"], table="of_store")
 
 
 def test_a_table_follows_its_topics_in_steps(tmp_path: Path, lake: Lake) -> None:

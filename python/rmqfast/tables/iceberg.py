@@ -6,10 +6,11 @@ Source: Iceberg's table specification, "Snapshots"; `Coordinator` of Iceberg's K
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from rmqfast.errors import ArgumentError, TableConflictError
+from rmqfast.errors import ArgumentError, RmqError, TableConflictError
 from rmqfast.extras import import_extra
 from rmqfast.tables.columns import adds_fields
 from rmqfast.tables.data_files import DataFile
@@ -35,10 +36,10 @@ class IcebergTables:
 
     def __init__(self, name: str, catalog: str, options: Mapping[str, str]) -> None:
         library = import_extra("pyiceberg.catalog", "iceberg", library="pyiceberg")
-        try:
+        if not name.rpartition(".")[0]:
+            raise ArgumentError(f"out: expected namespace.table for Iceberg, got {name!r}")
+        with _errors_of_settings(f"catalog: expected one that pyiceberg can load, got {catalog!r}"):
             self._catalog = library.load_catalog(catalog, **options)
-        except ValueError as error:
-            raise ArgumentError(f"catalog: expected one that pyiceberg can load, got {catalog!r}: {error}") from None
         self._name = name
 
     def open(self, schema: pa.Schema) -> IcebergTable | None:
@@ -52,9 +53,12 @@ class IcebergTables:
     def create(self, schema: pa.Schema, partitioning: Partitioning) -> IcebergTable:
         from pyiceberg.transforms import DayTransform, IdentityTransform
 
-        namespace = self._name.rpartition(".")[0]
-        self._catalog.create_namespace_if_not_exists(namespace)
-        with self._catalog.create_table_transaction(self._name, schema) as creation, creation.update_spec() as spec:
+        self._catalog.create_namespace_if_not_exists(self._name.rpartition(".")[0])
+        with (
+            _errors_of_settings(self._name),
+            self._catalog.create_table_transaction(self._name, schema) as creation,
+            creation.update_spec() as spec,
+        ):
             for column in partitioning.columns:
                 if column.name == DAY:
                     spec.add_field(column.source, DayTransform(), DAY)
@@ -173,6 +177,19 @@ class IcebergTable:
             key_metadata=None,
             **statistics.to_serialized_dict(),
         )
+
+
+@contextmanager
+def _errors_of_settings(subject: str) -> Iterator[None]:
+    """Raises `ArgumentError` where pyiceberg calls a setting of a catalog wrong, or has none."""
+    try:
+        yield
+    except ValueError as error:
+        if isinstance(error, RmqError):
+            raise
+        wrong = ArgumentError(f"{subject}: {error}")
+        wrong.add_note("settings stand in ~/.pyiceberg.yaml, or are options: --option type=sql --option uri=...")
+        raise wrong from None
 
 
 def _is_first(snapshot: Any) -> bool:

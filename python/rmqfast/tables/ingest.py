@@ -55,6 +55,8 @@ _MESSAGE_BYTES = 1 << 10
 #: Rows and bytes of a batch, at most.
 _BATCH_ROWS = 1 << 20
 _BATCH_BYTES = 8 << 20
+#: Libraries whose errors say what a catalog or a storage refuses. The first one is deltalake's.
+_LIBRARIES = ("_internal", "deltalake", "pyiceberg", "sqlalchemy")
 _MODES = ("resume", "error", "append", "overwrite")
 _FORMATS = ("parquet", "delta", "iceberg")
 
@@ -230,6 +232,13 @@ def _open_table(
         raise ArgumentError(f"out: expected no table yet, got {table.name}; mode resume continues it")
     else:
         position = table.read_position(initial)
+    if position is not None:
+        given = Position(offsets=initial, selection=None).source
+        if position.source != given:
+            raise ArgumentError(
+                f"source: expected a {position.source}, with which {table.name} was begun, got a {given}; "
+                "write its messages to another table"
+            )
     if position is not None and position.selection is not None:
         position.selection.check_equal(selection, table.name)
     if position is None and mode != "append" and table.has_rows():
@@ -253,6 +262,8 @@ def _open_tables(
     if format == "iceberg":
         yield IcebergTables(os.fspath(out), catalog, options)
     elif format == "delta":
+        if "://" not in os.fspath(out):
+            _check_apart(source, Path(out), mode)
         yield DeltaTables(os.fspath(out), options)
     elif is_url(out):
         if mode == "overwrite":
@@ -265,12 +276,16 @@ def _open_tables(
             raise ArgumentError(f"options: expected none for Parquet at a path, got {', '.join(options)}")
         with ExitStack() as stack:
             path = local_path(out, "out")
-            if not isinstance(source, MessageCluster):
-                store = source.path if isinstance(source, MessageStore) else Path(cast("str", source))
-                check_apart(store, path, is_replaced=mode == "overwrite")
+            _check_apart(source, path, mode)
             if mode == "overwrite":
                 path = stack.enter_context(new_directory(path, "overwrite"))
             yield stack.enter_context(open_local_parquet(path))
+
+
+def _check_apart(source: object, out: Path, mode: Mode) -> None:
+    if not isinstance(source, MessageCluster):
+        store = source.path if isinstance(source, MessageStore) else Path(cast("str", source))
+        check_apart(store, out, is_replaced=mode == "overwrite")
 
 
 @contextmanager

@@ -89,6 +89,15 @@ class Position:
         expected = f"expected a position of version {_VERSION}, got {version}"
         raise ArgumentError(f"{table}: {expected}: a newer release has written to it")
 
+    @property
+    def source(self) -> str:
+        """What the offsets are of: "store", "mirror" or "cluster"."""
+        offsets: dict[str, Any] = json.loads(self.offsets)
+        if isinstance(offsets.get("log"), int):
+            return "store"
+        is_mirror = offsets and all(isinstance(each.get("log"), int) for each in offsets.values())
+        return "mirror" if is_mirror else "cluster"
+
     def numbers(self) -> dict[str, int]:
         """Returns each offset by its path, such as `log` or `orders/broker-a/0`."""
         return dict(_numbers(json.loads(self.offsets), ""))
