@@ -32,8 +32,8 @@ _LIBRARIES = ("libc-bin", "libstdc++6", "zlib1g", "libsqlite3-0", "libbz2-1.0", 
 _OF_BULLSEYE = ("libffi7", "libssl1.1")
 #: DuckDB has no wheel for musl.
 _OF_MUSL = tuple(extra for extra in smoke.EXTRAS if extra != "duckdb")
-#: DuckDB has no release for a free-threaded Python, and Polars one for the stable ABI alone.
-_OF_FREE_THREADED = tuple(extra for extra in smoke.EXTRAS if extra not in {"polars", "duckdb"})
+#: DuckDB, deltalake and pyiceberg have no wheel for a free-threaded Python, and Polars one for the stable ABI alone.
+_OF_FREE_THREADED = tuple(extra for extra in smoke.EXTRAS if extra not in {"polars", "duckdb", "delta", "iceberg"})
 _JAVA = ("dash", "coreutils", "libc-bin")
 
 

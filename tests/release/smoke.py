@@ -236,6 +236,34 @@ def dashboard(place: Place) -> str:
             return running.address
 
 
+def delta(place: Place) -> str:
+    """A store as a Delta table, which deltalake reads."""
+    from deltalake import DeltaTable
+
+    from rmqfast.tables import ingest
+
+    out = place.workplace / "delta"
+    written = ingest(place.store, out, ["fx_plain"], format="delta")
+    # of the log alone: pyarrow's threads, which read files through Python, may abort the end of a process
+    rows = DeltaTable(out).count()
+    assert rows == written.rows > 0
+    return f"{rows} rows"
+
+
+def iceberg(place: Place) -> str:
+    """A store as an Iceberg table, up to its catalog: those of pyiceberg need a server or further libraries."""
+    from rmqfast.errors import RmqError
+    from rmqfast.tables import ingest
+
+    options = {"type": "rest", "uri": "http://127.0.0.1:1"}
+    try:
+        ingest(place.store, "db.messages", format="iceberg", options=options)
+    except RmqError as error:
+        said = f"{type(error).__name__}: {error}"
+    assert "127.0.0.1" in said
+    return said
+
+
 ALWAYS: tuple[Callable[[Place], str], ...] = (
     scans_a_store,
     appends_and_recovers,
@@ -243,7 +271,10 @@ ALWAYS: tuple[Callable[[Place], str], ...] = (
     tells_its_version,
     a_panic_is_an_exception,
 )
-EXTRAS = {check.__name__: check for check in (arrow, pandas, polars, duckdb, spark, cli, broker, otel, dashboard)}
+EXTRAS = {
+    check.__name__: check
+    for check in (arrow, pandas, polars, duckdb, spark, cli, broker, otel, dashboard, delta, iceberg)
+}
 
 
 def run(checks: Iterable[Callable[[Place], str]], store: str, workplace: str) -> int:
