@@ -21,6 +21,8 @@ _BLOCK = re.compile(r'^```(python|sh|text|toml)(?: title="(.+?)")?\n(.*?)^```$',
 _SECTION = re.compile(r"^## .*?^`examples/(\w+)\.py`.*?^```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 #: What no two runs have alike, and what stands for it.
 _MASKS = (
+    # of an ingest
+    (re.compile(r"^(bytes|seconds|rows per second|mb per second) +\d\S*", re.MULTILINE), r"\1 N"),
     (re.compile(r"config files +\d+"), "config files N"),  # a broker writes them when it comes to it
     (re.compile(r"_1[0-9a-f]{10}\b"), ""),  # behind names, on a cluster that is not the example's own
     (re.compile(r"log offset \d+"), "log offset N"),

@@ -49,7 +49,7 @@ def links(text: str) -> list[str]:
 def test_the_translated_pages_are_found() -> None:
     pages = {*map(name_of, PAGES)}
     tutorials = {name_of(path).replace(".md", ".zh.md") for path in TUTORIALS.glob("*.md") if ".zh" not in path.name}
-    assert len(tutorials) == 8
+    assert len(tutorials) == 9
     assert pages == {"README.zh.md", "docs/index.zh.md", "docs/troubleshooting.zh.md", *tutorials}
 
 
