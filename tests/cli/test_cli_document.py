@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from rmqfast import Admin, AppendOptions, EmbeddedCluster, Message, MessageQueue, Producer, open_store
 from tests.admin.members import online, wants
@@ -34,7 +35,7 @@ STORED = (
     ("2026-11-21T09:03", Message("payments", b"d", tags="card")),
     ("2026-11-21T09:04", Message("clicks", b"e", tags="paid")),
 )
-PIP, STORE, COMPLETION, WATCH, PROFILES, CLUSTER, EXPORT = sh_blocks(DOCUMENT)
+PIP, STORE, COMPLETION, WATCH, PROFILES, CLUSTER, EXPORT, INGEST = sh_blocks(DOCUMENT)
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def bodies(printed: str) -> list[bytes]:
 
 
 def test_each_command_is_of_one_of_the_tests() -> None:
-    assert [len(block) for block in sh_blocks(DOCUMENT)] == [0, 6, 3, 2, 2, 4, 3]
+    assert [len(block) for block in sh_blocks(DOCUMENT)] == [0, 6, 3, 2, 2, 4, 3, 2]
     assert PIP == []
     assert [block.language for block in blocks_of(DOCUMENT) if block.language != "sh"] == ["toml"]
 
@@ -90,13 +91,17 @@ def test_the_commands_of_stores_print_and_write_what_they_say(home: Path) -> Non
             store.append(Message("orders", b"later", tags="paid"))
         assert bodies(line_with(process, '"queue_offset":5')) == [b"later"]
     assert "42" in shell.run(by_key)
-    for times in (1, 2):
-        (summary,) = json.loads(shell.run(ingest))
-        assert summary["rows"] == 7
-        days = {path.relative_to(home / "lake/rocketmq").parts[:2] for path in (home / "lake").rglob("*.parquet")}
-        assert ("day=2026-11-21", "topic=payments") in days
-        assert {topic for _, topic in days} == {"topic=orders", "topic=payments"}
-        assert len(list((home / "lake").rglob("day=2026-11-21/topic=orders/*.parquet"))) == times
+    (summary,) = json.loads(shell.run(ingest))
+    assert summary["rows"] == 7
+    days = {path.relative_to(home / "lake/rocketmq").parts[:2] for path in (home / "lake").rglob("*.parquet")}
+    assert ("day=2026-11-21", "topic=payments") in days
+    assert {topic for _, topic in days} == {"topic=orders", "topic=payments"}
+
+
+def test_an_ingest_writes_only_what_is_new(home: Path) -> None:
+    shell = ReadersShell(home, {"/lake": f"{home}/lake"})
+    assert [json.loads(shell.run(f"{command} -o json"))[0]["rows"] for command in INGEST] == [4, 0]
+    assert DeltaTable(home / "lake/orders").count() == 4
 
 
 def test_a_bash_completes_the_lines_with_a_tab(home: Path, cluster: EmbeddedCluster) -> None:

@@ -22,7 +22,7 @@ from tests.waiting import collect
 
 SMALL = AppendOptions(file_size=1 << 16, queue_file_size=2000, index_slots=1000, index_entries=4000)
 ALL = [(command, line) for command, lines in EXAMPLES.items() for line in lines]
-#: What goes on until it is ended, needs Spark or another machine, or a message of an id: these are parsed only.
+#: What goes on until it is ended, needs Spark, a catalog or another machine, or a message of an id; only parsed.
 PARSED_ONLY = {
     "rmqfast dashboard -n 127.0.0.1:9876",
     "rmqfast dashboard --read-only --host 10.0.0.7 --profile prod",
@@ -32,7 +32,8 @@ PARSED_ONLY = {
     "rmqfast doctor -n 127.0.0.1:9876",
     "rmqfast doctor --spark -o json",
     "rmqfast store tail ~/store --topic orders --tags paid -f -o jsonl",
-    "rmqfast ingest ~/store --out s3a://lake/orders --mode append",
+    "rmqfast ingest -n 127.0.0.1:9876 --format delta --out orders --every 60s",
+    "rmqfast ingest ~/store --format iceberg --catalog lake --out shop.orders",
     "rmqfast mirror ~/copies --all-brokers -n 127.0.0.1:9876",
     "rmqfast topic show orders --watch 5 -n 127.0.0.1:9876",
     "rmqfast topic list --all --profile prod",
