@@ -52,15 +52,16 @@ def test_the_dag_writes_each_message_once_and_goes_on_where_it_stopped(tmp_path:
 
     airflow("db", "migrate")
     airflow("dags", "test", "orders_to_parquet", "2026-11-26")
-    assert written_places(list(lake.glob("*.parquet"))) == places(store)
+    assert written_places(list(lake.rglob("*.parquet"))) == places(store)
+    first = len(list(lake.rglob("*.parquet")))
     with rmqfast.open_store(store, mode="a") as writable:
         for number in range(3):
             writable.append(rmqfast.Message("orders", b"%d" % number, tags="paid"))
     airflow("dags", "test", "orders_to_parquet", "2026-11-27")
-    assert len(list(lake.glob("*.parquet"))) == 2
-    assert written_places(list(lake.glob("*.parquet"))) == places(store)
+    assert len(list(lake.rglob("*.parquet"))) == first + 1
+    assert written_places(list(lake.rglob("*.parquet"))) == places(store)
     airflow("dags", "test", "orders_to_parquet", "2026-11-28")
-    assert len(list(lake.glob("*.parquet"))) == 2
+    assert len(list(lake.rglob("*.parquet"))) == first + 1
 
 
 def test_a_partition_of_the_asset_has_the_messages_of_its_day(tmp_path: Path, readers: dict[str, str]) -> None:
