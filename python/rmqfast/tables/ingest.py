@@ -55,8 +55,6 @@ _MESSAGE_BYTES = 1 << 10
 #: Rows and bytes of a batch, at most.
 _BATCH_ROWS = 1 << 20
 _BATCH_BYTES = 8 << 20
-#: Libraries whose errors say what a catalog or a storage refuses. The first one is deltalake's.
-_LIBRARIES = ("_internal", "deltalake", "pyiceberg", "sqlalchemy")
 _MODES = ("resume", "error", "append", "overwrite")
 _FORMATS = ("parquet", "delta", "iceberg")
 
