@@ -6,21 +6,32 @@ import base64
 import json
 import re
 import shutil
-import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
-from rmqfast import Admin, AppendOptions, EmbeddedCluster, Message, MessageQueue, Producer, open_store
-from tests.admin.members import online, wants
+from rmqfast import (
+    Admin,
+    AppendOptions,
+    ClientConfig,
+    ConsumeConcurrentlyStatus,
+    EmbeddedCluster,
+    Message,
+    MessageQueue,
+    Producer,
+    PushConsumer,
+    open_store,
+)
+from tests.admin.members import is_newest_kept, is_settled, online_members
 from tests.cli.terminal import Terminal
 from tests.cli.test_server import end, serving
 from tests.examples.documents import blocks_of
 from tests.examples.readers_shell import ReadersShell, line_with, sh_blocks
+from tests.waiting import until
 
 pytestmark = pytest.mark.long
 DOCUMENT = "cli.md"
@@ -163,22 +174,48 @@ def test_the_commands_of_clusters_explain_a_lost_message(home: Path, cluster: Em
     shell = ReadersShell(home, {"127.0.0.1:9876": cluster.name_server})
     produce, explain, reset, consume = CLUSTER
     (shown,) = (block.printed for block in blocks_of(DOCUMENT) if explain in block.code)
-    queue, now = MessageQueue("orders", "broker-a", 0), int(time.time() * 1000) - 60_000
-    with ExitStack() as stack:
-        admin = stack.enter_context(Admin(name_server=cluster.name_server))
-        for name, tag, at, queues in (("C1", "TagA", 0, [queue]), ("C2", "TagB", 1, [])):
-            member = online(cluster.name_server, name, "cashiers", [wants("orders", tag, now + at)], queues)
-            stack.enter_context(member)
-        shell.run(produce)
-        with Producer("others", name_server=cluster.name_server) as producer:
-            producer.send_many([Message("orders", b"%d" % number) for number in range(9)])
-        admin.offsets.reset("cashiers", queue, 10, force=True)
-        # a message that is lost is exit code 1
-        assert re.sub("message [0-9A-F]{32}", "message C0A80001...", shell.run(explain, code=1)) == shown
+    with Admin(name_server=cluster.name_server) as admin, member(cluster, "C1", "TagA"):
+        until(lambda: is_settled(admin, "cashiers", "orders"))
+        # the broker keeps the subscription of the later member, and the earlier one has the queue
+        with member(cluster, "C2", "TagB"):
+            until(lambda: len(online_members(admin, "cashiers")) == 2 and is_newest_kept(admin, "cashiers", "orders"))
+            assert admin.groups.connections("cashiers").subscriptions["orders"].sub_string == "TagB"
+            shell.run(produce)
+            with Producer("others", name_server=cluster.name_server) as producer:
+                producer.send_many([Message("orders", b"%d" % number) for number in range(9)])
+            until(lambda: [row.consumer_offset for row in admin.groups.progress("cashiers", "orders")] == [10])
+            # a message that is lost is exit code 1
+            assert masked(shell.run(explain, code=1)) == masked(shown)
     assert shell.run(reset).splitlines()[-1].split() == ["orders", "broker-a", "0", "0"]
     consumed = [json.loads(line) for line in shell.run(consume).splitlines()]
     assert len(consumed) == 10
     assert (consumed[0]["tags"], consumed[0]["keys"]) == ("TagB", "42")
+
+
+@contextmanager
+def member(cluster: EmbeddedCluster, name: str, tag: str) -> Iterator[None]:
+    """A consumer of the group `cashiers` while the block runs."""
+    config = ClientConfig(
+        name_server=cluster.name_server,
+        instance_name=name,
+        client_ip="10.0.0.1",
+        persist_offset_interval=0.1,
+        rebalance_interval=0.5,
+        heartbeat_interval=0.5,
+    )
+    consumer = PushConsumer("cashiers", config=config)
+    consumer.subscribe("orders", tag)
+    consumer.register_message_listener(lambda *_: ConsumeConcurrentlyStatus.CONSUME_SUCCESS)
+    with consumer:
+        yield
+
+
+def masked(text: str) -> str:
+    """What is printed, without ids and times."""
+    text = re.sub("message [0-9A-F]{32}", "message C0A80001...", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d", "TIME", text)
+    # of one pull, or of several
+    return re.sub("at TIMEZ|between TIMEZ and TIMEZ", "WHEN", text)
 
 
 def test_an_export_is_a_store_or_json_lines(home: Path) -> None:

@@ -17,7 +17,7 @@ from pyarrow import fs
 
 from rmqfast.errors import ArgumentError, RmqError, StoreIOError, TableConflictError
 from rmqfast.tables import ingest
-from rmqfast.tables.ingest import Format
+from rmqfast.tables.opening import Format
 from tests.cli.command_line import run
 from tests.tables.lakes import FORMATS
 from tests.tables.s3_gate import S3Gate

@@ -6,52 +6,34 @@ Source: `StreamExecution` of Spark; the sinks of Delta Lake and Iceberg.
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
+from typing import Any, Literal, Unpack, cast
 
 from rmqfast.arguments import Number, Time, integer, suggests_names
 from rmqfast.cluster import MessageCluster
 from rmqfast.errors import ArgumentError, DamageWarning, DecodeWarning
 from rmqfast.extras import import_extra
 from rmqfast.paths import local_path
-from rmqfast.store import DecodeArguments, MessageStore, ScanRequest, open_store
-from rmqfast.store.new_directory import new_directory
+from rmqfast.store import DecodeArguments, MessageStore, ScanRequest
 from rmqfast.store.report import Ingested
 from rmqfast.store.request import check_names
 from rmqfast.system import monotonic
-from rmqfast.tables.cluster_topics import ClusterTopics
 from rmqfast.tables.data_files import COMPRESSIONS
-from rmqfast.tables.delta import DeltaTables
 from rmqfast.tables.errors_table import SUFFIX, ErrorsTable, error_schema
-from rmqfast.tables.iceberg import IcebergTables
 from rmqfast.tables.ingestion import Ingestion, Progress
-from rmqfast.tables.parquet_directory import ParquetDirectories, check_apart, open_local_parquet
+from rmqfast.tables.opening import Format, Mode, open_table, open_tables
 from rmqfast.tables.partitioning import Partitioning
-from rmqfast.tables.position import Position, Selection
-from rmqfast.tables.remote_directory import is_url, open_remote_directory
-from rmqfast.tables.source import Source
+from rmqfast.tables.position import Selection
+from rmqfast.tables.remote_directory import is_url
+from rmqfast.tables.sources import MESSAGE_BYTES, open_source
 from rmqfast.tables.step_writer import StepWriter
 from rmqfast.tables.storage_errors import errors_name_storage
-from rmqfast.tables.store_log import StoreLog
-from rmqfast.tables.store_logs import StoreLogs, stores_below
-from rmqfast.tables.table import Table, Tables
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-Format = Literal["parquet", "delta", "iceberg"]
-Mode = Literal["resume", "error", "append", "overwrite"]
 
 #: The part of a commit that is not committed if it has no row.
 _IDLE_PART = 16
-#: What a message of a cluster counts as.
-_MESSAGE_BYTES = 1 << 10
 #: Rows and bytes of a batch, at most.
 _BATCH_ROWS = 1 << 20
 _BATCH_BYTES = 8 << 20
@@ -172,14 +154,14 @@ def ingest(
         stack.enter_context(errors_name_storage(out, options or {}))
         step_bytes = integer("commit_bytes", commit_bytes, 1)
         places = [
-            stack.enter_context(_open_tables(format, source, place, mode=mode, catalog=catalog, options=options or {}))
+            stack.enter_context(open_tables(format, source, place, mode=mode, catalog=catalog, options=options or {}))
             for place in _places(out, errors=errors)
         ]
-        selected = partial(_open_source, source, topics, request)
+        selected = partial(open_source, source, topics, request)
         opened = stack.enter_context(selected(pattern=pattern, step_bytes=step_bytes, fails=fails))
-        open_table = partial(_open_table, initial=opened.offsets.initial(), selection=selection, mode=mode)
-        table, position = open_table(places[0], opened.schema, Partitioning.of_names(partition))
-        table_of_errors = ErrorsTable(*open_table(places[1], error_schema(), Partitioning(()))) if errors else None
+        opened_table = partial(open_table, initial=opened.offsets.initial(), selection=selection, mode=mode)
+        table, position = opened_table(places[0], opened.schema, Partitioning.of_names(partition))
+        table_of_errors = ErrorsTable(*opened_table(places[1], error_schema(), Partitioning(()))) if errors else None
         writer = StepWriter(
             opened,
             table,
@@ -187,7 +169,7 @@ def ingest(
             compression=compression,
             spill=local_path(out, "out").parent if format == "parquet" and not is_url(out) else None,
         )
-        idle_bytes = step_bytes // _IDLE_PART // (_MESSAGE_BYTES if isinstance(source, MessageCluster) else 1)
+        idle_bytes = step_bytes // _IDLE_PART // (MESSAGE_BYTES if isinstance(source, MessageCluster) else 1)
         ingestion = Ingestion(opened, table, position, selection, table_of_errors, writer, fails, idle_bytes)
         ingestion.run(progress or _no_progress)
     counts = writer.counts
@@ -217,127 +199,6 @@ def _places(out: str | os.PathLike[str], *, errors: bool) -> list[str]:
     """Returns the place of the table, and of that of errors."""
     place = os.fspath(out)
     return [place, place.rstrip("/") + SUFFIX] if errors else [place]
-
-
-def _open_table(
-    tables: Tables, schema: pa.Schema, partitioning: Partitioning, *, initial: str, selection: Selection, mode: Mode
-) -> tuple[Table, Position | None]:
-    """Returns a table, created if necessary, and its position."""
-    table, position = tables.open(schema), None
-    if table is None:
-        table = tables.create(schema, partitioning)
-    elif mode == "error":
-        raise ArgumentError(f"out: expected no table yet, got {table.name}; mode resume continues it")
-    else:
-        position = table.read_position(initial)
-    if position is not None:
-        given = Position(offsets=initial, selection=None).source
-        if position.source != given:
-            raise ArgumentError(
-                f"source: expected a {position.source}, with which {table.name} was begun, got a {given}; "
-                "write its messages to another table"
-            )
-    if position is not None and position.selection is not None:
-        position.selection.check_equal(selection, table.name)
-    if position is None and mode != "append" and table.has_rows():
-        raise ArgumentError(
-            f"out: expected no table yet, or one that an ingest began, got {table.name}, which others have written; "
-            "mode append adds to it nevertheless"
-        )
-    return table, position
-
-
-@contextmanager
-def _open_tables(
-    format: Format,  # noqa: A002
-    source: object,
-    out: str | os.PathLike[str],
-    *,
-    mode: Mode,
-    catalog: str,
-    options: Mapping[str, str],
-) -> Iterator[Tables]:
-    if format == "iceberg":
-        yield IcebergTables(os.fspath(out), catalog, options)
-    elif format == "delta":
-        if "://" not in os.fspath(out):
-            _check_apart(source, Path(out), mode)
-        yield DeltaTables(os.fspath(out), options)
-    elif is_url(out):
-        if mode == "overwrite":
-            raise ArgumentError(
-                "mode: expected resume, error or append at a URL, got 'overwrite': remove the files first"
-            )
-        yield ParquetDirectories(open_remote_directory(os.fspath(out), options))
-    else:
-        if options:
-            raise ArgumentError(f"options: expected none for Parquet at a path, got {', '.join(options)}")
-        with ExitStack() as stack:
-            path = local_path(out, "out")
-            _check_apart(source, path, mode)
-            if mode == "overwrite":
-                path = stack.enter_context(new_directory(path, "overwrite"))
-            yield stack.enter_context(open_local_parquet(path))
-
-
-def _check_apart(source: object, out: Path, mode: Mode) -> None:
-    if not isinstance(source, MessageCluster):
-        store = source.path if isinstance(source, MessageStore) else Path(cast("str", source))
-        check_apart(store, out, is_replaced=mode == "overwrite")
-
-
-@contextmanager
-def _open_source(
-    source: str | os.PathLike[str] | MessageStore | MessageCluster,
-    topics: Sequence[str] | None,
-    request: ScanRequest,
-    *,
-    pattern: str | None,
-    step_bytes: int,
-    fails: bool,
-) -> Iterator[Source]:
-    with ExitStack() as stack:
-        of_stores = partial(StoreLog, pattern=pattern, step_bytes=step_bytes, fails=fails)
-        opened: Source
-        if isinstance(source, MessageCluster):
-            if request.end_time is not None:
-                raise ArgumentError(
-                    f"end_time: expected none for a cluster, whose end is the present, got {request.end_time}"
-                )
-            step_rows = max(step_bytes // _MESSAGE_BYTES, 1)
-            opened = ClusterTopics(source, topics, request, pattern=pattern, step_rows=step_rows, fails=fails)
-        elif isinstance(source, MessageStore):
-            opened = of_stores(source, request)
-        elif paths := stores_below(Path(source)):
-            stores = {name: stack.enter_context(open_store(path, broker_name=name)) for name, path in paths.items()}
-            opened = _open_logs(stores, topics, request, pattern=pattern, step_bytes=step_bytes, fails=fails)
-        else:
-            opened = of_stores(stack.enter_context(open_store(source)), request)
-        stack.callback(opened.offsets.close)
-        yield opened
-
-
-def _open_logs(
-    stores: Mapping[str, MessageStore],
-    topics: Sequence[str] | None,
-    request: ScanRequest,
-    *,
-    pattern: str | None,
-    step_bytes: int,
-    fails: bool,
-) -> StoreLogs:
-    if topics is not None:
-        for topic in topics:
-            if not any(topic in store.topics() for store in stores.values()):
-                # raises the error of an unknown topic
-                next(iter(stores.values())).scan(topic)
-        # not each broker has each topic, or has it already
-        pattern, request = "|".join(map(re.escape, topics)), replace(request, topic=None, among=None)
-    logs = {}
-    for name, store in stores.items():
-        own = replace(request, broker_name=name)
-        logs[name] = StoreLog(store, own, pattern=pattern, step_bytes=step_bytes, fails=fails)
-    return StoreLogs(logs)
 
 
 @contextmanager
