@@ -116,7 +116,7 @@ INGESTS = Table(
         Row("Iceberg, whole", "ingest iceberg {}", "`pyiceberg`", "ingest pyiceberg {}", "cpu"),
         Row(_BEYOND, "ingest iceberg beyond scan {}", "`pyiceberg`", "ingest pyiceberg {}", "cpu"),
         Row("the scan", "ingest scan {}", kind="cpu"),
-        Row("a row group, with 50 topics", "ingest row groups", unit="MiB"),
+        Row("a row group, with 50 topics", "ingest row groups", unit=" MiB"),
         Row("anonymous memory, 10 GiB", "ingest memory", kind="value", unit="MiB"),
     )
 )
