@@ -51,7 +51,7 @@ class ClusterTopics:
         stream = self._options | option_texts({"maxOffsetsPerTrigger": step_rows, "maxRowsPerPartition": _PIECE_ROWS})
         with errors_name_arguments():
             read = TopicRead("topic stream", stream, COLUMNS, config=self._config)
-        self.offsets = OffsetStream(lambda warn: SparkStream.of_topic(read, warn=warn))
+        self.offsets: OffsetStream = OffsetStream(lambda warn: SparkStream.of_topic(read, warn=warn))
 
     @property
     def schema(self) -> pa.Schema:

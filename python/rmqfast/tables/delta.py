@@ -81,13 +81,13 @@ class DeltaTable:
         self.name: str = native.table_uri
         self._files = fs.PyFileSystem(DeltaStorageHandler.from_table(native._table))  # noqa: SLF001 - the only way
         metadata = native.metadata()
-        self.partitioning = Partitioning.of_names(metadata.partition_columns)
+        self.partitioning: Partitioning = Partitioning.of_names(metadata.partition_columns)
         rows = with_partitions(schema, self.partitioning)
         if adds_fields(self.name, pa.schema(native.schema().to_arrow()), _as_delta(rows)):
             self._add_fields(rows)
         self._schema = self._native.schema()
         partitions = metadata.partition_columns
-        self.file_schema = pa.schema([field for field in schema if field.name not in partitions])
+        self.file_schema: pa.Schema = pa.schema([field for field in schema if field.name not in partitions])
         if "delta.setTransactionRetentionDuration" in metadata.configuration:
             raise ArgumentError(
                 f"{self.name}: expected a table without delta.setTransactionRetentionDuration, which would make it "

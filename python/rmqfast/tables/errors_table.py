@@ -86,7 +86,7 @@ class ErrorRows:
         self._schema = error_schema()
         self._groups = RowGroups(self._schema, spill)
         self._files = DataFiles(table.create_file, table.remove_file, table.file_schema, compression)
-        self.count = 0
+        self.count: int = 0
 
     def add_bodies(self, batch: pa.RecordBatch, reasons: Sequence[BadBody]) -> None:
         """Adds messages whose body could not be decoded, with the reasons that a scan lists."""

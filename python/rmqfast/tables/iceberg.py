@@ -72,12 +72,12 @@ class IcebergTable:
 
     def __init__(self, native: Any, schema: pa.Schema) -> None:
         self._native = native
-        self.name = ".".join(native.name())
+        self.name: str = ".".join(native.name())
         if adds_fields(self.name, _as_arrow(native.schema()), _as_iceberg(schema)):
             with native.update_schema() as update:
                 update.union_by_name(schema)
-        self.file_schema = _with_ids(schema, _as_arrow(native.schema()))
-        self.partitioning = _partitioning_of(native)
+        self.file_schema: pa.Schema = _with_ids(schema, _as_arrow(native.schema()))
+        self.partitioning: Partitioning = _partitioning_of(native)
 
     def has_rows(self) -> bool:
         snapshot = self._native.current_snapshot()

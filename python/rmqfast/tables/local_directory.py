@@ -40,7 +40,7 @@ class LocalDirectory:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self.name = str(path)
+        self.name: str = str(path)
 
     def names(self) -> set[str]:
         return {each.name for each in list_directory(self._path)}

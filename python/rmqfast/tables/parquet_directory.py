@@ -76,10 +76,11 @@ class ParquetDirectory:
     def __init__(self, directory: Directory, schema: pa.Schema, partitioning: Partitioning) -> None:
         import pyarrow as pa
 
-        self._directory, self.partitioning = directory, partitioning
-        self.name = directory.name
+        self._directory = directory
+        self.partitioning: Partitioning = partitioning
+        self.name: str = directory.name
         partitions = set(partitioning.names)
-        self.file_schema = pa.schema([field for field in schema if field.name not in partitions])
+        self.file_schema: pa.Schema = pa.schema([field for field in schema if field.name not in partitions])
 
     def has_rows(self) -> bool:
         return bool(self._directory.names() - {_OWN, SUCCESS})

@@ -82,7 +82,7 @@ class StepWriter:
         self._source, self._table, self._errors = source, table, errors
         self._compression, self._spill = compression, spill
         self._threads = min(usable_cores(), _MOST_THREADS)
-        self.counts = Counts()
+        self.counts: Counts = Counts()
 
     def write(
         self, step: Step, check: Callable[[list[Damage]], None], progress: Callable[[int], object]

@@ -53,7 +53,7 @@ class StoreLog:
         store.plan(request, cut_bytes=1 << 62)
         topics_like(pattern or "", [])
         texts = option_texts(options)
-        self.offsets = OffsetStream(lambda warn: SparkStream.of_store(texts, warn=warn))
+        self.offsets: OffsetStream = OffsetStream(lambda warn: SparkStream.of_store(texts, warn=warn))
 
     @property
     def schema(self) -> pa.Schema:

@@ -70,7 +70,7 @@ class StoreLogs:
 
     def __init__(self, logs: Mapping[str, StoreLog]) -> None:
         self._logs = dict(sorted(logs.items()))
-        self.offsets = BrokerOffsets(self._logs)
+        self.offsets: BrokerOffsets = BrokerOffsets(self._logs)
 
     @property
     def schema(self) -> pa.Schema:
