@@ -29,7 +29,7 @@ CALLS: dict[str, Callable[[str], Any]] = {
     "plan_clean": plan_clean,
     "export": lambda path: open_store(".").export(path),
     "export of lines": lambda path: open_store(".").export(path, format="jsonl"),
-    "ingest": lambda path: ingest(open_store("."), path),
+    "ingest": lambda path: ingest(path, "out"),
     "configuration read": TopicConfigTable.load,
     "configuration saved": lambda path: TopicConfigTable().save(path),
     "warning_of_lost_offsets": warning_of_lost_offsets,
@@ -64,9 +64,12 @@ def test_no_call_takes_an_empty_path_or_a_url(name: str, text: str, store: Path)
 def test_a_url_of_a_path_object_is_refused_as_well(store: Path) -> None:
     with pytest.raises(ArgumentError, match="got 's3:/bucket/out'"):
         ingest(open_store(store), Path("s3://bucket/out"))
-    with pytest.raises(ArgumentError) as raised:
-        ingest(open_store(store), "s3://bucket/out")
-    assert "ingest" in raised.value.__notes__[0]
+    # a URL that only Spark writes to; an empty path
+    with pytest.raises(ArgumentError, match="got hdfs://bucket/out") as raised:
+        ingest(open_store(store), "hdfs://bucket/out")
+    assert "rmqfast.spark.ingest" in raised.value.__notes__[0]
+    with pytest.raises(ArgumentError, match="expected a path"):
+        ingest(open_store(store), "")
 
 
 def test_a_file_url_is_a_path(store: Path) -> None:
