@@ -148,6 +148,7 @@ def test_the_command_counts_errors_and_ends_well(tmp_path: Path) -> None:
     assert (ended.exit_code, ended.stderr) == (0, "")
     (facts,) = json.loads(ended.stdout)
     assert (facts["rows"], facts["errors"]) == (20, 10)
-    refused = run("ingest", tmp_path / "store", "--out", tmp_path / "spark", "--errors", "--engine", "columnar")
-    assert refused.exit_code == 2
-    assert "--errors: expected --engine local" in refused.stderr
+    for option in (("--errors",), ("--partition", "topic"), ("--compression", "zstd"), ("--option", "a=b")):
+        refused = run("ingest", tmp_path / "store", "--out", tmp_path / "spark", *option, "--engine", "columnar")
+        assert refused.exit_code == 2
+        assert f"{option[0]}: expected --engine local" in refused.stderr

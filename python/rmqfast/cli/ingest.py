@@ -160,8 +160,14 @@ def ingest(
     }
     if selected is not Engine.LOCAL:
         spark_mode = _spark_mode(directory, mode, every)
-        if errors or pattern is not None:
-            name = "--errors" if errors else "--pattern"
+        refused = {
+            "--errors": errors,
+            "--pattern": pattern is not None,
+            "--partition": partition != "day,topic",
+            "--compression": compression is not Compression.SNAPPY,
+            "--option": bool(option),
+        }
+        for name in (name for name, is_given in refused.items() if is_given):
             raise ArgumentError(f"{name}: expected --engine local, got Spark")
         report = run_with_spark(
             cast("Path", directory),
@@ -206,7 +212,7 @@ def rounds(
         report = run_locally(directory, topics, out, access, **arguments)
         # the first round may create the table, which the others continue
         arguments["mode"] = "resume"
-        if report.rows:
+        if report.rows or report.errors:
             yield [list(facts(report).values())]
         end_with_bad_bodies_of_ingest(report)
         end_with_losses(report.losses)
