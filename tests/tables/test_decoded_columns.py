@@ -81,6 +81,18 @@ def test_fewer_fields_or_other_types_are_refused(tmp_path: Path, lake: Lake) -> 
         lake.ingest(store, decode="json", schema=other)
 
 
+def test_a_refused_ingest_adds_no_fields(tmp_path: Path, lake: Lake) -> None:
+    if lake.format == "parquet":
+        pytest.skip("files of a directory have no common schema")
+    store = tmp_path / "store"
+    append(store, 20)
+    lake.ingest(store, decode="json", schema=SCHEMA)
+    before = lake.read().schema
+    with pytest.raises(ArgumentError, match="was begun"):
+        lake.ingest(store, tags="a", decode="json", schema=WIDER)
+    assert lake.read().schema == before
+
+
 def test_an_evolved_delta_table_is_still_one_ingest_s(tmp_path: Path) -> None:
     lake, store = Lake(tmp_path / "lake", "delta"), tmp_path / "store"
     append(store, 20)

@@ -82,10 +82,8 @@ class DeltaTable:
         self._files = fs.PyFileSystem(DeltaStorageHandler.from_table(native._table))  # noqa: SLF001 - the only way
         metadata = native.metadata()
         self.partitioning: Partitioning = Partitioning.of_names(metadata.partition_columns)
-        rows = with_partitions(schema, self.partitioning)
-        if adds_fields(self.name, pa.schema(native.schema().to_arrow()), _as_delta(rows)):
-            self._add_fields(rows)
-        self._schema = self._native.schema()
+        self._rows = with_partitions(schema, self.partitioning)
+        self._lacks_fields = adds_fields(self.name, pa.schema(native.schema().to_arrow()), _as_delta(self._rows))
         partitions = metadata.partition_columns
         self.file_schema: pa.Schema = pa.schema([field for field in schema if field.name not in partitions])
         if "delta.setTransactionRetentionDuration" in metadata.configuration:
@@ -93,6 +91,14 @@ class DeltaTable:
                 f"{self.name}: expected a table without delta.setTransactionRetentionDuration, which would make it "
                 "forget its position"
             )
+
+    def add_fields(self) -> None:
+        from deltalake import write_deltalake
+
+        if self._lacks_fields:
+            # a commit without rows
+            write_deltalake(self._native, self._rows.empty_table(), mode="append", schema_mode="merge")
+            self._native.update_incremental()
 
     def has_rows(self) -> bool:
         return bool(self._native.file_uris())
@@ -158,7 +164,7 @@ class DeltaTable:
             )
             try:
                 self._native.create_write_transaction(
-                    actions, "append", self._schema, names, commit_properties=properties
+                    actions, "append", self._native.schema(), names, commit_properties=properties
                 )
             except CommitFailedError:
                 # somebody else has committed, perhaps a compaction
@@ -169,13 +175,6 @@ class DeltaTable:
                 self._native.update_incremental()
                 return
         raise TableConflictError(f"{self.name}: {_MOST_ATTEMPTS} commits of others came first")
-
-    def _add_fields(self, schema: pa.Schema) -> None:
-        """Adds the fields that the table lacks, by a commit without rows."""
-        from deltalake import write_deltalake
-
-        write_deltalake(self._native, schema.empty_table(), mode="append", schema_mode="merge")
-        self._native.update_incremental()
 
     def _restored_version(self, parameters: Mapping[str, Any]) -> int:
         version = parameters.get("version")

@@ -73,15 +73,23 @@ class IcebergTable:
     def __init__(self, native: Any, schema: pa.Schema) -> None:
         self._native = native
         self.name: str = ".".join(native.name())
-        if adds_fields(self.name, _as_arrow(native.schema()), _as_iceberg(schema)):
-            with native.update_schema() as update:
-                update.union_by_name(schema)
-        self.file_schema: pa.Schema = _with_ids(schema, _as_arrow(native.schema()))
+        self._rows = schema
+        self._lacks_fields = adds_fields(self.name, _as_arrow(native.schema()), _as_iceberg(schema))
         self.partitioning: Partitioning = _partitioning_of(native)
+
+    @property
+    def file_schema(self) -> pa.Schema:
+        return _with_ids(self._rows, _as_arrow(self._native.schema()))
+
+    def add_fields(self) -> None:
+        if self._lacks_fields:
+            with self._native.update_schema() as update:
+                update.union_by_name(self._rows)
 
     def has_rows(self) -> bool:
         snapshot = self._native.current_snapshot()
-        return snapshot is not None and snapshot.summary["total-records"] != "0"
+        # the count is optional
+        return snapshot is not None and snapshot.summary.additional_properties.get("total-records") != "0"
 
     def read_position(self, form: str) -> Position | None:
         del form

@@ -87,6 +87,8 @@ def open_table(
             f"out: expected no table yet, or one that an ingest began, got {table.name}, which others have written; "
             "mode append adds to it nevertheless"
         )
+    # not before: a table that is refused stays as it is
+    table.add_fields()
     return table, position
 
 

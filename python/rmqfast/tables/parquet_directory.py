@@ -82,6 +82,9 @@ class ParquetDirectory:
         partitions = set(partitioning.names)
         self.file_schema: pa.Schema = pa.schema([field for field in schema if field.name not in partitions])
 
+    def add_fields(self) -> None:
+        """Does nothing: each file has its own columns."""
+
     def has_rows(self) -> bool:
         return bool(self._directory.names() - {_OWN, SUCCESS})
 

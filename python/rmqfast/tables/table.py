@@ -31,6 +31,10 @@ class Table(Protocol):
 
     def has_rows(self) -> bool: ...
 
+    def add_fields(self) -> None:
+        """Adds the fields that rows have and the table lacks. Called once, after all checks."""
+        ...
+
     def read_position(self, form: str) -> Position | None:
         """Returns the position that belongs to the table's present rows. None if no ingest has written to it.
 
@@ -59,7 +63,7 @@ class Tables(Protocol):
     """The place of a table, where it can be opened or created."""
 
     def open(self, schema: pa.Schema) -> Table | None:
-        """Returns the table, with all columns of `schema`: it gets those that it lacks. None if there is no table."""
+        """Returns the table, to which rows with the columns of `schema` can be added. None if there is no table."""
         ...
 
     def create(self, schema: pa.Schema, partitioning: Partitioning) -> Table:
