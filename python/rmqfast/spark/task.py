@@ -12,7 +12,7 @@ from rmqfast.errors import CorruptError, DamageWarning, DecodeWarning, StoreNotF
 from rmqfast.message import Damage
 from rmqfast.spark.partitions import Partition, StoreRead
 from rmqfast.store import MessageStore
-from rmqfast.store.lost_pieces import clip_to_log
+from rmqfast.store.lost_pieces import clip_to_log, log_bounds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +34,7 @@ def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordB
     freeze_imports_once()
     with _open(read) as store:
         # Lost parts are reported after the last row, with all other damage.
-        held, lost = clip_to_log(store, partition)
+        held, lost = clip_to_log(partition, log_bounds(store), store.path)
         scan = store.scan_pieces(read.request, [held])
         with warnings.catch_warnings():
             # reported below, with all places

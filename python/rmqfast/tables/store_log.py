@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from rmqfast._native import SparkStream, read_store_piece, topics_like
 from rmqfast.cluster.topic_options import option_texts
 from rmqfast.store import MessageStore, Scan, ScanRequest
-from rmqfast.store.lost_pieces import clip_to_log
+from rmqfast.store.lost_pieces import clip_to_log, log_bounds
+from rmqfast.store.scan_source import Piece
 from rmqfast.tables.offset_stream import OffsetStream
 from rmqfast.tables.position import Position
 from rmqfast.tables.source import Step
@@ -62,18 +63,17 @@ class StoreLog:
     def step_between(self, start: str, end: str) -> Step:
         pieces = self.offsets.pieces(start, end)
         self._store.refresh()
-        lost: list[Damage] = []
-        for piece in pieces:
-            lost += clip_to_log(self._store, read_store_piece(piece))[1]
+        bounds = log_bounds(self._store)
+        clipped = [clip_to_log(read_store_piece(piece), bounds, self._store.path) for piece in pieces]
+        held, lost = [piece for piece, _ in clipped], [place for _, places in clipped for place in places]
         if self._pattern is not None:
             topics = self._matching_topics(_offset(start), _offset(end))
             self._request = replace(self._request, among=topics or None)
-            pieces = pieces if topics else []
-        return Step(start, end, pieces, lost)
+            held = held if topics else []
+        return Step(start, end, held, lost)
 
-    def scan(self, piece: bytes) -> Scan:
-        held, _ = clip_to_log(self._store, read_store_piece(piece))
-        return self._store.scan_pieces(self._request, [held])
+    def scan(self, piece: Piece) -> Scan:
+        return self._store.scan_pieces(self._request, [piece])
 
     def damage_behind(self, end: str) -> list[Damage]:
         found = self._damage_behind(end)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rmqfast.paths import is_directory, list_directory
 from rmqfast.store import Scan
 from rmqfast.store.replica import newest_copy
+from rmqfast.store.scan_source import Piece
 from rmqfast.tables.source import Step
 from rmqfast.tables.store_log import StoreLog
 
@@ -78,7 +79,7 @@ class StoreLogs:
 
     def step_between(self, start: str, end: str) -> Step:
         before, after = json.loads(start), json.loads(end)
-        pieces: list[tuple[str, bytes]] = []
+        pieces: list[tuple[str, Piece]] = []
         lost: list[Damage] = []
         for name, log in self._logs.items():
             if after.get(name) != before.get(name):
@@ -87,7 +88,7 @@ class StoreLogs:
                 lost += step.lost
         return Step(start, end, pieces, lost)
 
-    def scan(self, piece: tuple[str, bytes]) -> Scan:
+    def scan(self, piece: tuple[str, Piece]) -> Scan:
         name, part = piece
         return self._logs[name].scan(part)
 
