@@ -98,8 +98,9 @@ class DataFiles:
         with ThreadPoolExecutor(_MOST_CLOSED) as pool:
             # an object store that does not answer takes seconds for each
             list(pool.map(_OpenFile.abandon, self._open))
-        with suppress(OSError):
-            for path in [file.path for file in self._done] + [file.path for file in self._open]:
+        for path in [file.path for file in self._done] + [file.path for file in self._open]:
+            # each library has its own errors
+            with suppress(Exception):
                 self._remove(path)
 
     def _finish(self, file: _OpenFile) -> None:

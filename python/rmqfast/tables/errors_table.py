@@ -86,7 +86,6 @@ class ErrorRows:
         self._schema = error_schema()
         self._groups = RowGroups(self._schema, spill)
         self._files = DataFiles(table.create_file, table.remove_file, table.file_schema, compression)
-        self.count: int = 0
 
     def add_bodies(self, batch: pa.RecordBatch, reasons: Sequence[BadBody]) -> None:
         """Adds messages whose body could not be decoded, with the reasons that a scan lists."""
@@ -144,7 +143,6 @@ class ErrorRows:
         import pyarrow as pa
 
         batch = pa.RecordBatch.from_arrays([columns[name] for name in self._schema.names], schema=self._schema)
-        self.count += batch.num_rows
         full = self._groups.add((), batch, is_slice=False)
         if full is not None:
             self._files.write((), full)

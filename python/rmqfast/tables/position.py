@@ -48,7 +48,7 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """How far a table holds its source.
+    """The position of a table in its source.
 
     Attributes:
         offsets: Offsets of the source as JSON: the position in a store's log, or the next offset of each queue.
@@ -91,7 +91,7 @@ class Position:
 
     @property
     def source(self) -> str:
-        """What the offsets are of: "store", "mirror" or "cluster"."""
+        """The kind of source that the offsets are of: "store", "mirror" or "cluster"."""
         offsets: dict[str, Any] = json.loads(self.offsets)
         if isinstance(offsets.get("log"), int):
             return "store"

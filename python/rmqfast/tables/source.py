@@ -55,7 +55,7 @@ class Offsets(Protocol):
 
 
 class Source(Protocol):
-    """Where messages come from: a store's log, the logs of several brokers, or topics of a cluster."""
+    """The messages of a store's log, of the logs of several brokers, or of topics of a cluster."""
 
     @property
     def offsets(self) -> Offsets: ...

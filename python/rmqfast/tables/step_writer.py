@@ -36,7 +36,7 @@ class _ReadPiece(NamedTuple):
 
 @dataclass
 class Counts:
-    """What was read, and what could not be read."""
+    """The counts of messages, and of what could not be read."""
 
     rows: int = 0
     bytes: int = 0
@@ -118,10 +118,9 @@ class StepWriter:
                 except BaseException:
                     pool.shutdown(cancel_futures=True)
                     raise
-            if errors is None:
-                return WrittenStep(files.close(), [])
-            self.counts.errors += errors.count
-            return WrittenStep(files.close(), errors.finish())
+            error_files = [] if errors is None else errors.finish()
+            self.counts.errors += sum(file.metadata.num_rows for file in error_files)
+            return WrittenStep(files.close(), error_files)
         except BaseException:
             files.discard()
             if errors is not None:
