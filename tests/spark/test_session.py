@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
+from rmqfast.errors import ArgumentError
 from rmqfast.spark import configure, jar_path
+from rmqfast.spark.table_formats import FORMATS, TableFormat
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_a_session_of_the_users_keeps_its_jars_and_extensions() -> None:
@@ -29,3 +36,57 @@ def test_local_checkpoints_have_a_manager_that_this_spark_has(spark: SparkSessio
     builder = configure(SparkSession.Builder(), local_checkpoints=True)
     manager = builder._options["spark.sql.streaming.checkpointFileManagerClass"]  # noqa: SLF001
     assert spark._jvm.java.lang.Class.forName(manager).getName() == manager  # type: ignore[union-attr]  # noqa: SLF001
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_format_of_tables_brings_the_package_of_this_spark(
+    format_: TableFormat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for line, package in FORMATS[format_].packages.items():
+        monkeypatch.setattr("pyspark.__version__", f"{line}.1")
+        given = SparkSession.Builder().config("spark.jars.packages", "a:b:1").config("spark.sql.extensions", "a.B")
+        options = configure(configure(given, tables=[format_]), tables=[format_])._options  # noqa: SLF001
+        assert options["spark.jars.packages"] == f"a:b:1,{package}"
+        assert options["spark.sql.extensions"].split(",")[:2] == ["a.B", FORMATS[format_].extension]
+        # the package is built for this Spark and its Scala
+        line_of_scala = "2.12" if line == "3.5" else "2.13"
+        assert package.split(":")[1].endswith(f"_{line_of_scala}")
+        assert line == "3.5" or line in package.split(":")[1]
+
+
+def test_a_catalog_of_the_users_stays_beside_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.1.4")
+    key, own = "spark.sql.catalog.spark_catalog", "org.apache.iceberg.spark.SparkSessionCatalog"
+    assert configure(SparkSession.Builder(), tables=["delta"])._options[key].endswith("DeltaCatalog")  # noqa: SLF001
+    given = SparkSession.Builder().config(key, own)
+    assert configure(given, tables=["delta", "iceberg"])._options[key] == own  # noqa: SLF001
+
+
+@pytest.mark.parametrize(
+    ("tables", "version", "said"),
+    [
+        (
+            ["delta"],
+            "4.3.0",
+            r"expected Spark 3\.5, 4\.0, 4\.1 or 4\.2, for which Delta .* 'rmqfast\[spark-delta\]' .* 4\.2",
+        ),
+        (["iceberg"], "4.2.1", r"or 4\.1, for which Iceberg has a release, got 4\.2\.1; .*'rmqfast\[spark-iceberg\]'"),
+        (["delta", "iceberg"], "4.2.1", "Iceberg has a release, got 4.2.1"),
+        (["hudi"], "4.1.4", "expected some of delta, iceberg, got 'hudi'"),
+        ("delta", "4.1.4", "expected a list of names, got 'delta'"),
+    ],
+)
+def test_formats_that_this_spark_lacks_are_named(
+    tables: list[TableFormat], version: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark.__version__", version)
+    with pytest.raises(ArgumentError, match=said):
+        configure(SparkSession.Builder(), tables=tables)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_an_extra_installs_the_newest_spark_that_has_the_format(format_: TableFormat) -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    oldest, *_, newest = FORMATS[format_].packages
+    major, minor = newest.split(".")
+    assert f"pyspark>={oldest},<{major}.{int(minor) + 1}" in extras[f"spark-{format_}"]

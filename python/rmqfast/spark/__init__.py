@@ -17,12 +17,14 @@ from rmqfast.spark.sink import write_topic
 if TYPE_CHECKING:
     from rmqfast.spark.live.reader import read_topic
     from rmqfast.spark.source import RocketMQDataSource
+    from rmqfast.spark.table_creation import create_table
 
 __all__ = [
     "MapArguments",
     "RocketMQDataSource",
     "StoreReadArguments",
     "configure",
+    "create_table",
     "examine_spark",
     "jar_path",
     "map_store",
@@ -33,11 +35,15 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Imports names at first use: PySpark 3.5 cannot load the data source, and `read_topic` needs the clients."""
+    """Imports names at first use: PySpark 3.5 cannot load the data source, and the others are of no use to workers."""
     if name == "read_topic":
         from rmqfast.spark.live.reader import read_topic
 
         return read_topic
+    if name == "create_table":
+        from rmqfast.spark.table_creation import create_table
+
+        return create_table
     if name != "RocketMQDataSource":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:

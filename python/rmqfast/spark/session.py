@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from rmqfast.errors import MissingExtraError
 from rmqfast.spark.columnar import jar_path
+from rmqfast.spark.table_formats import TableFormat, session_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _PACKAGE = "org.apache.spark.sql.execution.streaming"
 _EXTENSIONS = "spark.sql.extensions"
+_LISTS = ("spark.jars.packages", _EXTENSIONS)
 _ROWS = "org.rmqfast.spark.RocketMQExtensions"
 
 
-def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False) -> SparkSession.Builder:
+def configure(
+    builder: SparkSession.Builder, *, tables: Sequence[TableFormat] = (), local_checkpoints: bool = False
+) -> SparkSession.Builder:
     """Returns a builder with options that make reads fast, and that let workers find this package.
 
     The jar of the data source `rocketmq-columnar` is added to the builder's `spark.jars`. From PySpark 4.0 on, an
@@ -37,8 +41,13 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
 
     Args:
         builder: A `SparkSession.builder`.
+        tables: Formats of tables that the session reads and writes: `delta`, `iceberg`. Spark downloads their packages
+            from Maven Central. With `delta`, the session catalog is Delta's, unless the builder has set another.
         local_checkpoints: Whether the checkpoints of all streams lie on a local file system. This makes batches faster.
             Not for HDFS, where Spark's usual file manager keeps two runs of a query apart.
+
+    Raises:
+        ArgumentError: A format has no release for this Spark.
 
     Example:
         >>> from pyspark.sql import SparkSession
@@ -55,6 +64,7 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
         builder = builder.config("spark.jars", _append(options.get("spark.jars"), str(jar)))
     import pyspark
 
+    builder = _with_tables(builder, tables, pyspark.__version__)
     version = tuple(map(int, pyspark.__version__.split(".")[:2]))
     # The extension is compiled against the Scala version of Spark 4.
     if jar is not None and version >= (4, 0):
@@ -68,10 +78,22 @@ def configure(builder: SparkSession.Builder, *, local_checkpoints: bool = False)
     )
 
 
-def _append(before: object, name: str) -> str:
-    """Returns a comma-separated list with a name appended, unless the list has the name already."""
-    names = [each for each in str(before or "").split(",") if each and each != name]
-    return ",".join([*names, name])
+def _with_tables(builder: SparkSession.Builder, names: Sequence[TableFormat], version: str) -> SparkSession.Builder:
+    if not names:
+        return builder
+    options = getattr(builder, "_options", {})
+    for key, value in session_settings(names, version).items():
+        if key in _LISTS:
+            builder = builder.config(key, _append(options.get(key), *value.split(",")))
+        elif key not in options:
+            builder = builder.config(key, value)
+    return builder
+
+
+def _append(before: object, *names: str) -> str:
+    """Returns a comma-separated list with names appended. Those that it has already move to its end."""
+    kept = [each for each in str(before or "").split(",") if each and each not in names]
+    return ",".join([*kept, *names])
 
 
 Settings = dict[str, bool | float | int | str | None]
