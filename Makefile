@@ -70,6 +70,7 @@ rocketmq: tools-real
 
 test-old-spark: .venv-spark35/.editable ## batches, a stream and a sink with PySpark 3.5
 	$(call pytest,.venv-spark35) $(OLD_SPARK_WARNS) -m "old_spark and not newest" tests/spark
+	$(call pytest,.venv-spark35) $(OLD_SPARK_WARNS) -m "old_spark and not newest" tests/lakes
 
 # All that the parts of .ci/run build: they may run at the same time afterwards.
 prepare: tools-real
@@ -92,9 +93,11 @@ long-python: .venv/.editable .venv-spark35/.locked .venv-recipes/.editable dist/
 
 $(OLD_SPARKS:.venv-%=long-%): long-%: .venv-%/.editable
 	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and not newest and not soak" tests/spark
+	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and not newest and not soak" tests/lakes
 
 $(TABLE_SPARKS:.venv-%=long-%): long-%: .venv-%/.editable
-	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and not soak" tests/spark/lakes
+	$(call pytest,.venv-$*) $(OLD_SPARK_WARNS) -m "spark and not soak $(NOT_NEWEST)" tests/lakes
+long-spark42: NOT_NEWEST := and not newest
 
 soak-python: .venv/.editable dist/.built | tools-long
 	$(call pytest,.venv) -m soak

@@ -21,7 +21,7 @@ from tests.cli.command_line import COMMAND, run, run_process
 from tests.cli.test_process import without
 from tests.golden_stores import PathOf
 from tests.reference.writer import Message, Options, write_store
-from tests.tables.test_stores_as_tables import append
+from tests.tables.stored_rows import append
 
 STORE = "basic-4.9.4"
 #: Topics that a name server takes, and some that only a damaged or foreign store has.

@@ -22,7 +22,7 @@ import pyiceberg.io.pyarrow  # noqa: F401
 
 from tests.tables.lakes import Lake
 from tests.tables.s3_lakes import S3Lake
-from tests.tables.test_stores_as_tables import append
+from tests.tables.stored_rows import append
 
 MESSAGES = 4000
 COMMIT_BYTES = 120_000

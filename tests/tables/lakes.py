@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,9 @@ from pyiceberg.catalog import Catalog, load_catalog
 from rmqfast import MessageCluster, MessageStore
 from rmqfast.store.report import Ingested
 from rmqfast.tables import ingest
+from tests.tables.stored_rows import Row, by_place
 
 FORMATS = ("parquet", "delta", "iceberg")
-PLACE = ("topic", "broker_name", "queue_id", "queue_offset", "physical_offset")
-Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,3 @@ class Lake:
         """All rows by their place, without the partition `day`."""
         read = self.read(table)
         return by_place(read.select([name for name in read.column_names if name != "day"]).to_pylist())
-
-
-def by_place(rows: list[Row]) -> list[Row]:
-    """Rows in one order, and with properties in one form."""
-    for row in rows:
-        row["properties"] = sorted(row["properties"]) if row["properties"] is not None else None
-    return sorted(rows, key=lambda row: [str(value) for value in itemgetter(*PLACE)(row)])

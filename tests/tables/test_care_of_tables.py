@@ -15,7 +15,7 @@ import pytest
 
 from rmqfast.errors import ArgumentError, StoreIOError
 from tests.tables.lakes import Lake
-from tests.tables.test_stores_as_tables import append, scanned
+from tests.tables.stored_rows import append, scanned
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import rmqfast
 from rmqfast import Message
 from rmqfast.errors import ArgumentError
 from tests.tables.lakes import Lake
-from tests.tables.test_stores_as_tables import SMALL
+from tests.tables.stored_rows import SMALL
 
 SCHEMA = "id bigint, lines array<struct<n: smallint>>"
 WIDER = "id bigint, lines array<struct<n: smallint, price: decimal(10, 2)>>, at timestamp, note string"

@@ -19,7 +19,7 @@ from tests.cli.command_line import run
 from tests.reference.writer import Message as RawMessage
 from tests.reference.writer import Options, write_store
 from tests.tables.lakes import Lake
-from tests.tables.test_stores_as_tables import SMALL, append, scanned
+from tests.tables.stored_rows import SMALL, append, scanned
 
 BODIES: dict[str, Any] = {"decode": "json", "schema": "id bigint"}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.tables.lakes import Lake
-from tests.tables.test_stores_as_tables import scanned
+from tests.tables.stored_rows import scanned
 
 ROOT = Path(__file__).parents[2]
 

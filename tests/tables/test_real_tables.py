@@ -11,8 +11,8 @@ import pytest
 
 import rmqfast
 from tests.cluster.test_real_clusters import KINDS, Broker, message, started
-from tests.tables.lakes import Lake, by_place
-from tests.tables.test_stores_as_tables import scanned
+from tests.tables.lakes import Lake
+from tests.tables.stored_rows import by_place, scanned
 from tests.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]

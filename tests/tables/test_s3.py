@@ -23,8 +23,8 @@ from tests.tables.lakes import FORMATS
 from tests.tables.s3_gate import S3Gate
 from tests.tables.s3_lakes import S3Lake
 from tests.tables.s3_server import SECRET, S3Server, file_system, gate_before, moto_in, versitygw_in
+from tests.tables.stored_rows import append, scanned
 from tests.tables.test_kills import check_kills
-from tests.tables.test_stores_as_tables import append, scanned
 
 
 @pytest.fixture(scope="module", autouse=True)

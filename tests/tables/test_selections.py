@@ -13,8 +13,8 @@ from rmqfast.errors import ArgumentError, UnknownTopicError
 from rmqfast.mirror import Mirror
 from tests.cli.command_line import run
 from tests.spark.live import topics
-from tests.tables.lakes import Lake, by_place
-from tests.tables.test_stores_as_tables import SMALL, append, scanned
+from tests.tables.lakes import Lake
+from tests.tables.stored_rows import SMALL, append, by_place, scanned
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-import rmqfast
-from rmqfast import AppendOptions, Message
 from rmqfast.errors import (
     ArgumentError,
     CorruptError,
@@ -24,28 +22,8 @@ from tests import golden_stores
 from tests.golden_stores import PathOf
 from tests.reference.writer import Message as RawMessage
 from tests.reference.writer import Options, write_store
-from tests.tables.lakes import Lake, Row, by_place
-
-SMALL = AppendOptions(file_size=1 << 16, index_slots=100, index_entries=400)
-
-
-def scanned(path: Path, topics: list[str] | None = None, **arguments: Any) -> list[Row]:
-    """The rows of a scan, as tables have them."""
-    with rmqfast.open_store(path) as store:
-        read = store.scan(topics, **arguments).to_arrow()
-    for name in ("born_timestamp", "store_timestamp"):
-        number = read.schema.get_field_index(name)
-        read = read.set_column(number, name, read.column(name).cast(pa.timestamp("us", "UTC")))
-    return by_place(read.to_pylist())
-
-
-def append(path: Path, count: int, topics: int = 3, start: int = 0) -> None:
-    """Appends messages to a store."""
-    with rmqfast.open_store(path, mode="a", options=SMALL) as store:
-        for number in range(start, start + count):
-            store.append(
-                Message(f"topic-{number % topics}", b"%d" % number * 20, tags="ab"[number % 2], queue_id=number % 2)
-            )
+from tests.tables.lakes import Lake
+from tests.tables.stored_rows import append, scanned
 
 
 @pytest.mark.filterwarnings("ignore::rmqfast.DamageWarning")

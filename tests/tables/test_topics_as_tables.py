@@ -10,8 +10,8 @@ import rmqfast
 from rmqfast.errors import ArgumentError, DataLossError
 from tests.spark.live import topics
 from tests.spark.live.topics import LiveCluster
-from tests.tables.lakes import Lake, by_place
-from tests.tables.test_stores_as_tables import scanned
+from tests.tables.lakes import Lake
+from tests.tables.stored_rows import by_place, scanned
 
 pytestmark = pytest.mark.slow
 

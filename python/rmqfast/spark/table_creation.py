@@ -76,7 +76,7 @@ def create_table(
     has_day = any(column.name == DAY for column in columns)
     if chosen == "delta" and has_day:
         schema = _with_generated_day(schema)
-    writer = spark.createDataFrame([], schema).writeTo(name).using(chosen)
+    writer = _empty_frame(spark, schema).writeTo(name).using(chosen)
     if columns:
         first, *others = [_partition_column(chosen, column.name) for column in columns]
         writer = writer.partitionedBy(first, *others)
@@ -110,6 +110,15 @@ def _format_of(spark: SparkSession, name: str) -> TableFormat:
         if format_ in catalog and "SessionCatalog" not in catalog:
             return format_
     raise ArgumentError(f"format: expected {' or '.join(FORMATS)} for {name}, as its catalog has tables of any format")
+
+
+def _empty_frame(spark: SparkSession, schema: StructType) -> DataFrame:
+    """Returns a DataFrame without rows. Unlike `createDataFrame`, it needs no Python where tasks run."""
+    from pyspark.sql import functions as f
+
+    nothing = f.lit(None)
+    columns = [nothing.cast(field.dataType).alias(field.name, metadata=field.metadata) for field in schema.fields]
+    return spark.range(0).select(*columns)
 
 
 def _with_generated_day(schema: StructType) -> StructType:

@@ -1,0 +1,1 @@
+"""Spark's tables of messages: Delta, Iceberg and Parquet."""
