@@ -51,7 +51,8 @@ pub fn filters(env: &mut Env<'_>, array: &TextLists<'_>) -> Result<Vec<Filter>> 
     Ok(filters)
 }
 
-fn string_array<'a>(env: &mut Env<'a>, words: &[String]) -> Result<Texts<'a>> {
+/// Creates a `String[]`.
+pub fn string_array<'a>(env: &mut Env<'a>, words: &[String]) -> Result<Texts<'a>> {
     let array = Texts::new(env, words.len(), JString::null())?;
     for (index, word) in words.iter().enumerate() {
         let element = env.new_string(word)?;

@@ -12,9 +12,11 @@
 //! - [`store`] plans batches and streams of a store's directory.
 //! - [`topic`] plans batches and streams of a cluster's topics.
 //! - [`origin`] reads the pieces of topics: by pulls, from a broker's log, or from a mirror's copy.
+//! - [`catalog`] lists topics as tables, and tells options of reads from those of writes.
 //! - [`sink`] writes rows to a topic.
 #![allow(missing_docs, reason = "not published")]
 
+pub mod catalog;
 pub mod error;
 pub mod origin;
 pub mod read;

@@ -6,11 +6,13 @@ use jni::Env;
 use jni::objects::{JBooleanArray, JByteArray, JLongArray, JObjectArray, JString};
 use jni::sys::{jboolean, jint, jlong};
 use rmqfast_spark::Options;
+use rmqfast_spark::catalog;
 use rmqfast_spark::read::{self, Read, batch_kind};
 use rmqfast_spark::request::decode;
 use rmqfast_spark::request::options::names_a_cluster;
 use rmqfast_spark::request::row_columns::RowColumns;
-use rmqfast_store::scan::QueueCounts;
+use rmqfast_spark::request::schema::spark_type;
+use rmqfast_store::scan::{Column, QueueCounts};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +34,44 @@ exports! {
     fn with_schema_text(env, options => Texts<'a>) -> Texts<'a> {
         let pairs = decode::with_schema_text(&java::pairs(env, &options)?)?;
         Ok(java::string_pairs(env, pairs)?)
+    }
+
+    /// Returns the names of the topics in a catalog with these options.
+    fn topics(env, options => Texts<'a>) -> Texts<'a> {
+        let topics = catalog::topics(&java::pairs(env, &options)?, Arc::new(java::check_interrupt))?;
+        Ok(java::string_array(env, &topics)?)
+    }
+
+    /// Returns the options of the table of a topic in a catalog with these options.
+    fn table_options(env, options => Texts<'a>, topic => JString<'a>) -> Texts<'a> {
+        let topic = java::text(env, &topic)?.unwrap_or_default();
+        let pairs = catalog::table_options(&java::pairs(env, &options)?, &topic)?;
+        Ok(java::string_pairs(env, pairs)?)
+    }
+
+    /// Returns the options of a table with those of one query.
+    fn with_options(env, options => Texts<'a>, given => Texts<'a>) -> Texts<'a> {
+        let pairs = catalog::with_options(&java::pairs(env, &options)?, &java::pairs(env, &given)?);
+        Ok(java::string_pairs(env, pairs)?)
+    }
+
+    /// Returns the options of a table that count for its reads, or for its writes.
+    fn options_of(env, options => Texts<'a>, is_write => jboolean) -> Texts<'a> {
+        let pairs = java::pairs(env, &options)?;
+        let chosen = if is_write { catalog::write_options(&pairs) } else { catalog::read_options(&pairs) };
+        Ok(java::string_pairs(env, chosen)?)
+    }
+
+    /// Returns the options that people may see.
+    fn shown_options(env, options => Texts<'a>) -> Texts<'a> {
+        let pairs = catalog::shown_options(&java::pairs(env, &options)?);
+        Ok(java::string_pairs(env, pairs)?)
+    }
+
+    /// Returns all columns of messages. Names and types alternate.
+    fn all_columns(env) -> Texts<'a> {
+        let columns = Column::ALL.map(|column| (column.name().to_owned(), spark_type(column).to_owned()));
+        Ok(java::string_pairs(env, columns)?)
     }
 
     /// Returns the columns that the options select. Names and types alternate. The type of `value` is JSON.

@@ -479,6 +479,11 @@ pub fn names_a_cluster(pairs: &[(String, String)]) -> bool {
     has(&["nameServer"]) && !has(&["storePath", "path"])
 }
 
+/// Returns whether an option of this kind has this name or alias.
+pub fn has_option(kind: Kind, name: &str) -> bool {
+    rows(kind).flat_map(|(_, row)| row.names()).any(|known| known.eq_ignore_ascii_case(name))
+}
+
 /// Returns whether an option of any kind has this name or alias. `name` must be in lower case.
 fn is_option(name: &str) -> bool {
     TABLE.iter().flat_map(Row::names).any(|known| known.to_lowercase() == name)

@@ -32,6 +32,24 @@ final class Native {
     /** Returns the options with the text of the schema file that they name. */
     static native String[] withSchemaText(String[] options);
 
+    /** Returns the names of the topics in a catalog with these options. */
+    static native String[] topics(String[] options);
+
+    /** Returns the options of the table of a topic in a catalog with these options. */
+    static native String[] tableOptions(String[] options, String topic);
+
+    /** Returns the options of a table with those of one query. */
+    static native String[] withOptions(String[] options, String[] given);
+
+    /** Returns the options of a table that count for its reads, or for its writes. */
+    static native String[] optionsOf(String[] options, boolean isWrite);
+
+    /** Returns the options that people may see. */
+    static native String[] shownOptions(String[] options);
+
+    /** Returns all columns of messages, as alternating names and types. */
+    static native String[] allColumns();
+
     /** Returns the columns that the options select, as alternating names and types. The type of a struct is JSON. */
     static native String[] row(String[] options);
 

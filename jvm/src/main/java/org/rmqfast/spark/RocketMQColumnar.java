@@ -5,8 +5,6 @@ import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
 import org.apache.spark.sql.sources.DataSourceRegister;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
@@ -25,12 +23,7 @@ public final class RocketMQColumnar implements TableProvider, DataSourceRegister
     @Override
     public StructType inferSchema(CaseInsensitiveStringMap options) {
         isInferred = true;
-        String[] row = Native.row(Texts.pairs(options.asCaseSensitiveMap()));
-        StructType schema = new StructType();
-        for (int i = 0; i < row.length; i += 2) {
-            schema = schema.add(row[i], type(row[i + 1]), true);
-        }
-        return schema;
+        return Schemas.row(Texts.pairs(options.asCaseSensitiveMap()));
     }
 
     /** Returns true because a user's schema may select columns. */
@@ -42,32 +35,11 @@ public final class RocketMQColumnar implements TableProvider, DataSourceRegister
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
         // read here, since executors may not have the file of a schema
-        SourceTable table = new SourceTable(schema, Native.withSchemaText(Texts.pairs(options)));
+        SourceTable table = new SourceTable(shortName(), schema, Native.withSchemaText(Texts.pairs(options)));
         // a topic with a user's schema may only be written to, so reads are not checked
         if (isInferred || !table.isTopic()) {
             table.check();
         }
         return table;
-    }
-
-    private static DataType type(String name) {
-        if (name.startsWith("{")) {
-            // not DDL, which means other types by the settings of a session
-            return DataType.fromJson(name);
-        }
-        switch (name) {
-            case "int":
-                return DataTypes.IntegerType;
-            case "bigint":
-                return DataTypes.LongType;
-            case "timestamp":
-                return DataTypes.TimestampType;
-            case "binary":
-                return DataTypes.BinaryType;
-            case "string":
-                return DataTypes.StringType;
-            default:
-                return DataTypes.createMapType(DataTypes.StringType, DataTypes.StringType, true);
-        }
     }
 }

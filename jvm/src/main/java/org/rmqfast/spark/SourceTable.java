@@ -1,7 +1,10 @@
 package org.rmqfast.spark;
 
 import java.util.EnumSet;
+import java.util.Map;
 import java.util.Set;
+import org.apache.spark.sql.connector.catalog.MetadataColumn;
+import org.apache.spark.sql.connector.catalog.SupportsMetadataColumns;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -12,13 +15,15 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** A store, or a topic, which can also be written to. Offsets are fixed when Spark plans an action. */
-final class SourceTable implements SupportsRead, SupportsWrite {
+final class SourceTable implements SupportsRead, SupportsWrite, SupportsMetadataColumns {
+    private final String name;
     private final StructType schema;
     private final String[] options;
     private final boolean isTopic;
     private String[] checked;
 
-    SourceTable(StructType schema, String[] options) {
+    SourceTable(String name, StructType schema, String[] options) {
+        this.name = name;
         this.schema = schema;
         this.options = options;
         isTopic = Native.isTopic(options);
@@ -26,7 +31,7 @@ final class SourceTable implements SupportsRead, SupportsWrite {
 
     @Override
     public String name() {
-        return "rocketmq-columnar";
+        return name;
     }
 
     @Override
@@ -44,14 +49,33 @@ final class SourceTable implements SupportsRead, SupportsWrite {
         return capabilities;
     }
 
+    /** The options without secrets: DESCRIBE shows them. */
     @Override
-    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap ignored) {
-        return new SourceScanBuilder(schema, resolved(), options);
+    public Map<String, String> properties() {
+        return Texts.map(Native.shownOptions(options));
+    }
+
+    /** Columns that the table leaves out: queries that name them get them. */
+    @Override
+    public MetadataColumn[] metadataColumns() {
+        return HiddenColumn.outside(schema);
+    }
+
+    /** The options of a query, as of {@code SELECT ... WITH (...)}, come before those of the table. */
+    @Override
+    public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) {
+        String[] more = Texts.pairs(Texts.others(given.asCaseSensitiveMap(), options));
+        if (more.length == 0) {
+            return new SourceScanBuilder(schema, resolved(), readOptions(options));
+        }
+        String[] all = readOptions(Native.withOptions(options, more));
+        return new SourceScanBuilder(schema, Native.resolve(all, Texts.fields(schema)), all);
     }
 
     @Override
     public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
-        return new TopicWriteBuilder(info);
+        String[] given = Texts.pairs(info.options().asCaseSensitiveMap());
+        return new TopicWriteBuilder(info.schema(), Native.withOptions(Native.optionsOf(options, true), given));
     }
 
     /** Checks early that a read is possible, so that errors do not wait for the first action. */
@@ -73,7 +97,10 @@ final class SourceTable implements SupportsRead, SupportsWrite {
         if (isTopic && checked != null) {
             return checked;
         }
-        checked = Native.resolve(options, Texts.fields(schema));
+        checked = Native.resolve(readOptions(options), Texts.fields(schema));
         return checked;
+    }
+    private static String[] readOptions(String[] options) {
+        return Native.withSchemaText(Native.optionsOf(options, false));
     }
 }

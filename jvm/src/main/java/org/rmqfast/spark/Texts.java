@@ -3,6 +3,7 @@ package org.rmqfast.spark;
 import java.sql.Timestamp;
 import java.time.Instant;
 import java.util.Map;
+import java.util.TreeMap;
 import org.apache.spark.sql.sources.EqualTo;
 import org.apache.spark.sql.sources.Filter;
 import org.apache.spark.sql.sources.GreaterThan;
@@ -31,6 +32,27 @@ final class Texts {
             pairs[at++] = option.getValue();
         }
         return pairs;
+    }
+
+    /** Returns options in which names and values alternate as a map that ignores case. */
+    static Map<String, String> map(String[] pairs) {
+        Map<String, String> options = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+        for (int i = 0; i < pairs.length; i += 2) {
+            options.put(pairs[i], pairs[i + 1]);
+        }
+        return options;
+    }
+
+    /** Returns the options that are not among others, or have another value there. */
+    static Map<String, String> others(Map<String, String> given, String[] among) {
+        Map<String, String> known = map(among);
+        Map<String, String> others = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+        for (Map.Entry<String, String> option : given.entrySet()) {
+            if (!option.getValue().equals(known.get(option.getKey()))) {
+                others.put(option.getKey(), option.getValue());
+            }
+        }
+        return others;
     }
 
     /** Returns name, type and nullability of each field. The type of a struct is JSON, that of others its usual name. */

@@ -3,18 +3,20 @@ package org.rmqfast.spark;
 import java.util.EnumSet;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.TableCapability;
-import org.apache.spark.sql.connector.write.LogicalWriteInfo;
 import org.apache.spark.sql.connector.write.SupportsTruncate;
 import org.apache.spark.sql.connector.write.Write;
 import org.apache.spark.sql.connector.write.WriteBuilder;
 import org.apache.spark.sql.internal.connector.SupportsStreamingUpdateAsAppend;
+import org.apache.spark.sql.types.StructType;
 
 /** The writer of a topic. In update mode each updated row is sent as one more message. */
 final class TopicWriteBuilder implements SupportsTruncate, SupportsStreamingUpdateAsAppend {
-    private final LogicalWriteInfo info;
+    private final StructType schema;
+    private final String[] options;
 
-    TopicWriteBuilder(LogicalWriteInfo info) {
-        this.info = info;
+    TopicWriteBuilder(StructType schema, String[] options) {
+        this.schema = schema;
+        this.options = options;
     }
 
     /**
@@ -35,6 +37,6 @@ final class TopicWriteBuilder implements SupportsTruncate, SupportsStreamingUpda
 
     @Override
     public Write build() {
-        return new TopicWrite(Texts.pairs(info.options().asCaseSensitiveMap()), info.options().get("topic"), info.schema());
+        return new TopicWrite(options, Texts.map(options).get("topic"), schema);
     }
 }
