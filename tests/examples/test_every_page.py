@@ -29,7 +29,7 @@ RUN_BY = {
     "spark-sink.md": "tests/spark/test_documents.py",
     "spark.md": "tests/spark/test_documents.py",
     "testing.md": "tests/testing/test_plugin.py",
-    OF_SPARK: "tests/spark/test_tutorial.py",
+    **OF_SPARK,
 }
 #: `py` is the code of another client. `bash` installs this one, as the README, which `tests/release/matrix.py` types.
 _CODE = re.compile(r"^```(python|sh|java|sql)\b", re.MULTILINE)

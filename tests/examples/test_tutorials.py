@@ -9,14 +9,17 @@ import pytest
 from .documents import ROOT, blocks_of, check_tutorial
 
 DOCS = ROOT / "docs"
-#: Spark's tutorial is below `tests/spark`.
-OF_SPARK = "tutorials/topic-to-parquet.md"
+#: Pages that need a session of Spark, and their tests.
+OF_SPARK = {
+    "tutorials/topic-to-parquet.md": "tests/spark/test_tutorial.py",
+    "how-to/topics-in-sql.md": "tests/spark/test_tutorial.py",
+}
 PAGES = sorted(
     name
     for folder in ("tutorials", "how-to")
     for path in (DOCS / folder).glob("*.md")
     if not path.stem.endswith(".zh")  # the same blocks: tests/website/test_translations.py
-    and (name := path.relative_to(DOCS).as_posix()) != OF_SPARK
+    and (name := path.relative_to(DOCS).as_posix()) not in OF_SPARK
     and any(blocks_of(name))
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,9 +69,18 @@ def test_rows_are_distinct_offsets_after_kills(spark: SparkSession, tmp_path: Pa
 
 def start(store: Path, directory: Path, format_: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "tests.lakes.stream_job", str(store), str(directory), format_]
-    output = (directory / "job.log").open("wb")
-    with output:
-        return subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True)
+    # a killed JVM leaves copies of all jars there
+    place = directory / "tmp"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir()
+    variables = {
+        **os.environ,
+        "SPARK_LOCAL_DIRS": str(place),
+        "TMPDIR": str(place),
+        "_JAVA_OPTIONS": f"-Djava.io.tmpdir={place}",
+    }
+    with (directory / "job.log").open("wb") as output:
+        return subprocess.Popen(command, cwd=ROOT, env=variables, stdout=output, stderr=output, start_new_session=True)
 
 
 def kill_when(store: Path, directory: Path, format_: str, moment: Callable[[], bool]) -> bool:

@@ -1,4 +1,4 @@
-"""The tutorial about Spark works, block by block, in an empty directory."""
+"""The pages about Spark work, block by block, in an empty directory."""
 
 from __future__ import annotations
 
@@ -16,5 +16,6 @@ if TYPE_CHECKING:
 @pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.newest
-def test_the_tutorial_does_and_prints_what_it_says(spark: SparkSession, tmp_path: Path) -> None:
-    check_tutorial("tutorials/topic-to-parquet.md", tmp_path)
+@pytest.mark.parametrize("page", ["tutorials/topic-to-parquet.md", "how-to/topics-in-sql.md"])
+def test_a_page_does_and_prints_what_it_says(spark: SparkSession, tmp_path: Path, page: str) -> None:
+    check_tutorial(page, tmp_path)
