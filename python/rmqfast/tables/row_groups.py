@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, NamedTuple, Self
@@ -14,9 +16,10 @@ from rmqfast.threads import new_lock
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Bytes in Arrow's format, and rows, that make a row group.
+#: Bytes in Arrow's format that make a row group.
 GROUP_BYTES = 40 << 20
-GROUP_ROWS = 1 << 20
+#: Bytes that must wait beside those of a row group before it is written: else a partition could end with a tiny one.
+REST_BYTES = 16 << 20
 #: Bytes of waiting rows that stay in memory, of all partitions.
 MEMORY_BYTES = 64 << 20
 
@@ -28,12 +31,22 @@ class _Place(NamedTuple):
     length: int
 
 
+class _Part(NamedTuple):
+    """Rows of a partition: a batch, a serialized batch, or the place of one in the file."""
+
+    rows: pa.RecordBatch | pa.Buffer | _Place
+    bytes: int
+
+    @property
+    def in_memory(self) -> int:
+        return 0 if isinstance(self.rows, _Place) else self.bytes
+
+
 @dataclass
 class _Waiting:
-    """The rows of a partition: batches, serialized batches, and places of those in the file."""
+    """The rows of a partition, in their order."""
 
-    parts: list[pa.RecordBatch | pa.Buffer | _Place] = field(default_factory=list)
-    rows: int = 0
+    parts: deque[_Part] = field(default_factory=deque)
     bytes: int = 0
     in_memory: int = 0
 
@@ -66,54 +79,71 @@ class RowGroups:
         self._file.close()
 
     def add(self, key: Key, batch: pa.RecordBatch, *, is_slice: bool) -> list[pa.RecordBatch] | None:
-        """Adds rows of a partition. Returns all of its rows if they fill a row group, and forgets them."""
+        """Adds rows of a partition. Returns its oldest rows if they fill a row group, and forgets them."""
         # serialized: a slice would keep the memory of the whole batch
-        part = batch.serialize() if is_slice else batch
-        size = part.size if is_slice else part.nbytes
+        rows = batch.serialize() if is_slice else batch
+        part = _Part(rows, rows.size if is_slice else rows.nbytes)
         with self._lock:
             waiting = self._by_key.setdefault(key, _Waiting())
             waiting.parts.append(part)
-            waiting.rows += batch.num_rows
-            waiting.bytes += size
-            waiting.in_memory += size
-            self._in_memory += size
-            if waiting.bytes >= GROUP_BYTES or waiting.rows >= GROUP_ROWS:
-                return self._take(key)
+            waiting.bytes += part.bytes
+            waiting.in_memory += part.bytes
+            self._in_memory += part.bytes
+            if waiting.bytes >= GROUP_BYTES + REST_BYTES:
+                return self._take(key, GROUP_BYTES)
             while self._in_memory > MEMORY_BYTES:
                 self._write_largest()
         return None
 
     def take_rest(self) -> Iterator[tuple[Key, list[pa.RecordBatch]]]:
-        """Yields the rows of each partition that do not fill a row group."""
+        """Yields the rows of each partition that still wait."""
         while True:
             with self._lock:
                 if not self._by_key:
                     return
-                key = next(iter(self._by_key))
-                batches = self._take(key)
+                key, waiting = next(iter(self._by_key.items()))
+                batches = self._take(key, waiting.bytes)
             yield key, batches
 
-    def _take(self, key: Key) -> list[pa.RecordBatch]:
-        waiting = self._by_key.pop(key)
-        self._in_memory -= waiting.in_memory
-        return [self._read(part) for part in waiting.parts]
+    def _take(self, key: Key, least: int) -> list[pa.RecordBatch]:
+        """Removes the oldest rows of a partition, at least so many bytes."""
+        waiting, taken = self._by_key[key], []
+        left = waiting.bytes - least
+        while waiting.bytes > left:
+            part = waiting.parts.popleft()
+            waiting.bytes -= part.bytes
+            waiting.in_memory -= part.in_memory
+            self._in_memory -= part.in_memory
+            taken.append(part.rows)
+        if not waiting.parts:
+            del self._by_key[key]
+        return self._read(taken)
 
     def _write_largest(self) -> None:
         waiting = max(self._by_key.values(), key=lambda each: each.in_memory)
         end = self._file.seek(0, 2)
         for number, part in enumerate(waiting.parts):
-            if not isinstance(part, _Place):
-                bytes_ = part if not hasattr(part, "serialize") else part.serialize()
+            if not isinstance(part.rows, _Place):
+                bytes_ = part.rows if not hasattr(part.rows, "serialize") else part.rows.serialize()
                 self._file.write(bytes_)
-                waiting.parts[number] = _Place(end, bytes_.size)
+                waiting.parts[number] = part._replace(rows=_Place(end, bytes_.size))
                 end += bytes_.size
         self._in_memory -= waiting.in_memory
         waiting.in_memory = 0
 
-    def _read(self, part: pa.RecordBatch | pa.Buffer | _Place) -> pa.RecordBatch:
+    def _read(self, parts: list[pa.RecordBatch | pa.Buffer | _Place]) -> list[pa.RecordBatch]:
         import pyarrow as pa
 
-        if isinstance(part, _Place):
-            self._file.seek(part.offset)
-            part = pa.py_buffer(self._file.read(part.length))
-        return pa.ipc.read_record_batch(part, self._schema) if isinstance(part, pa.Buffer) else part
+        file = self._map() if any(isinstance(part, _Place) for part in parts) else None
+        batches = []
+        for part in parts:
+            rows = file.slice(part.offset, part.length) if file is not None and isinstance(part, _Place) else part
+            batches.append(pa.ipc.read_record_batch(rows, self._schema) if isinstance(rows, pa.Buffer) else rows)
+        return batches
+
+    def _map(self) -> pa.Buffer:
+        """Returns the file as a buffer. Read, the row groups of all threads would be in memory beside waiting rows."""
+        import pyarrow as pa
+
+        self._file.flush()
+        return pa.py_buffer(mmap(self._file.fileno(), 0, access=ACCESS_READ))
