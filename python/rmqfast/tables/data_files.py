@@ -130,7 +130,8 @@ class _OpenFile:
     def write(self, batches: Sequence[pa.RecordBatch]) -> None:
         import pyarrow as pa
 
-        rows = pa.Table.from_batches([_conform(batch, self._schema) for batch in batches])
+        # a column at a time: many batches have a few rows only
+        rows = pa.Table.from_batches(batches).select(self._schema.names).cast(self._schema)
         self._writer.write_table(rows, row_group_size=rows.num_rows)
 
     def finish(self) -> DataFile:
@@ -145,14 +146,3 @@ class _OpenFile:
             self._writer.close()
         with suppress(Exception):
             self.sink.close()
-
-
-def _conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    columns = [batch.column(field.name) for field in schema]
-    columns = [
-        column if column.type == field.type else column.cast(field.type)
-        for column, field in zip(columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)

@@ -34,9 +34,9 @@ from rmqfast.tables.storage_errors import errors_name_storage
 
 #: The part of a commit that is not committed if it has no row.
 _IDLE_PART = 16
-#: Rows and bytes of a batch, at most.
+#: Rows and bytes of a batch, at most. Larger ones need more memory, smaller ones have few rows of each partition.
 _BATCH_ROWS = 1 << 20
-_BATCH_BYTES = 8 << 20
+_BATCH_BYTES = 4 << 20
 _MODES = ("resume", "error", "append", "overwrite")
 _FORMATS = ("parquet", "delta", "iceberg")
 
