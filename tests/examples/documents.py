@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from rmqfast import DamageWarning, errors
 
-from .terminal import Terminal
+from .terminal import SECONDS, Terminal
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -109,15 +109,20 @@ def with_readers(code: str, readers: Mapping[str, str]) -> str:
     return code
 
 
-def check_tutorial(document: str, place: Path) -> None:
+def check_tutorial(document: str, place: Path, *, seconds: int = SECONDS) -> None:
     """Does what a document says, from its first block to its last, in an empty directory.
 
     Python runs in one interpreter, `sh` in one terminal, and what has a title is written to that file. What is printed
     is compared with the text below it.
+
+    Args:
+        document: Its path below `docs`.
+        place: The directory.
+        seconds: After this time the terminal ends.
     """
     names: dict[str, Any] = {"__name__": document}
     try:
-        with contextlib.chdir(place), Terminal(place) as terminal, warnings.catch_warnings():
+        with contextlib.chdir(place), Terminal(place, seconds=seconds) as terminal, warnings.catch_warnings():
             warnings.simplefilter("ignore", DamageWarning)  # it goes to standard error
             for block in blocks_of(document):
                 printed = _printed_in_tutorial(block, names, document, terminal)

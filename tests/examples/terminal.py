@@ -12,6 +12,8 @@ from types import TracebackType
 from typing import Self
 
 _END = "-- the block ends, status"
+#: A document may wait for what never comes.
+SECONDS = 200
 
 
 class Terminal:
@@ -20,13 +22,13 @@ class Terminal:
     Standard error comes with standard output, as on a screen. What still runs at the end is ended.
     """
 
-    def __init__(self, place: Path) -> None:
+    def __init__(self, place: Path, *, seconds: int = SECONDS) -> None:
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         # as wide as a page shows, without colours
         environment = {**os.environ, "PATH": path, "COLUMNS": "120", "NO_COLOR": "1", "HOME": str(place)}
         environment.pop("NAMESRV_ADDR", None)
         self._bash = subprocess.Popen(
-            ["timeout", "200", "bash", "--noprofile", "--norc"],  # a document may wait for what never comes
+            ["timeout", str(seconds), "bash", "--noprofile", "--norc"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

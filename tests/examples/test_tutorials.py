@@ -9,10 +9,11 @@ import pytest
 from .documents import ROOT, blocks_of, check_tutorial
 
 DOCS = ROOT / "docs"
-#: Pages that need a session of Spark, and their tests.
+#: Pages that need a session of their tests, or another Spark; and what runs them.
 OF_SPARK = {
-    "tutorials/topic-to-parquet.md": "tests/spark/test_tutorial.py",
+    "how-to/spark-tables.md": "tests/lakes/test_page.py",
     "how-to/topics-in-sql.md": "tests/spark/test_tutorial.py",
+    "tutorials/topic-to-parquet.md": "tests/spark/test_tutorial.py",
 }
 PAGES = sorted(
     name
