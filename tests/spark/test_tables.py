@@ -67,6 +67,23 @@ def test_a_table_of_a_store_is_read_by_its_name(spark: SparkSession, directory: 
     assert spark.table(table).count() == COUNT
 
 
+@has_tables
+@pytest.mark.usefixtures("cluster")
+def test_the_location_of_a_table_is_its_store(spark: SparkSession, directory: Path, table: str) -> None:
+    spark.sql(f"CREATE TABLE {table} USING `rocketmq-columnar` OPTIONS (topic 'orders') LOCATION '{directory}'")
+    assert spark.table(table).count() == COUNT
+
+
+@has_tables
+def test_a_query_has_options_and_insert_sends(spark: SparkSession, cluster: EmbeddedCluster, table: str) -> None:
+    topics.create(cluster, "copies", queues=1)
+    options = f"OPTIONS (nameServer '{cluster.name_server}', topic 'copies', startingOffsets 'earliest')"
+    spark.sql(f"CREATE TABLE {table} USING `rocketmq-columnar` {options}")
+    rows = "SELECT binary(string(id)) AS body, if(id < 2, 'paid', 'view') AS tags FROM range(5)"
+    spark.sql(f"INSERT INTO {table} {rows}")
+    assert spark.read.option("tags", "paid").table(table).count() == 2
+
+
 @pytest.mark.skipif(not IS_OLD, reason="Spark 4 reads such a table")
 def test_spark_3_5_says_that_it_cannot_read_a_table(spark: SparkSession, cluster: EmbeddedCluster, table: str) -> None:
     options = f"OPTIONS (nameServer '{cluster.name_server}', topic 'orders')"
