@@ -25,6 +25,12 @@ def test_the_table_of_versions_is_that_of_the_code() -> None:
     assert shown == of_code
 
 
-def test_the_coordinates_on_the_page_are_those_of_the_code() -> None:
+def test_what_the_page_lets_users_type_is_what_the_code_sets() -> None:
+    assert {*re.findall(r"\b(?:io\.delta|org\.apache\.iceberg):[\w.:-]+", TEXT)} == {
+        support.packages["4.1"] for support in FORMATS.values()
+    }
+    assert (
+        ",".join([*(support.extension for support in FORMATS.values()), "org.rmqfast.spark.RocketMQExtensions"]) in TEXT
+    )
     for support in FORMATS.values():
-        assert f"\n{support.packages['4.1']}\n" in TEXT
+        assert all(f"\n{name} {value}\n" in TEXT for name, value in support.settings.items())
