@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 collect_ignore: list[str] = []
 formats = formats_of_this_spark()
 if not formats:
-    collect_ignore += ["test_creation.py", "test_ingested.py", "test_kills.py", "test_streams.py"]
+    collect_ignore += ["test_clusters.py", "test_creation.py", "test_ingested.py", "test_kills.py", "test_streams.py"]
 if importlib.util.find_spec("deltalake") is None:  # the environments of older PySparks
     collect_ignore += ["test_ingested.py"]
 if len(formats) < len(FORMATS) or importlib.util.find_spec("pyspark.pipelines") is None:

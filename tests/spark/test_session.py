@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def test_local_checkpoints_have_a_manager_that_this_spark_has(spark: SparkSessio
 def test_a_format_of_tables_brings_the_package_of_this_spark(
     format_: TableFormat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     for line, package in FORMATS[format_].packages.items():
         monkeypatch.setattr("pyspark.__version__", f"{line}.1")
         given = SparkSession.Builder().config("spark.jars.packages", "a:b:1").config("spark.sql.extensions", "a.B")
@@ -55,6 +57,7 @@ def test_a_format_of_tables_brings_the_package_of_this_spark(
 
 
 def test_a_catalog_of_the_users_stays_beside_delta(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "pyspark-shell")
     monkeypatch.setattr("pyspark.__version__", "4.1.4")
     key, own = "spark.sql.catalog.spark_catalog", "org.apache.iceberg.spark.SparkSessionCatalog"
     assert configure(SparkSession.Builder(), tables=["delta"])._options[key].endswith("DeltaCatalog")  # noqa: SLF001
@@ -82,6 +85,17 @@ def test_formats_that_this_spark_lacks_are_named(
     monkeypatch.setattr("pyspark.__version__", version)
     with pytest.raises(ArgumentError, match=said):
         configure(SparkSession.Builder(), tables=tables)
+
+
+def test_jars_stand_beside_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark.__version__", "4.1.4")
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--jars /a.jar --verbose pyspark-shell")
+    builder = SparkSession.Builder().config("spark.jars", "/b.jar")
+    for _ in range(2):
+        builder = configure(builder, tables=["delta"])
+    # a builder's jars would replace those of packages
+    assert "spark.jars" not in builder._options  # noqa: SLF001
+    assert os.environ["PYSPARK_SUBMIT_ARGS"] == f"--jars /a.jar,/b.jar,{jar_path()} --verbose pyspark-shell"
 
 
 @pytest.mark.parametrize("format_", FORMATS)

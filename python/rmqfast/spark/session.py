@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rmqfast.errors import MissingExtraError
+from rmqfast.errors import ArgumentError, MissingExtraError
 from rmqfast.spark.columnar import jar_path
 from rmqfast.spark.table_formats import TableFormat, session_settings
 
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 _MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 _PACKAGE = "org.apache.spark.sql.execution.streaming"
 _EXTENSIONS = "spark.sql.extensions"
-_LISTS = ("spark.jars.packages", _EXTENSIONS)
+_PACKAGES = "spark.jars.packages"
+_LISTS = (_PACKAGES, _EXTENSIONS)
+_SUBMIT = "PYSPARK_SUBMIT_ARGS"
 _ROWS = "org.rmqfast.spark.RocketMQExtensions"
 
 
@@ -31,11 +34,15 @@ def configure(
 ) -> SparkSession.Builder:
     """Returns a builder with options that make reads fast, and that let workers find this package.
 
-    The jar of the data source `rocketmq-columnar` is added to the builder's `spark.jars`. From PySpark 4.0 on, an
+    The jar of the data source `rocketmq-columnar` is added to the builder's `spark.jars`; beside packages, to
+    `PYSPARK_SUBMIT_ARGS`, as PySpark would lose the packages' jars. From PySpark 4.0 on, an
     extension is added to `spark.sql.extensions`: if a query needs rows of all columns, Rust creates them.
 
     Workers run this Python unless `PYSPARK_PYTHON` is set. From PySpark 4.1 on, they talk to the JVM over Unix sockets,
     and the data source's option `pushdown` works; older versions ignore these settings.
+
+    Where spark-submit starts the program, the JVM runs already: give it the jars and packages by `--jars` and
+    `--packages`.
 
     A client of Spark Connect cannot set these options, so its builder is returned unchanged; set them on the server.
 
@@ -47,7 +54,7 @@ def configure(
             Not for HDFS, where Spark's usual file manager keeps two runs of a query apart.
 
     Raises:
-        ArgumentError: A format has no release for this Spark.
+        ArgumentError: A format has no release for this Spark, or spark-submit has started the JVM without its package.
 
     Example:
         >>> from pyspark.sql import SparkSession
@@ -59,12 +66,15 @@ def configure(
         return builder
     # Workers must find this package, which another Python may lack.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    jar = jar_path()
-    if jar is not None:
-        builder = builder.config("spark.jars", _append(options.get("spark.jars"), str(jar)))
     import pyspark
 
     builder = _with_tables(builder, tables, pyspark.__version__)
+    jar = jar_path()
+    if _is_submitted():
+        # the JVM has the jars of spark-submit, and a builder's would replace them
+        jar = jar if jar is not None and jar.name in _submitted("spark.jars") else None
+    elif jar is not None:
+        builder = _with_jar(builder, str(jar))
     version = tuple(map(int, pyspark.__version__.split(".")[:2]))
     # The extension is compiled against the Scala version of Spark 4.
     if jar is not None and version >= (4, 0):
@@ -78,11 +88,55 @@ def configure(
     )
 
 
+def _with_jar(builder: SparkSession.Builder, jar: str) -> SparkSession.Builder:
+    """Adds a jar to those of the builder and of its packages.
+
+    A builder's `spark.jars` replaces the jars that Spark has downloaded for packages, so that executors lack them.
+    """
+    options = getattr(builder, "_options", {})
+    if not options.get(_PACKAGES):
+        return builder.config("spark.jars", _append(options.get("spark.jars"), jar))
+    words = shlex.split(os.environ.get(_SUBMIT, "pyspark-shell"))
+    given = ""
+    if "--jars" in words:
+        at = words.index("--jars")
+        given = words[at + 1]
+        del words[at : at + 2]
+    jars = _append(given, *str(options.pop("spark.jars", "")).split(","), jar)
+    # PySpark passes these to spark-submit, which starts the JVM
+    os.environ[_SUBMIT] = shlex.join(["--jars", jars, *words])
+    return builder
+
+
+def _is_submitted() -> bool:
+    """Returns whether spark-submit has started this Python, and the JVM before it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _submitted(key: str) -> str:
+    """Returns a setting that spark-submit has made."""
+    from pyspark import SparkConf, SparkContext
+
+    # connects to the JVM, whose settings a SparkConf has from then on
+    SparkContext._ensure_initialized()  # noqa: SLF001
+    return SparkConf().get(key, "") or ""
+
+
 def _with_tables(builder: SparkSession.Builder, names: Sequence[TableFormat], version: str) -> SparkSession.Builder:
     if not names:
         return builder
     options = getattr(builder, "_options", {})
-    for key, value in session_settings(names, version).items():
+    settings = session_settings(names, version)
+    if _is_submitted():
+        packages = settings.pop(_PACKAGES)
+        jars = _submitted("spark.jars")
+        # in any version; a file's name also has the group, or not
+        if not all(f"{package.split(':')[1]}-" in jars for package in packages.split(",")):
+            raise ArgumentError(
+                "tables: spark-submit has started the JVM, which loads packages as it starts: "
+                f"give --packages {packages} to spark-submit"
+            )
+    for key, value in settings.items():
         if key in _LISTS:
             builder = builder.config(key, _append(options.get(key), *value.split(",")))
         elif key not in options:
@@ -93,7 +147,7 @@ def _with_tables(builder: SparkSession.Builder, names: Sequence[TableFormat], ve
 def _append(before: object, *names: str) -> str:
     """Returns a comma-separated list with names appended. Those that it has already move to its end."""
     kept = [each for each in str(before or "").split(",") if each and each not in names]
-    return ",".join([*kept, *names])
+    return ",".join([*kept, *filter(None, names)])
 
 
 Settings = dict[str, bool | float | int | str | None]
