@@ -69,8 +69,8 @@ public final class RocketMQCatalog implements TableCatalog {
         }
         String[] ofTopic = Native.withOptions(Native.tableOptions(options, table.name()), more);
         try {
-            String[] ofRead = Native.withSchemaText(Native.optionsOf(ofTopic, false));
-            SourceTable loaded = new SourceTable(name + "." + table.name(), Schemas.row(ofRead), ofTopic);
+            StructType schema = Schemas.row(Native.optionsOf(ofTopic, false));
+            SourceTable loaded = new SourceTable(name + "." + table.name(), schema, ofTopic);
             loaded.check();
             return loaded;
         } catch (SourceException e) {

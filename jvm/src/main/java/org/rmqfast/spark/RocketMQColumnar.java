@@ -34,8 +34,7 @@ public final class RocketMQColumnar implements TableProvider, DataSourceRegister
 
     @Override
     public Table getTable(StructType schema, Transform[] partitioning, Map<String, String> options) {
-        // read here, since executors may not have the file of a schema
-        SourceTable table = new SourceTable(shortName(), schema, Native.withSchemaText(Texts.pairs(options)));
+        SourceTable table = new SourceTable(shortName(), schema, Texts.pairs(options));
         // a topic with a user's schema may only be written to, so reads are not checked
         if (isInferred || !table.isTopic()) {
             table.check();

@@ -18,14 +18,17 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 final class SourceTable implements SupportsRead, SupportsWrite, SupportsMetadataColumns {
     private final String name;
     private final StructType schema;
+    private final String[] asGiven;
     private final String[] options;
     private final boolean isTopic;
     private String[] checked;
 
-    SourceTable(String name, StructType schema, String[] options) {
+    SourceTable(String name, StructType schema, String[] asGiven) {
         this.name = name;
         this.schema = schema;
-        this.options = options;
+        this.asGiven = asGiven;
+        // read once: later the file of a schema may be gone, and executors may not have it
+        options = Native.withSchemaText(asGiven);
         isTopic = Native.isTopic(options);
     }
 
@@ -64,11 +67,11 @@ final class SourceTable implements SupportsRead, SupportsWrite, SupportsMetadata
     /** The options of a query, as of {@code SELECT ... WITH (...)}, come before those of the table. */
     @Override
     public ScanBuilder newScanBuilder(CaseInsensitiveStringMap given) {
-        String[] more = Texts.pairs(Texts.others(given.asCaseSensitiveMap(), options));
+        String[] more = Texts.pairs(Texts.others(given.asCaseSensitiveMap(), asGiven));
         if (more.length == 0) {
             return new SourceScanBuilder(schema, resolved(), readOptions(options));
         }
-        String[] all = readOptions(Native.withOptions(options, more));
+        String[] all = readOptions(Native.withSchemaText(Native.withOptions(options, more)));
         return new SourceScanBuilder(schema, Native.resolve(all, Texts.fields(schema)), all);
     }
 
@@ -101,6 +104,6 @@ final class SourceTable implements SupportsRead, SupportsWrite, SupportsMetadata
         return checked;
     }
     private static String[] readOptions(String[] options) {
-        return Native.withSchemaText(Native.optionsOf(options, false));
+        return Native.optionsOf(options, false);
     }
 }
