@@ -1,5 +1,6 @@
 package org.rmqfast.spark;
 
+import java.util.Arrays;
 import org.apache.spark.sql.connector.catalog.MetadataColumn;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
@@ -23,7 +24,7 @@ final class HiddenColumn implements MetadataColumn {
                 hidden[count++] = new HiddenColumn(field);
             }
         }
-        return java.util.Arrays.copyOf(hidden, count);
+        return Arrays.copyOf(hidden, count);
     }
 
     @Override

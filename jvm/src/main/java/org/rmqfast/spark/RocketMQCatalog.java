@@ -89,7 +89,7 @@ public final class RocketMQCatalog implements TableCatalog {
 
     @Override
     public Table alterTable(Identifier table, TableChange... changes) {
-        throw unsupported("alter", table, "change topics by `rmqfast topic update`");
+        throw unsupported("alter", table, "change topics by `rmqfast topic create`");
     }
 
     @Override
