@@ -40,7 +40,7 @@ impl Literal {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Source {
-    /// A store directory. Its rows all have the same `broker_name`, which may be null.
+    /// A store directory, whose rows all have the same `broker_name`, which may be null; or those of several brokers.
     #[default]
     Store,
     Topic,
@@ -63,6 +63,7 @@ pub struct Selection {
     pub has_tags: bool,
     /// Tags that a filter selects.
     pub tags: Option<Vec<String>>,
+    /// The brokers that filters select. Of stores, those that have a name; `None` if the store has none.
     pub broker_names: Option<Vec<String>>,
     pub queue_ids: Option<Vec<i32>>,
     /// Whether the options set offsets for each queue.
@@ -135,8 +136,7 @@ impl Selection {
             (_, "not null") => self.takes_not_null(column),
             (_, "null") => self.takes_null(column),
             (Column::Tags, "=" | "in") => self.takes_tags(values),
-            // a scan has no filter by broker name, which is the same for all rows of a store
-            (Column::BrokerName, "=" | "in") if self.source == Source::Topic => self.takes_broker_names(values),
+            (Column::BrokerName, "=" | "in") => self.takes_broker_names(values),
             (Column::StoreTimestamp, kind) => self.takes_time(kind, first()?.micros()?),
             (Column::Topic | Column::QueueId | Column::QueueOffset, _) if self.may_be_light => None,
             (Column::Topic, "=" | "in") if self.source == Source::Topic => self.takes_topics(values),
@@ -201,8 +201,11 @@ impl Selection {
     }
 
     fn takes_broker_names(&mut self, values: &[Option<Literal>]) -> Option<()> {
-        self.broker_names = Some(left(texts(values)?, self.broker_names.as_deref()));
-        self.is_empty |= self.broker_names.as_ref().is_some_and(Vec::is_empty);
+        let names = texts(values)?;
+        // no value equals the null in all rows of a store without a name
+        let has_no_name = self.source == Source::Store && self.broker_names.is_none();
+        self.broker_names = Some(left(names, self.broker_names.as_deref())).filter(|_| !has_no_name);
+        self.is_empty |= has_no_name || self.broker_names.as_ref().is_some_and(Vec::is_empty);
         Some(())
     }
 

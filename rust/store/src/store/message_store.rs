@@ -1,6 +1,7 @@
 //! A store directory that is open for reading. Reading never writes, locks or creates a file in the directory.
 //!
 //! Source: `DefaultMessageStore`, `StorePathConfigHelper`, `BrokerPathConfigHelper`.
+use super::broker_stores::find_broker_stores;
 use super::commit_log::{CommitLog, DamageLog};
 use super::config_files::{ConfigFile, TOPICS};
 use super::consume_queue::{ConsumeQueue, UnitReader, directory_names, is_directory_name, list_queues};
@@ -81,7 +82,17 @@ impl MessageStore {
         // With log directories elsewhere, the root of a store may be empty.
         if !is_store && options.commit_log_dirs.is_empty() {
             let reason = "no RocketMQ store: expected commitlog/, consumequeue/ or checkpoint in it (storePathRootDir)";
-            return Err(Error::Unsupported { path: root.to_path_buf(), reason: reason.into() });
+            let found: Vec<String> = find_broker_stores(root)?.unwrap_or_default().into_keys().collect();
+            let reason = match &found[..] {
+                [] => reason.to_owned(),
+                names => {
+                    format!(
+                        "{reason}; the stores of {} are in it: name one, or open_stores reads them as one",
+                        names.join(", ")
+                    )
+                }
+            };
+            return Err(Error::Unsupported { path: root.to_path_buf(), reason });
         }
         Ok(Self {
             log: Arc::new(CommitLog::list(root, &options.log_dirs(root), options.io)?),

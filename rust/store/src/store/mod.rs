@@ -1,6 +1,7 @@
 //! A message store as RocketMQ defines it: commit log, consume queues and index. Covers appends, concurrent reads, recovery and
 //! retention.
 pub mod append;
+pub mod broker_stores;
 pub mod commit_log;
 pub mod config_files;
 pub mod consume_queue;
@@ -28,6 +29,7 @@ pub mod time_search;
 pub mod unlisted;
 pub mod verify;
 
+pub use broker_stores::{BrokerStores, find_broker_stores};
 pub use commit_log::{CommitLog, Damage};
 pub use consume_queue::ConsumeQueue;
 pub use follow::LogFollow;

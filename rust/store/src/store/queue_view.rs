@@ -218,6 +218,15 @@ impl MessageStore {
         QueueView::new(self, disk, (&missing, &*self.unlisted()?), topic, queue_id)
     }
 
+    /// Returns whether a topic has a queue, a configuration or an unlisted record.
+    pub fn has_topic(&self, topic: &str) -> Result<bool> {
+        match self.check_topic(topic) {
+            Ok(()) => Ok(true),
+            Err(Error::Unknown { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Fails with [`Error::Unknown`] if a topic has no queue, no configuration and no unlisted record.
     pub fn check_topic(&self, topic: &str) -> Result<()> {
         let mut names = self.topic_names()?;
