@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         ExportReport,
         GetLimits,
         MessageStore,
+        MessageStores,
         RecoveryReport,
         Retained,
         RetentionOptions,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
         WritableStore,
         infer,
         open_store,
+        open_stores,
     )
 
 # only the application decides where logs go; without a handler, Python would print warnings to standard error
@@ -90,6 +92,7 @@ __all__ = [
     "MessageQueue",
     "MessageSelector",
     "MessageStore",
+    "MessageStores",
     "MessageView",
     "Mirror",
     "MirrorOptions",
@@ -122,6 +125,7 @@ __all__ = [
     "infer",
     "open_cluster",
     "open_store",
+    "open_stores",
 ]
 
 
@@ -162,6 +166,7 @@ _NAMES = {
         "ExportReport",
         "GetLimits",
         "MessageStore",
+        "MessageStores",
         "RecoveryReport",
         "Retained",
         "RetentionOptions",
@@ -173,6 +178,7 @@ _NAMES = {
         "WritableStore",
         "infer",
         "open_store",
+        "open_stores",
     ),
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

@@ -34,6 +34,7 @@ class Damage(NamedTuple):
         length: Bytes skipped; 0 if only a part of the message, such as its body, is missing.
         reason: What was expected and what was found.
         file: Path of the file.
+        broker_name: Broker of the store, in a scan of several stores, or of one that was opened with this name.
 
     Example:
         >>> Damage(4096, 120, "expected a magic code, found 0x00000000").length
@@ -44,6 +45,7 @@ class Damage(NamedTuple):
     length: int
     reason: str
     file: str = ""
+    broker_name: str | None = None
 
     def _repr_html_(self) -> str:
         return facts("Damage", self._asdict())
@@ -58,6 +60,7 @@ class BadBody(NamedTuple):
         queue_offset: Its offset in the queue.
         physical_offset: Its offset in the commit log.
         reason: What was expected and what was found.
+        broker_name: Broker of the store, in a scan of several stores, or of one that was opened with this name.
 
     Example:
         >>> BadBody("orders", 0, 7, 4096, "expected a JSON object at byte 0, got the end").queue_offset
@@ -69,6 +72,7 @@ class BadBody(NamedTuple):
     queue_offset: int
     physical_offset: int
     reason: str
+    broker_name: str | None = None
 
     def _repr_html_(self) -> str:
         return facts("BadBody", self._asdict())

@@ -73,6 +73,7 @@ __all__ = [
     "ddl_of",
     "decode_pull",
     "fetched_to_arrow",
+    "find_broker_stores",
     "implied_filters",
     "infer_json",
     "is_directory",
@@ -132,8 +133,9 @@ MAX_TOPIC: int
 MAX_NAMED_TOPIC: int
 
 _Piece: TypeAlias = tuple[str, int, int, bool]
-_Damage: TypeAlias = tuple[int, int, str, str]
-_BadBody: TypeAlias = tuple[str, int, int, int, str]
+# offset, length, reason, file, name of the broker
+_Damage: TypeAlias = tuple[int, int, str, str, str | None]
+_BadBody: TypeAlias = tuple[str, int, int, int, str, str | None]
 _Row: TypeAlias = dict[str, Any]
 _Rows: TypeAlias = tuple[list[_Row], list[_Damage]]
 _Options: TypeAlias = tuple[str | None, int]
@@ -189,6 +191,7 @@ class Store:
         poll_interval: float,
         fails_on_damage: bool,
     ) -> Tail: ...
+    def has_topic(self, topic: str) -> bool: ...
     def topics(self) -> dict[str, dict[int, tuple[int, int]]]: ...
     def get(
         self,
@@ -233,6 +236,9 @@ class Batch:
 class Scan:
     """A running scan. Only one reader can take its batches."""
 
+    @staticmethod
+    def chain(scans: list[Scan], limit: int | None) -> Scan:
+        """Returns one scan, which reads scans of stores one after the other. These are empty then."""
     def stream(self, on_end: Callable[[], object]) -> object:
         """Returns an Arrow C stream.
 
@@ -292,15 +298,23 @@ class SparkOptions:
 
 @final
 class Selection:
-    """The messages that a request and filters select. `only_topic` is the topic that a filter has selected already."""
+    """The messages that a request and filters select. `only_topic` is the topic that a filter has selected already.
 
-    def __new__(cls, request: ScanRequest, *, only_topic: str | None = None) -> Selection: ...
+    `broker_names` are those of several stores; None is the one of the request.
+    """
+
+    def __new__(
+        cls, request: ScanRequest, *, only_topic: str | None = None, broker_names: list[str] | None = None
+    ) -> Selection: ...
     def take(self, filters: list[tuple[str, str, list[object]]]) -> list[bool]:
         """Applies filters (kind, column, values; a time is `(microseconds,)`) and returns which are applied."""
     @property
     def has_offsets_by_queue(self) -> bool: ...
     @property
     def only_topic(self) -> str | None: ...
+    @property
+    def broker_names(self) -> list[str] | None:
+        """The brokers whose stores may have matching messages; None if the store has no name."""
     @property
     def tags(self) -> list[str] | None: ...
     @property
@@ -752,6 +766,17 @@ def is_directory(path: str | os.PathLike[str]) -> bool:
     Raises:
         StoreIOError: The path cannot be accessed.
         CorruptError: The path is a dangling link.
+    """
+
+def find_broker_stores(path: str | os.PathLike[str]) -> dict[str, Path] | None:
+    """Returns the stores in a directory, or those that match a pattern, by broker; of several copies the newest.
+
+    None for a path that is one store, and for one without stores.
+
+    Raises:
+        UnsupportedStoreError: Nothing matches the pattern.
+        ArgumentError: Two stores have one name.
+        StoreIOError: A directory cannot be read.
     """
 
 def list_directory(path: str | os.PathLike[str]) -> list[Path]:

@@ -22,6 +22,7 @@ from rmqfast.store.config import (
 from rmqfast.store.decode import infer
 from rmqfast.store.diff import Difference, StoreDiff, diff_stores
 from rmqfast.store.explanation import FilterUse, PieceExplanation, QueueRange, ScanExplanation
+from rmqfast.store.message_stores import MessageStores, StoresArguments, StoresReadArguments, open_stores
 from rmqfast.store.opening import MissingEnd, find_missing_end, open_store, repair
 from rmqfast.store.reader import MessageStore
 from rmqfast.store.report import ExportReport, IndexFile, StoreInfo, VerifyReport
@@ -67,6 +68,7 @@ __all__ = [
     "LiveStore",
     "MessageArguments",
     "MessageStore",
+    "MessageStores",
     "MissingEnd",
     "PieceExplanation",
     "QueueRange",
@@ -83,6 +85,8 @@ __all__ = [
     "StoreArguments",
     "StoreDiff",
     "StoreInfo",
+    "StoresArguments",
+    "StoresReadArguments",
     "SubscriptionGroupConfig",
     "SubscriptionGroupTable",
     "Tail",
@@ -97,6 +101,7 @@ __all__ = [
     "infer",
     "milliseconds",
     "open_store",
+    "open_stores",
     "plan_clean",
     "repair",
     "time_range",

@@ -12,6 +12,8 @@ from rmqfast.arguments import Number, integer
 from rmqfast.errors import DamageWarning
 from rmqfast.message import Damage, MessageExt
 
+#: Damage as the extension returns it: the fields of `Damage`.
+DamageEntry = tuple[int, int, str, str, str | None]
 #: Libraries that read on behalf of user code: a warning at one of their lines would not help the user.
 _READERS = frozenset(
     {
@@ -54,10 +56,11 @@ class CallerLine:
         warnings.warn_explicit(text, category, file, line, module=module, registry=registry)
 
 
-def describe(entries: Sequence[tuple[int, int, str, str]], more: int = 0, *, when: str = "") -> str:
+def describe(entries: Sequence[DamageEntry], more: int = 0, *, when: str = "") -> str:
     """Returns the number of damaged places, and a description of the first place."""
     first, count = Damage(*entries[0]), len(entries) + more
-    return f"{count} damaged places{when}, the first in {first.file} at offset {first.offset}: {first.reason}"
+    at = "" if first.broker_name is None else f" of broker {first.broker_name}"
+    return f"{count} damaged places{when}, the first{at} in {first.file} at offset {first.offset}: {first.reason}"
 
 
 def _is_reader(frame: FrameType) -> bool:
@@ -65,7 +68,7 @@ def _is_reader(frame: FrameType) -> bool:
     return name.partition(".")[0] in _READERS
 
 
-def messages_of(lookup: tuple[list[dict[str, Any]], list[tuple[int, int, str, str]]]) -> list[MessageExt]:
+def messages_of(lookup: tuple[list[dict[str, Any]], list[DamageEntry]]) -> list[MessageExt]:
     rows, damage = lookup
     if damage:
         CallerLine().warn(f"{describe(damage)}; MessageStore.verify lists all")

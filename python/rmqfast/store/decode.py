@@ -103,6 +103,7 @@ def describe_bad_bodies(reading: _native.Scan) -> str | None:
         return None
     first, count = BadBody(*entries[0]), len(entries) + more
     place = f"message {first.queue_offset} of queue {first.queue_id} of topic {first.topic}"
+    place += "" if first.broker_name is None else f" of broker {first.broker_name}"
     return f"{count} bodies could not be decoded, the first that of {place}: {first.reason}; their value is null"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from html import escape
 from typing import Any, Literal, NamedTuple
 
@@ -11,6 +11,8 @@ from rmqfast.cells import one_line, size_text
 
 #: "exact"; a bound that holds ("at most"); an expectation from samples of the queues ("about"); or nothing is known.
 Certainty = Literal["exact", "at most", "about", "unknown"]
+#: From the surest on.
+_CERTAINTIES: tuple[Certainty, ...] = ("exact", "at most", "about", "unknown")
 PieceWay = Literal["straight", "queue", "pull", "log", "mirror"]
 
 _IO_TEXTS = {"auto": "maps under leases, or pread"}
@@ -57,6 +59,7 @@ class PieceExplanation:
         files: Files of the log and of queues.
         queues: Of a cluster: the queues and their offsets, which are fixed.
         address: Of a cluster: the address of the broker.
+        broker_name: Of several stores: the broker of the store.
     """
 
     way: PieceWay
@@ -70,6 +73,7 @@ class PieceExplanation:
     files: int | None = None
     queues: tuple[QueueRange, ...] = ()
     address: str | None = None
+    broker_name: str | None = None
 
     def __str__(self) -> str:
         where = "" if self.begin is None else f" from {self.begin:,} to {self.end:,}"
@@ -85,6 +89,7 @@ class PieceExplanation:
         if self.queues:
             figures.append(f"at most {messages:,} messages of {len(self.queues):,} queues")
         at = "" if self.address is None else f" at {self.address}"
+        at += "" if self.broker_name is None else f" of {self.broker_name}"
         return f"{self.way}{at}{where}: {', '.join(figures) or 'nothing'}; {self.reason}"
 
 
@@ -245,6 +250,28 @@ def explain_store(
         limit=limit,
         io=io,
         not_read=tuple(_not_read(explanation)),
+    )
+
+
+def join_explanations(explanations: Mapping[str, ScanExplanation], limit: int | None) -> ScanExplanation:
+    """Returns the explanation of a scan of several stores from those of each, by broker. They have no limit."""
+    each = list(explanations.values())
+    expected = [one.expected_bytes for one in each if one.expected_bytes is not None]
+    known = _sum(one.messages for one in each)
+    certainty: Certainty = max((one.messages_are for one in each), key=_CERTAINTIES.index)
+    if limit is not None:
+        known, certainty = (limit, "at most") if known is None else (min(known, limit), certainty)
+    pieces = [replace(piece, broker_name=name) for name, one in explanations.items() for piece in one.pieces]
+    return replace(
+        each[0],
+        messages=known,
+        messages_are=certainty,
+        expected_bytes=sum(expected) if expected else None,
+        filters=tuple({used.name: used for one in each for used in one.filters}.values()),
+        pieces=tuple(pieces),
+        threads=max(one.threads for one in each),
+        limit=limit,
+        not_read=tuple(f"{name}: {text}" for name, one in explanations.items() for text in one.not_read),
     )
 
 

@@ -151,10 +151,7 @@ class MessageStore:
             213
         """
         request = ScanRequest.of(topic, arguments, broker_name=self._broker_name)
-        self._check_as_of(arguments.get("as_of"))
-        fails_on_damage(on_damage)
-        count = integer("threads", threads)
-        return Scan(replace(self._source(), way=way, threads=count, on_damage=on_damage), request)
+        return Scan(self._scan_source(threads, way, on_damage, arguments.get("as_of")), request)
 
     def table(
         self,
@@ -211,6 +208,20 @@ class MessageStore:
         start, end = between(a, b, arguments)
         own: ScanArguments = {**arguments, "start_time": start, "as_of": end}
         return self.scan(topic, **own)
+
+    def _scan_source(self, threads: Number, way: Way | None, on_damage: OnDamage, as_of: Time | None) -> StoreSource:
+        """Returns the messages of the store, as the source of a scan. See `scan` for the arguments."""
+        self._check_as_of(as_of)
+        fails_on_damage(on_damage)
+        return replace(self._source(), way=way, threads=integer("threads", threads), on_damage=on_damage)
+
+    def has_topic(self, topic: str) -> bool:
+        """Whether the store has the topic: a queue, a configuration, or a message that no queue lists yet.
+
+        Raises:
+            StoreError: The store is closed or cannot be read.
+        """
+        return self._native.has_topic(topic)
 
     def _check_as_of(self, as_of: Time | None) -> None:
         if as_of is None:

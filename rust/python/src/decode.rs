@@ -10,10 +10,10 @@ use rmqfast_store::scan::decode::{self, BadBody, BodySchema, Decode, Inference, 
 use rmqfast_store::{Error, Result};
 
 /// A bad body as a tuple: `(topic, queue_id, queue_offset, physical_offset, reason)`.
-pub type PyBadBody = (String, i32, i64, i64, String);
+pub type PyBadBody = (String, i32, i64, i64, String, Option<String>);
 
 pub fn from_bad_body(body: &BadBody) -> PyBadBody {
-    (body.topic.clone(), body.queue_id, body.queue_offset, body.physical_offset, body.reason.clone())
+    (body.topic.clone(), body.queue_id, body.queue_offset, body.physical_offset, body.reason.clone(), None)
 }
 
 /// A schema as DDL or JSON of Avro, or as an Arrow schema.

@@ -33,6 +33,7 @@ mod selection;
 mod signals;
 mod spark;
 mod store;
+mod store_scans;
 mod stream;
 mod tail;
 mod topic;
@@ -87,6 +88,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(follower::load_mark, module)?)?;
     module.add_function(wrap_pyfunction!(follower::log_source, module)?)?;
     module.add_function(wrap_pyfunction!(follower::newest_copy, module)?)?;
+    module.add_function(wrap_pyfunction!(paths::find_broker_stores, module)?)?;
     module.add_function(wrap_pyfunction!(paths::is_directory, module)?)?;
     module.add_function(wrap_pyfunction!(paths::is_file, module)?)?;
     module.add_function(wrap_pyfunction!(paths::list_directory, module)?)?;

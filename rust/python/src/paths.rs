@@ -2,6 +2,7 @@
 use crate::error::{ArgumentError, to_python};
 use pyo3::prelude::*;
 use rmqfast_store::file::place;
+use rmqfast_store::store::BrokerStores;
 use std::path::PathBuf;
 
 /// Checks and converts a user's path; `name` is the argument's name for errors.
@@ -15,6 +16,12 @@ pub fn local_path(name: &str, given: PathBuf) -> PyResult<PathBuf> {
 #[pyfunction]
 pub fn path_exists(path: PathBuf) -> PyResult<bool> {
     place::exists(&path).map_err(to_python)
+}
+
+/// Returns the stores in a directory, or those that match a pattern, by broker; `None` for one store.
+#[pyfunction]
+pub fn find_broker_stores(py: Python<'_>, path: PathBuf) -> PyResult<Option<BrokerStores>> {
+    py.detach(|| rmqfast_store::store::find_broker_stores(&path)).map_err(to_python)
 }
 
 #[pyfunction]

@@ -10,11 +10,11 @@ use rmqfast_store::scan::ScanRequest;
 use rmqfast_store::scan::batch::batches_of;
 use rmqfast_store::store::Damage;
 
-/// Damaged bytes as a tuple: `(offset, length, reason, file)`.
-pub type PyDamage = (u64, u64, String, String);
+/// Damaged bytes as a tuple: `(offset, length, reason, file, broker_name)`.
+pub type PyDamage = (u64, u64, String, String, Option<String>);
 
 pub fn from_damage(damage: &Damage) -> PyDamage {
-    (damage.offset, damage.length, damage.reason.clone(), damage.file.to_string_lossy().into_owned())
+    (damage.offset, damage.length, damage.reason.clone(), damage.file.to_string_lossy().into_owned(), None)
 }
 
 /// The broker's name that rows show, and the maximum size of a decompressed body in bytes.

@@ -2,8 +2,9 @@
 use crate::arrow::{Batch, schema_capsule, stream_capsule};
 use crate::decode::{PyBadBody, from_bad_body};
 use crate::error::{ForkError, spark, to_python};
-use crate::row::{PyDamage, from_damage};
+use crate::row::PyDamage;
 use crate::signals::{Signals, leave_ctrl_c_to_python};
+use crate::store_scans::StoreScans;
 use crate::work_lock::WorkLock;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -11,12 +12,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use rmqfast_spark::Error;
 use rmqfast_spark::topic::scan::{TopicScan, Warnings};
-use rmqfast_store::scan::decode::bad_bodies::BadBodies;
-use rmqfast_store::scan::{self, RowLimit};
-use rmqfast_store::store::commit_log::DamageLog;
-use std::path::PathBuf;
+use rmqfast_store::scan::RowLimit;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 // the scan's name in errors
 const NAME: &str = "this scan";
@@ -32,40 +29,16 @@ pub struct Scan {
     process: u32,
 }
 
-/// The state of a store that all its scans share.
-#[derive(Clone)]
-pub struct StoreGuard {
-    pub root: PathBuf,
-    /// Whether the store was closed.
-    pub is_closed: Arc<AtomicBool>,
-}
-
-impl StoreGuard {
-    /// Checks that the store is open.
-    ///
-    /// # Errors
-    /// [`rmqfast_store::Error::Closed`].
-    pub fn check(&self) -> rmqfast_store::Result<()> {
-        let is_closed = self.is_closed.load(Ordering::Acquire);
-        if is_closed { Err(rmqfast_store::Error::Closed { path: self.root.clone() }) } else { Ok(()) }
-    }
-}
-
-/// A scan of a store, with the store's guard, or of topics.
+/// Scans of stores, or of topics.
 pub enum Source {
-    Store(scan::Scan, StoreGuard),
+    Stores(StoreScans),
     Topics(TopicScan),
 }
 
 impl Source {
     fn next_batch(&mut self, interrupt: &mut Interrupt, fails_on_damage: bool) -> Result<Option<RecordBatch>, Error> {
         match self {
-            Self::Store(scan, store) => {
-                store.check()?;
-                let batch = scan.next_batch(interrupt)?;
-                // checked first, so that no batch behind lost messages is returned
-                scan.damage_error().filter(|_| fails_on_damage).map_or(Ok(batch), |damage| Err(damage.into()))
-            }
+            Self::Stores(scans) => Ok(scans.next_batch(interrupt, fails_on_damage)?),
             // a strict request ends at the first loss by itself
             Self::Topics(scan) => scan.next_batch(&mut || Ok(interrupt()?)),
         }
@@ -74,28 +47,31 @@ impl Source {
     /// Returns whether there is anything to report, besides the error of a scan that fails on damage.
     fn has_report(&self, fails_on_damage: bool) -> bool {
         let has_damage = match self {
-            Self::Store(scan, _) => !fails_on_damage && scan.damage_error().is_some(),
+            Self::Stores(scans) => !fails_on_damage && scans.has_damage(),
             Self::Topics(scan) => scan.has_warnings(),
         };
-        has_damage || (!self.fails_on_bad_bodies() && !self.bad_bodies().entries().is_empty())
+        has_damage || (!self.fails_on_bad_bodies() && !self.bad_bodies().0.is_empty())
     }
 
     fn fails_on_bad_bodies(&self) -> bool {
         match self {
-            Self::Store(scan, _) => scan.fails_on_bad_bodies(),
+            Self::Stores(scans) => scans.fails_on_bad_bodies(),
             Self::Topics(scan) => scan.fails_on_bad_bodies(),
         }
     }
 
-    fn bad_bodies(&self) -> BadBodies {
+    fn bad_bodies(&self) -> (Vec<PyBadBody>, u64) {
         match self {
-            Self::Store(scan, _) => scan.bad_bodies(),
-            Self::Topics(scan) => scan.warnings().bad_bodies,
+            Self::Stores(scans) => scans.bad_bodies(),
+            Self::Topics(scan) => {
+                let bodies = scan.warnings().bad_bodies;
+                (bodies.entries().iter().map(from_bad_body).collect(), bodies.more())
+            }
         }
     }
 }
 
-type Interrupt = dyn FnMut() -> rmqfast_store::Result<()> + Send;
+pub type Interrupt = dyn FnMut() -> rmqfast_store::Result<()> + Send;
 
 /// The state of a scan. It has its own check for Ctrl-C, since an Arrow library takes all batches without running
 /// Python code.
@@ -126,6 +102,22 @@ impl Scan {
 
 #[pymethods]
 impl Scan {
+    /// Returns one scan of the same columns, which reads scans of stores one after the other. These are empty then.
+    #[staticmethod]
+    fn chain(py: Python<'_>, scans: Vec<PyRef<'_, Self>>, limit: Option<usize>) -> PyResult<Self> {
+        let first =
+            scans.first().ok_or_else(|| to_python(rmqfast_store::Error::invalid("scans", "one or more", "none")))?;
+        let (schema, mut taken, mut fails) = (first.schema.clone(), Vec::new(), false);
+        for scan in &scans {
+            scan.check_process()?;
+            let state = &scan.state;
+            let (source, fails_on_damage) = py.detach(|| take_source(state)).map_err(to_python)?;
+            taken.extend(source);
+            fails |= fails_on_damage;
+        }
+        Ok(Self::new(Source::Stores(StoreScans::chain(taken)), schema, limit, fails))
+    }
+
     /// Returns an Arrow C stream. If damage or bad bodies were found, `on_end` is called once when the stream ends or is released.
     fn stream<'py>(&self, py: Python<'py>, on_end: Py<PyAny>) -> PyResult<Bound<'py, PyCapsule>> {
         self.check_process()?;
@@ -154,18 +146,17 @@ impl Scan {
     fn damage(&self, py: Python<'_>) -> PyResult<(Vec<PyDamage>, u64)> {
         // the GIL is released because the lock's holder may need it to check for Ctrl-C
         let damage = py.detach(|| match &self.state.lock(NAME)?.source {
-            Source::Store(scan, _) => Ok(scan.damage()),
-            Source::Topics(_) => Ok(DamageLog::default()),
+            Source::Stores(scans) => Ok(scans.damage()),
+            Source::Topics(_) => Ok((Vec::new(), 0)),
         });
-        let damage = damage.map_err(to_python)?;
-        Ok((damage.entries().iter().map(from_damage).collect(), damage.more()))
+        damage.map_err(to_python)
     }
 
     /// Returns the losses of a scan of topics so far, and its troubles: the first of each, and the number of further ones.
     #[getter]
     fn warnings(&self, py: Python<'_>) -> PyResult<(FirstTexts, FirstTexts)> {
         let warnings = py.detach(|| match &self.state.lock(NAME)?.source {
-            Source::Store(..) => Ok(Warnings::default()),
+            Source::Stores(_) => Ok(Warnings::default()),
             Source::Topics(scan) => Ok(scan.warnings()),
         });
         let Warnings { losses, troubles, .. } = warnings.map_err(to_python)?;
@@ -179,9 +170,18 @@ impl Scan {
 
     #[getter]
     fn bad_bodies(&self, py: Python<'_>) -> PyResult<(Vec<PyBadBody>, u64)> {
-        let bodies = py.detach(|| Ok(self.state.lock(NAME)?.source.bad_bodies())).map_err(to_python)?;
-        Ok((bodies.entries().iter().map(from_bad_body).collect(), bodies.more()))
+        py.detach(|| Ok(self.state.lock(NAME)?.source.bad_bodies())).map_err(to_python)
     }
+}
+
+/// Takes the scans of stores out of a state, which has none then. Returns whether damage ends them, too.
+fn take_source(state: &WorkLock<State>) -> rmqfast_store::Result<(Option<StoreScans>, bool)> {
+    let mut state = state.lock(NAME)?;
+    let scans = match &mut state.source {
+        Source::Stores(scans) => Some(std::mem::take(scans)),
+        Source::Topics(_) => None,
+    };
+    Ok((scans, state.fails_on_damage))
 }
 
 fn next(state: &WorkLock<State>) -> Result<Option<RecordBatch>, Error> {

@@ -18,10 +18,12 @@ pub type PyFilter<'py> = (String, String, Vec<Bound<'py, PyAny>>);
 #[pymethods]
 impl Selection {
     #[new]
-    #[pyo3(signature = (request, *, only_topic=None))]
-    fn new(request: PyScanRequest, only_topic: Option<String>) -> PyResult<Self> {
-        let selection = push_down::Selection { only_topic, ..push_down::Selection::of(&request.into_request()?) };
-        Ok(Self { selection })
+    /// `broker_names` are those of the stores; `None` for one store, whose name the request has.
+    #[pyo3(signature = (request, *, only_topic=None, broker_names=None))]
+    fn new(request: PyScanRequest, only_topic: Option<String>, broker_names: Option<Vec<String>>) -> PyResult<Self> {
+        let selection = push_down::Selection::of(&request.into_request()?);
+        let broker_names = broker_names.or(selection.broker_names);
+        Ok(Self { selection: push_down::Selection { only_topic, broker_names, ..selection } })
     }
 
     fn take(&mut self, filters: Vec<PyFilter<'_>>) -> PyResult<Vec<bool>> {
@@ -36,6 +38,12 @@ impl Selection {
     #[getter]
     fn only_topic(&self) -> Option<&str> {
         self.selection.only_topic.as_deref()
+    }
+
+    /// Returns the brokers whose stores may have matching messages; `None` if the store has no name.
+    #[getter]
+    fn broker_names(&self) -> Option<Vec<String>> {
+        self.selection.broker_names.clone()
     }
 
     #[getter]

@@ -5,14 +5,15 @@ use crate::export::{PySizes, export_store};
 use crate::lookup::{self, PyGetLimits, PyGetMessage, Rows};
 use crate::request::{PyPiece, PyScanRequest, from_piece, to_piece, to_way};
 use crate::row::RowOptions;
-use crate::scan::{Scan, Source, StoreGuard};
+use crate::scan::{Scan, Source};
+use crate::store_scans::{StoreGuard, StoreScan, StoreScans};
 use crate::tail::{PyStart, Range, Tail};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use rmqfast_spark::store::piece::Cut;
 use rmqfast_store::Error;
 use rmqfast_store::file::Io;
-use rmqfast_store::scan::{self, Explanation, Plan, QueueCounts, ScanRequest};
+use rmqfast_store::scan::{self, Explanation, Piece, Plan, QueueCounts, ScanRequest, Sources};
 use rmqfast_store::store::queue_view::Topics;
 use rmqfast_store::store::{MessageStore, OpenOptions};
 use std::path::PathBuf;
@@ -106,7 +107,7 @@ impl Store {
         let store = self.store()?;
         let plan = py.detach(|| plan_scan(store, &request, way, threads)).map_err(to_python)?;
         let schema = request.schema();
-        let scan = Source::Store(scan::Scan::new(plan.sources, request, plan.pieces, threads), self.guard());
+        let scan = self.source(plan.sources, request, plan.pieces, threads);
         Ok(Scan::new(scan, schema, limit, fails_on_damage))
     }
 
@@ -127,7 +128,7 @@ impl Store {
         let store = self.store()?;
         let sources = py.detach(|| Plan::sources(store, &request)).map_err(to_python)?;
         let schema = request.schema();
-        let scan = Source::Store(scan::Scan::new(sources, request, pieces, threads), self.guard());
+        let scan = self.source(sources, request, pieces, threads);
         Ok(Scan::new(scan, schema, limit, fails_on_damage))
     }
 
@@ -181,6 +182,11 @@ impl Store {
         let range = Range { start, last, stop, fails_on_damage };
         let store = self.store()?;
         py.detach(|| Tail::open(store, &request, &range, poll_interval, self.guard())).map_err(to_python)
+    }
+
+    fn has_topic(&self, py: Python<'_>, topic: &str) -> PyResult<bool> {
+        let store = self.store()?;
+        py.detach(|| store.has_topic(topic)).map_err(to_python)
     }
 
     fn topics(&self, py: Python<'_>) -> PyResult<Topics> {
@@ -272,6 +278,12 @@ impl Store {
     fn store(&self) -> PyResult<&MessageStore> {
         self.guard().check().map_err(to_python)?;
         Ok(&self.store)
+    }
+
+    fn source(&self, sources: Sources, request: Arc<ScanRequest>, pieces: Vec<Piece>, threads: usize) -> Source {
+        let broker_name = request.broker_name.clone();
+        let scan = scan::Scan::new(sources, request, pieces, threads);
+        Source::Stores(StoreScans::new(vec![StoreScan { scan, guard: self.guard(), broker_name }]))
     }
 
     fn guard(&self) -> StoreGuard {

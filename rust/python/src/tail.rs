@@ -2,8 +2,8 @@
 use crate::arrow::Batch;
 use crate::error::{ForkError, to_python};
 use crate::row::{PyDamage, from_damage};
-use crate::scan::StoreGuard;
 use crate::signals::Signals;
+use crate::store_scans::StoreGuard;
 use crate::work_lock::{WorkGuard, WorkLock};
 use arrow_array::RecordBatch;
 use pyo3::prelude::*;
