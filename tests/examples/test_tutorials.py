@@ -12,6 +12,7 @@ DOCS = ROOT / "docs"
 #: Pages that need a session of their tests, or another Spark; and what runs them.
 OF_SPARK = {
     "how-to/spark-tables.md": "tests/lakes/test_page.py",
+    "how-to/several-brokers.md": "tests/spark/test_tutorial.py",
     "how-to/topics-in-sql.md": "tests/spark/test_tutorial.py",
     "tutorials/topic-to-parquet.md": "tests/spark/test_tutorial.py",
 }

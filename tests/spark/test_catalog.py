@@ -22,6 +22,9 @@ pytestmark = pytest.mark.spark
 
 CATALOG = "org.rmqfast.spark.RocketMQCatalog"
 COUNT = 60
+VERSION = json.dumps(
+    {"orders": {"broker-a": {"0": 5, "1": 0, "2": 0, "3": 0}, "broker-b": {"0": 2, "1": 0, "2": 0, "3": 0}}}
+)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +130,7 @@ def test_columns_that_a_table_leaves_out_are_hidden_and_there(spark: SparkSessio
 
 
 def test_insert_sends_messages(spark: SparkSession, cluster: EmbeddedCluster) -> None:
-    name = catalog_of(spark, "shop", nameServer=cluster.name_server, startingOffsets="earliest", batchSize="10")
+    name = catalog_of(spark, "sent", nameServer=cluster.name_server, startingOffsets="earliest", batchSize="10")
     spark.sql(f"INSERT INTO {name}.`refunds-eu` SELECT 'paid' AS tags, binary(concat('n', id)) AS body FROM range(3)")  # noqa: S608
     with rmqfast.open_cluster(cluster.name_server) as held:
         rows = held.scan("refunds-eu", columns=["tags", "body"]).to_arrow().to_pylist()
@@ -146,16 +149,34 @@ def test_insert_sends_messages(spark: SparkSession, cluster: EmbeddedCluster) ->
 def test_topics_are_not_changed_by_sql(
     spark: SparkSession, cluster: EmbeddedCluster, statement: str, said: str
 ) -> None:
-    name = catalog_of(spark, "shop", nameServer=cluster.name_server)
+    name = catalog_of(spark, "sent", nameServer=cluster.name_server)
     table = f"{name}.created" if statement.startswith("CREATE") else f"{name}.orders"
     with pytest.raises(Exception, match=said.format(table=table)):
         spark.sql(statement.format(table=table))
 
 
+def test_the_topics_of_a_mirror_are_tables_with_and_without_its_cluster(spark: SparkSession, tmp_path: Path) -> None:
+    with topics.live_cluster(tmp_path / "cluster") as live:
+        pulled = spark.table(f"{catalog_of(spark, 'pulled', nameServer=live.name_server)}.orders")
+        mirrored = {"nameServer": live.name_server, "via": "mirror", "mirrorPath": str(live.directory)}
+        places = sorted(map(tuple, pulled.select("broker_name", "queue_id", "queue_offset").collect()))
+        assert len({place[0] for place in places}) == 2
+        # the directory of a cluster in this process has a store for each broker, as that of a mirror has
+        for name, options in (("mirrored", mirrored), ("of_copies", {"storePath": str(live.directory)})):
+            catalog = catalog_of(spark, name, **options)
+            assert "orders" in {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {catalog}").collect()}
+            table = spark.table(f"{catalog}.orders")
+            assert sorted(map(tuple, table.select("broker_name", "queue_id", "queue_offset").collect())) == places
+            at = spark.sql(f"SELECT * FROM {catalog}.orders VERSION AS OF '{VERSION}'")  # noqa: S608
+            assert sorted(map(tuple, at.select("broker_name", "queue_id", "queue_offset").collect())) == [
+                place for place in places if place[1] == 0 and place[2] < (5 if place[0] == "broker-a" else 2)
+            ]
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "catalog: expected the option nameServer, a live cluster, or storePath, a store directory, got neither"),
+        ({}, "catalog: expected the option nameServer, a live cluster, or storePath, store directories, got neither"),
         ({"storePath": "/s", "topic": "orders"}, "option topic: expected none in a catalog"),
         ({"storePath": "/nowhere", "tgs": "paid"}, "unknown option tgs"),
         ({"storePath": "/nowhere"}, "/nowhere"),

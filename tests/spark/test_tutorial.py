@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 @pytest.mark.spark
 @pytest.mark.long
 @pytest.mark.newest
-@pytest.mark.parametrize("page", ["tutorials/topic-to-parquet.md", "how-to/topics-in-sql.md"])
+@pytest.mark.parametrize(
+    "page", ["tutorials/topic-to-parquet.md", "how-to/topics-in-sql.md", "how-to/several-brokers.md"]
+)
 def test_a_page_does_and_prints_what_it_says(spark: SparkSession, tmp_path: Path, page: str) -> None:
     check_tutorial(page, tmp_path)

@@ -114,6 +114,7 @@ __all__ = [
     "spark_row",
     "sql_properties",
     "step_after",
+    "store_options",
     "topics_like",
     "unwrap_namespace",
     "used_percent",
@@ -506,11 +507,19 @@ def read_piece(piece: bytes) -> tuple[str | None, list[tuple[str, str, int, int,
         ArgumentError: The bytes are of another release.
     """
 
-def read_store_piece(piece: bytes) -> tuple[str, int, int, bool]:
-    """Returns the way, start, end and CRC check of a piece of a store.
+def read_store_piece(piece: bytes) -> tuple[tuple[str, int, int, bool], tuple[str, str] | None]:
+    """Returns the way, start, end and CRC check of a piece of a store; of several stores also the broker and the path.
 
     Raises:
         ArgumentError: The bytes are of another release.
+    """
+
+def store_options(kind: str, options: dict[str, str]) -> list[dict[str, str]]:
+    """Returns the options of each store that the option `storePath` names, which may be several.
+
+    Raises:
+        ArgumentError: An option that only one store may have, or offsets of a broker that has no store.
+        UnsupportedStoreError: Nothing matches a pattern.
     """
 
 def topics_like(pattern: str, names: Sequence[str]) -> list[str]:

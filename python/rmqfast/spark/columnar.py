@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -43,14 +43,18 @@ def jar_path() -> Path | None:
     return _JAR if _JAR.is_file() else None
 
 
-def columnar_frame(spark: SparkSession, read: StoreRead, engine: Literal["auto", "columnar"]) -> DataFrame | None:
-    """Returns the read as a columnar DataFrame. If this is not possible, logs the reason and returns None.
+def columnar_frame(
+    spark: SparkSession, reads: Sequence[StoreRead], engine: Literal["auto", "columnar"]
+) -> DataFrame | None:
+    """Returns the reads of one store, or of those of several brokers, as a columnar DataFrame.
+
+    If this is not possible, logs the reason and returns None.
 
     The log range is fixed now. Files that expire before a task reads them are reported as damage.
     """
     # Plan before asking the JVM, so that a wrong argument raises the same error with every engine.
-    range_now = _range_now(read)
-    return frame_or_none(engine, _not_expressible(read), lambda: _load_store(spark, read, range_now))
+    ranges = [_range_now(read) for read in reads]
+    return frame_or_none(engine, _not_expressible(reads[0]), lambda: _load_stores(spark, reads, ranges))
 
 
 def frame_or_none(
@@ -130,11 +134,11 @@ def load_frame(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     return frame
 
 
-def _load_store(spark: SparkSession, read: StoreRead, range_now: tuple[int, int]) -> DataFrame:
+def _load_stores(spark: SparkSession, reads: Sequence[StoreRead], ranges: Sequence[tuple[int, int]]) -> DataFrame:
     from pyspark.sql import functions as f
 
-    request = read.request
-    options = _options(read, range_now)
+    request = reads[0].request
+    options = _options(reads, ranges)
     if request.decode is not None and request.columns is not None:
         # The option chooses fields. Spark leaves out the offset if no filter needs it.
         options |= option_texts({"columns": list(dict.fromkeys([*request.columns, "queue_offset"]))})
@@ -169,22 +173,37 @@ def decode_options(request: ScanRequest) -> dict[str, Any]:
     }
 
 
-def _options(read: StoreRead, range_now: tuple[int, int]) -> dict[str, str]:
-    request = read.request
+def _options(reads: Sequence[StoreRead], ranges: Sequence[tuple[int, int]]) -> dict[str, str]:
+    read = reads[0]
     values: dict[str, Any] = {
-        "storePath": read.path,
         "failOnDataLoss": read.on_damage == "fail",
         "columns": None,  # Spark selects them
-        "startingOffsets": _by_queue(read, request.start_offset),
-        "endingOffsets": _by_queue(read, request.end_offset),
-        "logStart": range_now[0],
-        "logEnd": range_now[1],
-        **decode_options(request),
+        **decode_options(read.request),
     }
+    own = [_options_of_store(each, range_now) for each, range_now in zip(reads, ranges, strict=True)]
+    if len(own) == 1:
+        values |= own[0]
+    else:
+        # `StoreOptions` of `rust/spark` parses these
+        values |= dict.fromkeys(own[0])
+        values["storePath"] = json.dumps({each.request.broker_name: each.path for each in reads})
+        values["stores"] = json.dumps({each["brokerName"]: option_texts(each) for each in own})
     for name, argument in SparkOptions.arguments("store batch"):
         if name not in values:
-            values[name] = getattr(request, argument, getattr(read, argument, None))
+            values[name] = getattr(read.request, argument, getattr(read, argument, None))
     return option_texts(values)
+
+
+def _options_of_store(read: StoreRead, range_now: tuple[int, int]) -> dict[str, Any]:
+    return {
+        "storePath": read.path,
+        "brokerName": read.request.broker_name,
+        "commitLogDirs": read.commit_log_dirs,
+        "startingOffsets": _by_queue(read, read.request.start_offset),
+        "endingOffsets": _by_queue(read, read.request.end_offset),
+        "logStart": range_now[0],
+        "logEnd": range_now[1],
+    }
 
 
 def _by_queue(read: StoreRead, bound: int | Mapping[int, int] | None) -> str | None:

@@ -5,7 +5,7 @@ Source: `DataSourceReader.pushFilters` of PySpark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -50,6 +50,14 @@ def narrowed_store(read: StoreRead, filters: Iterable[Filter]) -> NarrowedStore:
     rest = rest_of(selection.take, filters)
     narrowed = replace(read, request=read.request.with_selection(selection), only_topic=selection.only_topic)
     return NarrowedStore(narrowed, rest, selection.is_empty)
+
+
+def narrowed_stores(reads: Sequence[StoreRead], filters: Iterable[Filter]) -> tuple[list[StoreRead], list[Filter]]:
+    """Returns the reads of stores that may have matching messages, narrowed, and the filters that Spark must apply."""
+    all_of_them = list(filters)
+    narrowed = [narrowed_store(read, all_of_them) for read in reads]
+    left = {id(each) for one in narrowed for each in one.rest}
+    return [one.read for one in narrowed if not one.is_empty], [each for each in all_of_them if id(each) in left]
 
 
 def rest_of(

@@ -20,9 +20,10 @@ from rmqfast.arguments import suggests_names
 from rmqfast.errors import ArgumentError, CorruptError, DecodeError, StoreError
 from rmqfast.message import Damage
 from rmqfast.spark.columnar import plain_error
-from rmqfast.spark.reader import EngineArguments, read_store
-from rmqfast.store import open_store
+from rmqfast.spark.partitions import StoreRead
+from rmqfast.spark.reader import EngineArguments, read_store, store_reads
 from rmqfast.store.decode import VALUE
+from rmqfast.store.message_stores import StorePaths
 from rmqfast.store.report import Ingested
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ DAY_MS = 86_400_000
 @suggests_names
 def ingest(
     spark: SparkSession,
-    path: str | os.PathLike[str],
+    path: StorePaths,
     topics: Sequence[str] | None,
     out: str | os.PathLike[str],
     *,
@@ -104,7 +105,8 @@ def ingest(
         raise ArgumentError("out: expected a path or a URL (. is the current directory), got ''")
     damage = arguments["damage"] = _damage(spark, arguments.get("on_damage", "fail"))
     if "min_partitions" not in arguments:
-        arguments["min_partitions"] = _tasks(spark, path, arguments.get("commit_log_dirs", ()))
+        reads = store_reads(path, None, commit_log_dirs=arguments.get("commit_log_dirs", ()))
+        arguments["min_partitions"] = _tasks(spark, reads)
     # Whole days by arithmetic, since a cast to date would use the session's time zone.
     day = f.date_from_unix_date(f.floor(f.unix_millis("store_timestamp") / f.lit(DAY_MS)).cast("int"))
     # One read per topic, since a scan of one topic can follow its queues and skip the rest of the log.
@@ -121,7 +123,7 @@ def ingest(
 
 def read_all(
     spark: SparkSession,
-    path: str | os.PathLike[str],
+    path: StorePaths,
     topic: str | None,
     *,
     progress: Progress | None = None,
@@ -138,11 +140,14 @@ def read_all(
     return _run_counted(spark, read_store(spark, path, topic, **arguments), drop, progress)
 
 
-def _tasks(spark: SparkSession, path: str | os.PathLike[str], commit_log_dirs: Sequence[str | os.PathLike[str]]) -> int:
-    with open_store(path, commit_log_dirs=commit_log_dirs) as store:
-        info = store.info()
+def _tasks(spark: SparkSession, reads: Sequence[StoreRead]) -> int:
+    size = 0
+    for read in reads:
+        with read.open() as store:
+            info = store.info()
+        size += info.max_offset - info.min_offset
     at_most = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-    return max(1, min((info.max_offset - info.min_offset) // TASK_BYTES, at_most))
+    return max(1, min(size // TASK_BYTES, at_most))
 
 
 def _damage(spark: SparkSession, on_damage: str) -> Accumulator[frozenset[Damage]] | None:

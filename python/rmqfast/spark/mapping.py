@@ -5,14 +5,13 @@ Source: `DataFrame.mapInArrow` of PySpark.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
-from rmqfast.spark.partitions import MapArguments, Partition, StoreRead, plan_partitions
-from rmqfast.spark.reader import cores, store_read, task_numbers
-from rmqfast.spark.task import read_numbered, read_partition
+from rmqfast.spark.partitions import MapArguments, StorePart, plan_reads
+from rmqfast.spark.reader import cores, store_reads, task_numbers
+from rmqfast.spark.task import read_numbered, read_part
+from rmqfast.store.message_stores import StorePaths
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 def map_store(
     spark: SparkSession,
-    path: str | os.PathLike[str],
+    path: StorePaths,
     topic: str | None,
     function: Function,
     schema: StructType | str,
@@ -38,7 +37,7 @@ def map_store(
 
     Args:
         spark: The session.
-        path: The store's directory, at the same place on the driver and on every executor.
+        path: The store's directory, or those of several brokers, as for `read_store`.
         topic: Only this topic; None for every record of the commit log.
         function: Maps the batches of a partition to batches of `schema`, as for `DataFrame.mapInArrow`.
         schema: Schema of the function's results.
@@ -61,11 +60,10 @@ def map_store(
         449908
     """
     # Never columnar: rows made in the JVM would have to cross back to Python.
-    read = store_read(path, topic, schema=value_schema, **arguments)
-    partitions = plan_partitions(read, cores(spark))
-    mapped: DataFrame = task_numbers(spark, len(partitions)).mapInArrow(_over(function, read, partitions), schema)
+    parts = plan_reads(store_reads(path, topic, schema=value_schema, **arguments), cores(spark))
+    mapped: DataFrame = task_numbers(spark, len(parts)).mapInArrow(_over(function, parts), schema)
     return mapped
 
 
-def _over(function: Function, read: StoreRead, partitions: list[Partition]) -> Function:
-    return lambda numbers: function(read_numbered(partial(read_partition, read), partitions, numbers))
+def _over(function: Function, parts: list[StorePart]) -> Function:
+    return lambda numbers: function(read_numbered(read_part, parts, numbers))

@@ -40,6 +40,11 @@ class SourceOptions:
         """Parses the options of a "store batch" or a "store stream" (`kind`). Case in option names does not matter."""
         return cls(dict(options), SparkOptions(kind, dict(options)).values, kind)
 
+    @classmethod
+    def of_stores(cls, options: Mapping[str, str], kind: str = "store batch") -> list[SourceOptions]:
+        """Parses the options of one store, or of those of several brokers: those of each."""
+        return [cls.of(own, kind) for own in _native.store_options(kind, dict(options))]
+
     @property
     def parsed(self) -> SparkOptions:
         """The options as `rust/spark` parses them. A new object, since it cannot be pickled."""

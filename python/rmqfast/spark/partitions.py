@@ -6,14 +6,14 @@ Source: `MessageStore.plan`.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from rmqfast._native import ddl_of
 from rmqfast.errors import ArgumentError
 from rmqfast.paths import local_path
-from rmqfast.store import MessageStore, ScanArguments, ScanRequest, StoreArguments, open_store
+from rmqfast.store import MessageStore, ScanArguments, ScanRequest, StoresReadArguments, open_store
 from rmqfast.store.request import BodyArguments, DecodeArguments, check_names
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Partition(NamedTuple):
     verify_crc: bool
 
 
-class MapArguments(StoreArguments, BodyArguments, total=False):
+class MapArguments(StoresReadArguments, BodyArguments, total=False):
     """Keyword arguments of `map_store`, most of which the other functions that read a store with Spark have, too.
 
     An offset in `start_offset` by queue must not have expired.
@@ -48,7 +48,7 @@ class MapArguments(StoreArguments, BodyArguments, total=False):
         on_damage: "fail" ends the job if bytes of the log cannot be used, "warn" logs them to `rmqfast.spark`.
         damage: An accumulator of `rmqfast.spark.ingest` that collects the damaged places instead of the log.
         broker_name: Value of the column `broker_name`.
-        commit_log_dirs: As in `open_store`, like `io`.
+        commit_log_dirs: As in `open_store`, like `io`; of several stores, as in `open_stores`.
     """
 
     min_partitions: int | None
@@ -56,7 +56,7 @@ class MapArguments(StoreArguments, BodyArguments, total=False):
     on_damage: Literal["fail", "warn"]
     damage: Accumulator[frozenset[Damage]] | None
     broker_name: str | None
-    commit_log_dirs: Sequence[str | os.PathLike[str]]
+    commit_log_dirs: Sequence[str | os.PathLike[str]] | Mapping[str, Sequence[str | os.PathLike[str]]]
     io: Literal["pread", "mmap"]
 
 
@@ -97,6 +97,8 @@ class StoreRead:
     def __post_init__(self) -> None:
         """Checks in the driver the values that would otherwise fail in every task."""
         object.__setattr__(self, "path", _local(self.path))
+        if isinstance(self.commit_log_dirs, Mapping):
+            raise ArgumentError(f"commit_log_dirs: expected directories for one store, got {self.commit_log_dirs!r}")
         object.__setattr__(self, "commit_log_dirs", tuple(_local(directory) for directory in self.commit_log_dirs))
         _check_choice("io", self.io, ("pread", "mmap"))
         _check_choice("on_damage", self.on_damage, ("fail", "warn"))
@@ -104,6 +106,16 @@ class StoreRead:
         _check_range("min_partitions", 1 if self.min_partitions is None else self.min_partitions, _MOST_PARTITIONS)
         check_not_empty(self.request)
         object.__setattr__(self, "request", with_schema_as_text(self.request))
+
+    @property
+    def place(self) -> str:
+        """The broker, if its name is known, and the path of the store."""
+        broker = self.request.broker_name
+        return f"store {self.path}" if broker is None else f"broker {broker}, store {self.path}"
+
+    def of_store(self, broker_name: str, path: str) -> StoreRead:
+        """Returns the read of another broker's store."""
+        return replace(self, path=path, request=replace(self.request, broker_name=broker_name))
 
     def open(self) -> MessageStore:
         """Opens the store. The driver and each task open it separately, so that they see new files."""
@@ -127,6 +139,44 @@ def plan_partitions(read: StoreRead, cores: int | None = None) -> list[Partition
             worker_cores=cores,
         )
     return [Partition(*piece) for piece in pieces]
+
+
+class StorePart(NamedTuple):
+    """A part of the log of one store, in a read of one or several."""
+
+    read: StoreRead
+    partition: Partition
+
+
+def plan_reads(reads: Sequence[StoreRead], cores: int | None = None) -> list[StorePart]:
+    """Cuts the reads of the stores of one or several brokers into partitions. See `plan_partitions`."""
+    share = None if cores is None else max(cores // len(reads), 1)
+    parts = []
+    for read in reads:
+        least = None if read.min_partitions is None else -(-read.min_partitions // len(reads))
+        parts += [StorePart(read, part) for part in plan_partitions(replace(read, min_partitions=least), share)]
+    return parts
+
+
+def with_topic(reads: Sequence[StoreRead]) -> list[StoreRead]:
+    """Returns the reads of stores that have the topic. Of one store, and without a topic, all.
+
+    Raises:
+        UnknownTopicError: No store has the topic.
+    """
+    topic = reads[0].request.topic
+    if topic is None or len(reads) == 1:
+        return list(reads)
+    having = []
+    for read in reads:
+        with read.open() as store:
+            if store.has_topic(topic):
+                having.append(read)
+    if not having:
+        with reads[0].open() as store:
+            # raises the error of an unknown topic, with similar names
+            store.plan(reads[0].request, cut_bytes=1 << 62)
+    return having
 
 
 def with_schema_as_text(request: ScanRequest) -> ScanRequest:

@@ -8,14 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
-from rmqfast._native import check_not_expired
+from rmqfast._native import check_not_expired, find_broker_stores
 from rmqfast.errors import ArgumentError
+from rmqfast.paths import local_path
 from rmqfast.spark.columnar import columnar_frame
-from rmqfast.spark.partitions import StoreRead, StoreReadArguments, plan_partitions
+from rmqfast.spark.partitions import StoreRead, StoreReadArguments, plan_reads, with_topic
 from rmqfast.spark.schema import request_schema
-from rmqfast.spark.task import read_numbered, read_partition
+from rmqfast.spark.task import read_numbered, read_part
+from rmqfast.store.message_stores import StorePaths, offsets_by_broker, paths_by_broker
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,18 +37,19 @@ class EngineArguments(StoreReadArguments, total=False):
 
 def read_store(
     spark: SparkSession,
-    path: str | os.PathLike[str],
+    path: StorePaths,
     topic: str | None,
     *,
     engine: Engine = "auto",
     **arguments: Unpack[StoreReadArguments],
 ) -> DataFrame:
-    """Reads messages of a store directory as a DataFrame. This call fixes the range of the log.
+    """Reads messages of a store directory, or of several, as a DataFrame. This call fixes the range of the logs.
 
     Args:
         spark: The session.
-        path: The store's directory, at the same place on the driver and on every executor.
-        topic: Only this topic; None for every record of the commit log.
+        path: The store's directory, at the same place on the driver and on every executor. For the stores of several
+            brokers what `open_stores` takes: a directory that has them, a pattern, or paths by broker.
+        topic: Only this topic, which not every broker needs to have; None for every record of the commit log.
         engine: "columnar" (inside the JVM), "arrow" (mapInArrow), "pandas" (mapInPandas, half as fast as that).
                 "auto" is columnar if `configure` added its jar, otherwise arrow; the log names the engine.
         arguments: Messages, columns and partitions to read, see `rmqfast.spark.StoreReadArguments`. Only "columnar"
@@ -66,16 +69,14 @@ def read_store(
         105
     """
     check_engine(engine)
-    read = store_read(path, topic, **arguments)
+    reads = store_reads(path, topic, **arguments)
     if engine in {"auto", "columnar"}:
-        frame = columnar_frame(spark, read, "auto" if engine == "auto" else "columnar")
+        frame = columnar_frame(spark, reads, "auto" if engine == "auto" else "columnar")
         if frame is not None:
             return frame
-    partitions = plan_partitions(read, cores(spark))
-    schema = request_schema(read.request)
-    return task_frame(
-        spark, engine, schema, partial(read_numbered, partial(read_partition, read), partitions), len(partitions)
-    )
+    parts = plan_reads(reads, cores(spark))
+    schema = request_schema(reads[0].request)
+    return task_frame(spark, engine, schema, partial(read_numbered, read_part, parts), len(parts))
 
 
 def check_engine(engine: str) -> None:
@@ -83,11 +84,34 @@ def check_engine(engine: str) -> None:
         raise ArgumentError(f"engine: expected {', '.join(map(repr, _ENGINES))}, got {engine!r}")
 
 
-def store_read(path: str | os.PathLike[str], topic: str | None, **arguments: Unpack[StoreReadArguments]) -> StoreRead:
-    """Checks the arguments of `read_store` and returns them as one object.
+def store_reads(path: StorePaths, topic: str | None, **arguments: Unpack[StoreReadArguments]) -> list[StoreRead]:
+    """Checks the arguments of `read_store` and returns the read of each store that has the topic.
 
     Raises `CorruptError` for an expired offset in `start_offset`, unless `on_damage` is "warn".
     """
+    if not isinstance(path, Mapping) and find_broker_stores(local_path(path, "path")) is None:
+        return [store_read(path, topic, **arguments)]
+    stores = paths_by_broker(path)
+    if arguments.pop("broker_name", None) is not None:
+        raise ArgumentError("broker_name: expected none with several stores, which have names")
+    values: dict[str, Any] = dict(arguments)
+    logs = values.pop("commit_log_dirs", None) or {}
+    if not isinstance(logs, Mapping):
+        raise ArgumentError(f"commit_log_dirs: expected directories by broker with several stores, got {logs!r}")
+    bounds = {name: offsets_by_broker(name, values, stores) for name in ("start_offset", "end_offset")}
+    reads = []
+    for broker, store in stores.items():
+        own: Any = {name: offsets[broker] for name, offsets in bounds.items() if broker in offsets}
+        own |= {"broker_name": broker, "commit_log_dirs": logs.get(broker, ())}
+        reads.append(StoreRead.of(store, topic, values | own))
+    reads = with_topic(reads)
+    for read in reads:
+        _check_not_expired(read)
+    return reads
+
+
+def store_read(path: str | os.PathLike[str], topic: str | None, **arguments: Unpack[StoreReadArguments]) -> StoreRead:
+    """Returns the read of one store. See `store_reads`."""
     read = StoreRead.of(path, topic, arguments)
     _check_not_expired(read)
     return read

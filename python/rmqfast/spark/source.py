@@ -5,7 +5,7 @@ Source: `RocketMQSourceProvider` of rocketmq-spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -20,7 +20,7 @@ from pyspark.sql.datasource import (
 from rmqfast._native import with_schema_text
 from rmqfast.errors import ArgumentError
 from rmqfast.spark.options import SourceOptions, gets_filters, names_a_cluster
-from rmqfast.spark.partitions import StoreRead, plan_partitions
+from rmqfast.spark.partitions import StoreRead, plan_reads, with_topic
 from rmqfast.spark.schema import columns_of, struct_of
 from rmqfast.spark.task import read_partition
 from rmqfast.spark.topic_writer import stream_writer, topic_writer
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RocketMQDataSource(DataSource):
-    """Messages of a store directory, by `spark.read.format("rocketmq").option("storePath", ...).load()`.
+    """Messages of store directories, by `spark.read.format("rocketmq").option("storePath", ...).load()`.
 
     The options are listed in `docs/reference/options-spark.md`; a schema given by `DataFrameReader.schema` chooses
     columns. With the option `nameServer`, the source reads topics of a live cluster.
@@ -59,12 +59,16 @@ class RocketMQDataSource(DataSource):
         super().__init__(options)
         if names_a_cluster(options):
             return  # `schema` and `reader` check the options, since `writer` has others
-        self._options = SourceOptions.of(options)
-        # Checked now, not at the first action: schema of bodies, store, topic, columns, tags and SQL condition.
+        stores = SourceOptions.of_stores(options)
+        self._options = stores[0]
+        # Checked now, not at the first action: schema of bodies, stores, topic, columns, tags and SQL condition.
         self._options.parsed.row()
-        read = self._options.read(self._options.columns)
-        with read.open() as store:
-            store.plan(read.request, cut_bytes=1 << 62)
+        reads = [store.read_of_all(store.columns) for store in stores]
+        known = with_topic(reads)
+        self._stores = [store for store, read in zip(stores, reads, strict=True) if read in known]
+        for read in self._reads(self._options.columns):
+            with read.open() as opened:
+                opened.plan(read.request, cut_bytes=1 << 62)
 
     @classmethod
     def name(cls) -> str:
@@ -86,10 +90,14 @@ class RocketMQDataSource(DataSource):
 
             return topic_reader(self.options, schema)
         # Read the options again, since offsets refer to the store at the time of the action.
-        read = self._options.read(columns_of(schema, self._options.parsed))
+        reads = self._reads(columns_of(schema, self._options.parsed))
         return (_FilteringStoreReader if gets_filters(is_wanted=self._options.values["pushdown"]) else _StoreReader)(
-            read
+            reads
         )
+
+    def _reads(self, columns: Sequence[str] | None) -> list[StoreRead]:
+        """Returns the reads of the stores. Offsets are resolved against what they have now."""
+        return [store.read(columns) for store in self._stores]
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """Returns the stream reader of the schema's columns."""
@@ -122,24 +130,27 @@ def _check_no_table(options: Mapping[str, str]) -> None:
 class _StoreReader(DataSourceReader):
     """A reader without `pushFilters`: with this method, a read fails if push-down is off, which is the default."""
 
-    def __init__(self, read: StoreRead) -> None:
-        self._read = read
-        self._is_empty = False
+    def __init__(self, reads: Sequence[StoreRead]) -> None:
+        self._reads = list(reads)
 
     def partitions(self) -> list[InputPartition]:
-        return [] if self._is_empty else [InputPartition(part) for part in plan_partitions(self._read)]
+        if not self._reads:
+            return []
+        index = {id(read): number for number, read in enumerate(self._reads)}
+        return [InputPartition((index[id(read)], part)) for read, part in plan_reads(self._reads)]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Yields the batches of a partition. Without messages, Spark passes None or a partition with the value None."""
         if partition is not None and partition.value is not None:
-            yield from read_partition(self._read, partition.value)
+            number, part = partition.value
+            yield from read_partition(self._reads[number], part)
 
 
 class _FilteringStoreReader(_StoreReader):
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802  # Spark's name
         """Applies the filters that a scan can apply exactly. Returns the other filters."""
         # PySpark 4.0 lacks the filter classes, so import only here.
-        from rmqfast.spark.filters import narrowed_store
+        from rmqfast.spark.filters import narrowed_stores
 
-        self._read, rest, self._is_empty = narrowed_store(self._read, filters)
+        self._reads, rest = narrowed_stores(self._reads, filters)
         return iter(rest)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from rmqfast.errors import CorruptError, DamageWarning, DecodeWarning, StoreNotFoundError
 from rmqfast.message import Damage
-from rmqfast.spark.partitions import Partition, StoreRead
+from rmqfast.spark.partitions import Partition, StorePart, StoreRead
 from rmqfast.store import MessageStore
 from rmqfast.store.lost_pieces import clip_to_log, log_bounds
 
@@ -24,6 +24,11 @@ Piece = TypeVar("Piece")
 _is_frozen = False
 
 
+def read_part(part: StorePart) -> Iterator[pa.RecordBatch]:
+    """Yields the batches of a part of a store's log. See `read_partition`."""
+    return read_partition(part.read, part.partition)
+
+
 def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordBatch]:
     """Yields the batches of one partition.
 
@@ -34,7 +39,7 @@ def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordB
     freeze_imports_once()
     with _open(read) as store:
         # Lost parts are reported after the last row, with all other damage.
-        held, lost = clip_to_log(partition, log_bounds(store), store.path)
+        held, lost = clip_to_log(partition, log_bounds(store), store.path, read.request.broker_name)
         scan = store.scan_pieces(read.request, [held])
         with warnings.catch_warnings():
             # reported below, with all places
@@ -45,7 +50,7 @@ def read_partition(read: StoreRead, partition: Partition) -> Iterator[pa.RecordB
                 yield batch if read.only_topic is None else _of_topic(batch, read.only_topic)
     # before an error because of damage
     if scan.decode_report is not None:
-        _LOG.warning("store %s, commit log %d to %d: %s", read.path, partition.start, partition.end, scan.decode_report)
+        _LOG.warning("%s, commit log %d to %d: %s", read.place, partition.start, partition.end, scan.decode_report)
     _tell(read, partition, [*lost, *scan.damage])
 
 
@@ -94,7 +99,7 @@ def _tell(read: StoreRead, partition: Partition, damage: Sequence[Damage]) -> No
     places = [f"{d.file} at offset {d.offset}, {d.length} bytes: {d.reason}" for d in damage[:_MOST_LISTED]]
     if len(damage) > _MOST_LISTED:
         places.append(f"and {len(damage) - _MOST_LISTED} more")
-    where = f"store {read.path}, commit log {partition.start} to {partition.end}"
+    where = f"{read.place}, commit log {partition.start} to {partition.end}"
     text = f"{where}: {len(damage)} damaged places: {'; '.join(places)}"
     if read.on_damage == "fail":
         raise CorruptError(f'{text}; on_damage="warn" (failOnDataLoss=false) reads what is left')

@@ -17,14 +17,17 @@ def log_bounds(store: MessageStore) -> tuple[int, int]:
     return (files[0][1], files[-1][2]) if files else (0, 0)
 
 
-def clip_to_log(piece: Piece, bounds: tuple[int, int], path: Path) -> tuple[Piece, list[Damage]]:
+def clip_to_log(
+    piece: Piece, bounds: tuple[int, int], path: Path, broker_name: str | None
+) -> tuple[Piece, list[Damage]]:
     """Returns the part of a piece that is in the log, and the rest as damage: brokers may have deleted files."""
     way, from_, to, verify_crc = piece
     first, end = bounds
     start = min(max(from_, first), to)
     stop = max(min(to, end), start)
+    reason = f"the log held this when the read was planned, it now is {first} to {end}"
     lost = [
-        Damage(at, length, f"the log held this when the read was planned, it now is {first} to {end}", str(path))
+        Damage(at, length, reason, str(path), broker_name)
         for at, length in ((from_, start - from_), (stop, to - stop))
         if length > 0
     ]

@@ -64,7 +64,8 @@ class StoreLog:
         pieces = self.offsets.pieces(start, end)
         self._store.refresh()
         bounds = log_bounds(self._store)
-        clipped = [clip_to_log(read_store_piece(piece), bounds, self._store.path) for piece in pieces]
+        parts = [read_store_piece(piece)[0] for piece in pieces]
+        clipped = [clip_to_log(part, bounds, self._store.path, self._store.broker_name) for part in parts]
         held, lost = [piece for piece, _ in clipped], [place for _, places in clipped for place in places]
         if self._pattern is not None:
             topics = self._matching_topics(_offset(start), _offset(end))

@@ -32,7 +32,7 @@ pub struct StoreTask {
 }
 
 impl StoreTask {
-    /// Opens the store to read `piece`, which is from [`StoreRead::partitions`]. The task returns at most `limit`
+    /// Opens the store to read `piece`, a piece of [`StoresRead`](rmqfast_spark::store::stores_read::StoresRead). The task returns at most `limit`
     /// rows.
     ///
     /// # Errors
@@ -76,7 +76,7 @@ impl StoreTask {
     fn end(&mut self) -> Result<Option<usize>> {
         self.rows_left = 0;
         let damage = self.source.take_damage();
-        match damage_text(&self.read.path, self.piece, &self.lost, &damage) {
+        match damage_text(&self.read.place(), self.piece, &self.lost, &damage) {
             Some(words) if self.read.fail_on_damage => Err(Failure::corrupt(refusal_text(&words))),
             words => {
                 self.warning = words;

@@ -67,6 +67,7 @@ fn _rmqfast(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(spark::parse_name_servers, module)?)?;
     module.add_function(wrap_pyfunction!(spark::check_not_expired, module)?)?;
     module.add_function(wrap_pyfunction!(spark::spark_row, module)?)?;
+    module.add_function(wrap_pyfunction!(spark::store_options, module)?)?;
     module.add_class::<topic::read::TopicRead>()?;
     module.add_function(wrap_pyfunction!(topic::read::pieces_option, module)?)?;
     module.add_function(wrap_pyfunction!(topic::read::read_piece, module)?)?;

@@ -7,6 +7,7 @@ use rmqfast_spark::request::offsets::{Bounds, Queues, StoreOffsets};
 use rmqfast_spark::request::options::{Kind, Options, Pairs, Value};
 use rmqfast_spark::request::row_columns::RowColumns;
 use rmqfast_spark::request::{cluster, decode, time};
+use rmqfast_spark::store::brokers::StoreOptions;
 use std::collections::HashMap;
 
 #[pyclass(frozen, module = "rmqfast._native._rmqfast")]
@@ -73,6 +74,13 @@ impl SparkOptions {
 #[pyfunction]
 pub fn names_a_cluster(options: &Bound<'_, PyDict>) -> PyResult<bool> {
     Ok(rmqfast_spark::request::options::names_a_cluster(&pairs(options)?))
+}
+
+/// Returns the options of each store of a read.
+#[pyfunction]
+pub fn store_options(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Vec<HashMap<String, String>>> {
+    let stores = StoreOptions::of(Kind::of_name(kind).map_err(spark)?, &pairs(options)?).map_err(spark)?;
+    Ok(stores.into_iter().map(|store| store.pairs.into_iter().collect()).collect())
 }
 
 pub fn pairs(options: &Bound<'_, PyDict>) -> PyResult<Pairs> {

@@ -8,12 +8,12 @@ use crate::topic::warnings::log_lines;
 use crate::work_lock::WorkLock;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
-use rmqfast_spark::store::piece;
-use rmqfast_spark::store::stream::StoreStream;
+use rmqfast_spark::Result;
+use rmqfast_spark::store::piece::StorePiece;
+use rmqfast_spark::store::stores_stream::open_store_stream;
 use rmqfast_spark::stream::{Level, Stream};
 use rmqfast_spark::topic::stream::TopicStream;
 use rmqfast_spark::topic::topics::TopicPattern;
-use rmqfast_spark::{Kind, Options, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -27,10 +27,6 @@ pub struct SparkStream {
 }
 
 impl SparkStream {
-    fn new(stream: impl Stream + 'static, warn: Option<Py<PyAny>>) -> Self {
-        Self { stream: WorkLock::new(Box::new(stream)), warn }
-    }
-
     fn ask<T: Send>(&self, py: Python<'_>, question: impl FnOnce(&mut dyn Stream) -> Result<T> + Send) -> PyResult<T> {
         let result = py.detach(|| {
             let mut stream = self.stream.lock("this stream")?;
@@ -58,14 +54,15 @@ impl SparkStream {
     #[staticmethod]
     #[pyo3(signature = (read, *, warn=None))]
     fn of_topic(read: &TopicRead, warn: Option<Py<PyAny>>) -> PyResult<Self> {
-        Ok(Self::new(TopicStream::new(read.read().clone()).map_err(spark)?, warn))
+        let stream = Box::new(TopicStream::new(read.read().clone()).map_err(spark)?);
+        Ok(Self { stream: WorkLock::new(stream), warn })
     }
 
     #[staticmethod]
     #[pyo3(signature = (options, *, warn=None))]
     fn of_store(options: &Bound<'_, PyDict>, warn: Option<Py<PyAny>>) -> PyResult<Self> {
-        let options = Options::of(Kind::StoreStream, &pairs(options)?).map_err(spark)?;
-        Ok(Self::new(StoreStream::of(&options, Arc::new(signals::check)).map_err(spark)?, warn))
+        let stream = open_store_stream(&pairs(options)?, Arc::new(signals::check)).map_err(spark)?;
+        Ok(Self { stream: WorkLock::new(stream), warn })
     }
 
     fn initial(&self, py: Python<'_>) -> PyResult<String> {
@@ -114,8 +111,9 @@ pub fn topics_like(pattern: &str, names: Vec<String>) -> PyResult<Vec<String>> {
     Ok(names.into_iter().filter(|name| pattern.matches(name)).collect())
 }
 
-/// Parses a serialized piece of a store.
+/// Parses a serialized piece of a store: the piece, and of several stores the broker and the path of its store.
 #[pyfunction]
-pub fn read_store_piece(piece: &[u8]) -> PyResult<PyPiece> {
-    Ok(from_piece(&piece::of_bytes(piece).map_err(spark)?))
+pub fn read_store_piece(piece: &[u8]) -> PyResult<(PyPiece, Option<(String, String)>)> {
+    let StorePiece { piece, broker } = StorePiece::of_bytes(piece).map_err(spark)?;
+    Ok((from_piece(&piece), broker))
 }

@@ -6,6 +6,7 @@ use crate::read::batch_kind;
 use crate::request::cluster::cluster_options;
 use crate::request::options::{Kind, Options, Pairs, TOPICS, has_option, names_a_cluster, replace_options};
 use crate::request::row_columns::RowColumns;
+use crate::store::brokers::StoreOptions;
 use crate::store::read::StoreRead;
 use rmqfast_client::cluster::{CheckInterrupt, TopicCluster};
 use rmqfast_client::names::is_system;
@@ -29,11 +30,16 @@ pub fn topics(pairs: &[(String, String)], interrupt: Arc<CheckInterrupt>) -> Res
         cluster.interrupt = interrupt;
         TopicCluster::new(cluster)?.topics()?
     } else {
-        let options = Options::of(Kind::Columnar, &pairs)?;
-        StoreRead::without_bounds(&options, RowColumns::default())?.open()?.topics()?.into_keys().collect()
+        let mut topics = Vec::new();
+        for store in StoreOptions::of(Kind::Columnar, &pairs)? {
+            let options = Options::of(Kind::Columnar, &store.pairs)?;
+            topics.extend(StoreRead::without_bounds(&options, RowColumns::default())?.open()?.topics()?.into_keys());
+        }
+        topics
     };
     topics.retain(|topic| !is_system(topic));
     topics.sort();
+    topics.dedup();
     Ok(topics)
 }
 
@@ -85,7 +91,7 @@ fn check(pairs: &[(String, String)]) -> Result<()> {
     }
     if !["nameServer", "storePath", "path"].iter().any(|name| has(name)) {
         let text =
-            "catalog: expected the option nameServer, a live cluster, or storePath, a store directory, got neither";
+            "catalog: expected the option nameServer, a live cluster, or storePath, store directories, got neither";
         return Err(Error::argument(text));
     }
     Ok(())

@@ -1,15 +1,16 @@
-//! A batch read or a stream, of a store directory or of a cluster's topics.
+//! A batch read or a stream, of store directories or of a cluster's topics.
 //!
-//! The option `nameServer` selects a cluster, `storePath` a store directory.
+//! The option `nameServer` selects a cluster, `storePath` one store directory or several.
 use crate::error::Result;
 use crate::origin::piece::TopicPiece;
 use crate::origin::{BrokerWay, Via};
 use crate::request::column_warning::column_warning;
 use crate::request::options::{Kind, Options, Pairs, names_a_cluster, replace_options};
 use crate::request::row_columns::RowColumns;
-use crate::store::piece;
-use crate::store::read::{StoreRead, check_io, resolve as resolve_store};
-use crate::store::stream::StoreStream;
+use crate::store::piece::StorePiece;
+use crate::store::read::check_io;
+use crate::store::stores_read::{StoresRead, resolve_stores};
+use crate::store::stores_stream::open_store_stream;
 use crate::stream::{Level, Stream};
 use crate::topic::read::TopicRead;
 use crate::topic::stream::TopicStream;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub enum Read {
-    Store(Box<StoreRead>),
+    Stores(StoresRead),
     Topic(Box<TopicRead>),
 }
 
@@ -32,14 +33,14 @@ pub fn batch_kind(pairs: &[(String, String)]) -> Kind {
     if names_a_cluster(pairs) { Kind::ColumnarTopic } else { Kind::Columnar }
 }
 
-/// Resolves options against the store's current state; see [`resolve_store`].
+/// Resolves options against the store's current state; see [`resolve_stores`].
 ///
 /// Options of topics stay unchanged because their offsets are fixed when tasks are planned. If brokers' logs may be
 /// read, the option `ways` is added with the decision for each broker. Errors appear here instead of at Spark's first
 /// action. Also returns log lines.
 ///
 /// # Errors
-/// Fails like [`resolve_store`] and [`TopicRead::check`].
+/// Fails like [`resolve_stores`] and [`TopicRead::check`].
 pub fn resolve(
     pairs: &[(String, String)],
     fields: &[String],
@@ -48,7 +49,7 @@ pub fn resolve(
     if !names_a_cluster(pairs) {
         let sql = pairs.iter().find(|(name, _)| name.eq_ignore_ascii_case("sql"));
         let warning = sql.and_then(|(_, sql)| column_warning(sql)).map(|text| (Level::Warning, text));
-        return Ok((resolve_store(pairs, fields)?, warning.into_iter().collect()));
+        return Ok((resolve_stores(pairs, fields)?, warning.into_iter().collect()));
     }
     let options = Options::of(Kind::ColumnarTopic, pairs)?;
     RowColumns::of_schema(&options, fields)?.check_agreed(&options)?;
@@ -71,7 +72,7 @@ pub fn resolve(
 /// Opens a stream of the columns of a schema, see [`RowColumns::of_schema`].
 ///
 /// # Errors
-/// See [`TopicRead::of`] and [`StoreStream::of`]. Also an option that streams do not have, or columns that differ from
+/// See [`TopicRead::of`] and [`open_store_stream`]. Also an option that streams do not have, or columns that differ from
 /// the option `columns`.
 pub fn open_stream(
     pairs: &[(String, String)],
@@ -85,18 +86,31 @@ pub fn open_stream(
     }
     RowColumns::of_plan(&options, fields)?.check_agreed(&options)?;
     if !is_topic {
-        return Ok(Box::new(StoreStream::of(&options, interrupt)?));
+        return open_store_stream(pairs, interrupt);
     }
     let mut read = TopicRead::of(Kind::TopicStream, pairs, &[])?;
     read.cluster.interrupt = interrupt;
     Ok(Box::new(TopicStream::new(read)?))
 }
 
+/// Builds a read of topics, see [`Read::of`].
+///
+/// # Errors
+/// Fails like [`TopicRead::of`].
+pub fn topic_read(pairs: &[(String, String)], fields: &[String], filters: &[Filter]) -> Result<TopicRead> {
+    let mut read = TopicRead::of(Kind::ColumnarTopic, pairs, &[])?;
+    // Spark may prune columns, so there may be fewer than in the option `columns`, which was checked before
+    let row = RowColumns::of_plan(&Options::of(Kind::ColumnarTopic, pairs)?, fields)?;
+    (read.request.scan.columns, read.request.scan.decode) = (row.columns, row.decode);
+    read.take(filters);
+    Ok(read)
+}
+
 /// Formats the location, the messages and the filters, but no credentials.
 impl fmt::Display for Read {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Store(read) => write!(f, "store {}", read.path.display())?,
+            Self::Stores(reads) => write!(f, "{reads}")?,
             Self::Topic(read) => {
                 write!(f, "{} at {}", read.topics, read.cluster.name_servers.join(";"))?;
                 let subscription = &read.request.subscription;
@@ -111,7 +125,7 @@ impl fmt::Display for Read {
                 }
             }
         }
-        let scan = self.scan();
+        let Some(scan) = self.scan() else { return Ok(()) };
         if let Some(topic) = &scan.topic {
             write!(f, ", topic {topic}")?;
         }
@@ -130,10 +144,10 @@ impl fmt::Display for Read {
 }
 
 impl Read {
-    fn scan(&self) -> &ScanRequest {
+    fn scan(&self) -> Option<&ScanRequest> {
         match self {
-            Self::Store(read) => &read.request,
-            Self::Topic(read) => &read.request.scan,
+            Self::Stores(reads) => reads.request(),
+            Self::Topic(read) => Some(&read.request.scan),
         }
     }
 
@@ -141,17 +155,12 @@ impl Read {
     /// Spark pushed down.
     ///
     /// # Errors
-    /// Fails like [`StoreRead::of`] and [`TopicRead::of`].
+    /// Fails like [`StoresRead::of`] and [`TopicRead::of`].
     pub fn of(pairs: &[(String, String)], fields: &[String], filters: &[Filter]) -> Result<Self> {
         if !names_a_cluster(pairs) {
-            return Ok(Self::Store(Box::new(StoreRead::of(pairs, fields, filters)?)));
+            return Ok(Self::Stores(StoresRead::of(pairs, fields, filters)?));
         }
-        let mut read = TopicRead::of(Kind::ColumnarTopic, pairs, &[])?;
-        // Spark may prune columns, so there may be fewer than in the option `columns`, which was checked before
-        let row = RowColumns::of_plan(&Options::of(Kind::ColumnarTopic, pairs)?, fields)?;
-        (read.request.scan.columns, read.request.scan.decode) = (row.columns, row.decode);
-        read.take(filters);
-        Ok(Self::Topic(Box::new(read)))
+        Ok(Self::Topic(Box::new(topic_read(pairs, fields, filters)?)))
     }
 
     /// Lets `interrupt` end waits for the answers of brokers.
@@ -165,7 +174,7 @@ impl Read {
     /// Narrows the read by filters. Returns for each filter whether the read applies it.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         match self {
-            Self::Store(read) => read.take(filters),
+            Self::Stores(reads) => reads.take(filters),
             Self::Topic(read) => read.take(filters),
         }
     }
@@ -173,10 +182,10 @@ impl Read {
     /// Counts the messages from the bounds of queues alone. `None` if the count needs the messages themselves.
     ///
     /// # Errors
-    /// Fails like [`StoreRead::known_counts`] and [`TopicRead::known_counts`].
+    /// Fails like [`StoresRead::known_counts`] and [`TopicRead::known_counts`].
     pub fn known_counts(&self) -> Result<Option<QueueCounts>> {
         match self {
-            Self::Store(read) => read.known_counts(),
+            Self::Stores(reads) => reads.known_counts(),
             Self::Topic(read) => read.known_counts(),
         }
     }
@@ -184,12 +193,12 @@ impl Read {
     /// Returns the serialized pieces for the tasks, planned for `cores` cores, and log lines.
     ///
     /// # Errors
-    /// Fails like [`StoreRead::partitions`] and [`TopicRead::plan`].
+    /// Fails like [`StoresRead::partitions`] and [`TopicRead::plan`].
     pub fn pieces(&self, cores: u64) -> Result<(Vec<Vec<u8>>, Lines)> {
         match self {
-            Self::Store(read) => {
-                let pieces = read.partitions(cores)?;
-                Ok((pieces.iter().map(piece::to_bytes).collect(), Vec::new()))
+            Self::Stores(reads) => {
+                let pieces = reads.partitions(cores)?;
+                Ok((pieces.iter().map(StorePiece::to_bytes).collect(), Vec::new()))
             }
             Self::Topic(read) => {
                 let mut planned = read.plan()?;

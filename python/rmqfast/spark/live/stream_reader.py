@@ -181,8 +181,11 @@ class _TopicSource:
 
 
 def store_stream_reader(options: Mapping[str, str], schema: StructType) -> StreamReader:
-    """Returns the stream reader. Its offsets `{"log": 123456}` are log positions, as in `MessageStore.tail`."""
-    store = SourceOptions.of(options, "store stream")
+    """Returns the stream reader. Its offsets `{"log": 123456}` are log positions, as in `MessageStore.tail`.
+
+    Those of several stores are below the names of their brokers.
+    """
+    store = SourceOptions.of_stores(options, "store stream")[0]
     read = store.read_of_all(columns_of(schema, store.parsed))
     return StreamReader(_StoreSource(dict(options), read, store.values["max_bytes_per_trigger"]))
 
@@ -203,4 +206,6 @@ class _StoreSource:
         return None if self.most is None else "maxBytesPerTrigger needs"
 
     def read(self, piece: bytes) -> Iterator[pa.RecordBatch]:
-        return read_partition(self.read_of, Partition(*read_store_piece(piece)))
+        part, broker = read_store_piece(piece)
+        read = self.read_of if broker is None else self.read_of.of_store(*broker)
+        return read_partition(read, Partition(*part))

@@ -1,6 +1,7 @@
 //! Native methods of `Native` that plan and read stores and topics.
 use super::handle::Handle;
 use crate::java::{self, TextLists, Texts};
+use crate::open::Request;
 use crate::task::{Result, Task};
 use jni::Env;
 use jni::objects::{JBooleanArray, JByteArray, JLongArray, JObjectArray, JString};
@@ -132,9 +133,11 @@ exports! {
         env, options => Texts<'a>, fields => Texts<'a>, filters => TextLists<'a>, piece => JByteArray<'a>, limit => jlong,
         is_repeated => jboolean, reads_ahead => jboolean
     ) -> Handle<Box<dyn Task>> {
-        let read = read_of(env, &options, &fields, &filters)?;
+        let (pairs, fields, filters) =
+            (java::pairs(env, &options)?, java::words(env, &fields)?, java::filters(env, &filters)?);
         let piece = env.convert_byte_array(piece)?;
-        Ok(Handle::new(crate::open::open(read, &piece, limit.unsigned_abs(), is_repeated, reads_ahead)?))
+        let request = Request { pairs, fields, filters };
+        Ok(Handle::new(crate::open::open(&request, &piece, limit.unsigned_abs(), is_repeated, reads_ahead)?))
     }
 
     /// Fills the next batch and writes the addresses of its arrays to `addresses`. Returns the number of rows, or -1

@@ -2,7 +2,7 @@
 use rmqfast_jvm::store_task::StoreTask;
 use rmqfast_jvm::task::{Failure, Task};
 use rmqfast_spark::request::row_columns::RowColumns;
-use rmqfast_spark::store::read::StoreRead;
+use rmqfast_spark::store::stores_read::StoresRead;
 use rmqfast_spark::{Kind, Options, Pairs};
 use rmqfast_store::format::compression::{Compression, compress};
 use rmqfast_store::format::host::Host;
@@ -44,20 +44,17 @@ fn store(directory: &Path, body: &[u8], sys_flag: i32) -> (PathBuf, u64) {
     (file, rows as u64)
 }
 
-fn read(directory: &Path, more: &[(&str, &str)]) -> StoreRead {
+fn task(directory: &Path, more: &[(&str, &str)], limit: u64) -> StoreTask {
     let mut pairs: Pairs = vec![("path".to_owned(), directory.to_string_lossy().into_owned())];
     pairs.extend(more.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())));
     let options = Options::of(Kind::Columnar, &pairs).expect("options");
     let types = RowColumns::of_options(&options).and_then(|row| row.types()).expect("columns");
     let fields: Vec<String> =
         types.into_iter().flat_map(|(name, kind)| [name.to_owned(), kind, "true".to_owned()]).collect();
-    StoreRead::of(&pairs, &fields, &[]).expect("a read")
-}
-
-fn task(directory: &Path, more: &[(&str, &str)], limit: u64) -> StoreTask {
-    let pieces = read(directory, more).partitions(1).expect("a plan");
+    let pieces = StoresRead::of(&pairs, &fields, &[]).and_then(|read| read.partitions(1)).expect("a plan");
     assert_eq!(pieces.len(), 1);
-    StoreTask::open(read(directory, more), pieces[0], limit).expect("opens")
+    let read = StoresRead::read_of(&pieces[0], &pairs, &fields, &[]).expect("a read");
+    StoreTask::open(read, pieces[0].piece, limit).expect("opens")
 }
 
 /// Rows of each batch.

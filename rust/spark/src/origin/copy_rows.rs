@@ -84,7 +84,7 @@ impl CopyRows {
     fn end(&mut self, warnings: &mut Vec<Warning>) -> Result<Step> {
         let damage = self.source.take_damage();
         let missing = std::mem::take(&mut self.lost);
-        match damage_text(&self.part.path, self.part.piece, &missing, &damage) {
+        match damage_text(&format!("store {}", self.part.path.display()), self.part.piece, &missing, &damage) {
             Some(words) if self.request.is_strict => return Err(Error::Corrupt(refusal_text(&words))),
             words => warnings.extend(words.map(Warning::Loss)),
         }

@@ -452,9 +452,9 @@ mod tests {
             assert_eq!(TopicPiece::of_bytes(&bytes).expect("a piece"), piece);
             bytes[0] = 1;
             let error = TopicPiece::of_bytes(&bytes).expect_err("another release").to_string();
-            assert!(error.starts_with("piece: expected version 4, got 1"), "{error}");
+            assert!(error.starts_with("piece: expected version 5, got 1"), "{error}");
         }
-        for bytes in [&b""[..], b"\x04", b"\x04[null]"] {
+        for bytes in [&b""[..], b"\x05", b"\x05[null]"] {
             assert!(TopicPiece::of_bytes(bytes).is_err());
         }
     }

@@ -129,7 +129,7 @@ const TOPIC: u8 = 2;
 const READ: u8 = STORE | TOPIC;
 const SINK: u8 = 4;
 const CLUSTER: u8 = TOPIC | SINK;
-/// Bit of the options for the part of the commit log that a resolved read covers. Users do not set them.
+/// Bit of the options for the stores, and the parts of their logs, that a resolved read covers. Users do not set them.
 const LOG_RANGE: u8 = 8;
 /// Bit of the options with a plan that was made before the tasks. Users do not set them.
 const PLANNED: u8 = 16;
@@ -152,7 +152,7 @@ const fn with_old_name(old_name: &'static str, row: Row) -> Row {
     Row { old_name: Some(old_name), ..row }
 }
 
-const TABLE: [Row; 67] = [
+const TABLE: [Row; 68] = [
     with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
@@ -226,6 +226,7 @@ const TABLE: [Row; 67] = [
     row("inFlight", "in_flight", SINK, Form::Number(1, 64), None),
     row("logStart", "log_start", LOG_RANGE, Form::Number(0, i64::MAX), None),
     row("logEnd", "log_end", LOG_RANGE, Form::Number(0, i64::MAX), None),
+    row("stores", "stores", LOG_RANGE, Form::Text, None),
     row("pieces", "pieces", PLANNED, Form::Text, None),
     row("ways", "ways", PLANNED, Form::Text, None),
 ];

@@ -1,4 +1,7 @@
-//! Reads a store directory for Spark, as a batch or as a stream.
+//! Reads store directories for Spark, as a batch or as a stream.
+pub mod brokers;
 pub mod piece;
 pub mod read;
+pub mod stores_read;
+pub mod stores_stream;
 pub mod stream;

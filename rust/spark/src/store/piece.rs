@@ -1,19 +1,37 @@
-//! A task's share of a read of a store, and its serialized form.
+//! A task's share of a read of stores, and its serialized form.
 use crate::error::{Error, Result};
 use rmqfast_store::scan::{Piece, Way};
-use serde_json::Value;
+use serde_json::{Value, json};
+use std::borrow::Borrow;
 
-/// Serializes the piece. Driver and tasks pass the bytes on without parsing them.
-pub fn to_bytes(piece: &Piece) -> Vec<u8> {
-    encode(&to_json(piece))
+/// A part of the log of one store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorePiece {
+    pub piece: Piece,
+    /// The broker's name and the path of its store, in a read of several stores.
+    pub broker: Option<(String, String)>,
 }
 
-/// Parses a serialized piece.
-///
-/// # Errors
-/// Bytes of another release, or bytes that are not a piece of a store.
-pub fn of_bytes(bytes: &[u8]) -> Result<Piece> {
-    of_json(decode(bytes)?).map_err(malformed_piece)
+impl Borrow<Piece> for StorePiece {
+    fn borrow(&self) -> &Piece {
+        &self.piece
+    }
+}
+
+impl StorePiece {
+    /// Serializes the piece. Driver and tasks pass the bytes on without parsing them.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        encode(&json!([to_json(&self.piece), self.broker]))
+    }
+
+    /// Parses a serialized piece.
+    ///
+    /// # Errors
+    /// Bytes of another release, or bytes that are not a piece of a store.
+    pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
+        let (piece, broker) = serde_json::from_value(decode(bytes)?).map_err(malformed_piece)?;
+        Ok(Self { piece: of_json(piece).map_err(malformed_piece)?, broker })
+    }
 }
 
 /// Formats the piece as JSON, for a piece of topics that contains it.
@@ -54,8 +72,9 @@ impl Cut {
     ///
     /// # Errors
     /// See `plan`.
-    pub fn pieces(self, plan: impl Fn(u64) -> Result<Vec<Piece>>) -> Result<Vec<Piece>> {
-        let plan = |bytes| plan(bytes).map(|pieces| pieces.into_iter().filter(|p| p.from < p.end).collect::<Vec<_>>());
+    pub fn pieces<P: Borrow<Piece>>(self, plan: impl Fn(u64) -> Result<Vec<P>>) -> Result<Vec<P>> {
+        let len = |piece: &P| piece.borrow().end.saturating_sub(piece.borrow().from);
+        let plan = |bytes| plan(bytes).map(|pieces| pieces.into_iter().filter(|p| len(p) > 0).collect::<Vec<_>>());
         let mut bytes = self.bytes.unwrap_or(PIECE_BYTES);
         let mut pieces = plan(bytes)?;
         // a size that the user asked for is kept
@@ -67,7 +86,7 @@ impl Cut {
         }
         let least = self.least.unwrap_or(1);
         // starting from the bytes that are read saves many halvings of a small store
-        bytes = bytes.min(pieces.iter().map(|piece| piece.end - piece.from).sum());
+        bytes = bytes.min(pieces.iter().map(len).sum());
         while (pieces.len() as u64) < least && bytes > 1 {
             // pieces end at files and records, so scaling once may not give enough pieces; each step halves at least
             let scaled = u128::from(bytes) * pieces.len() as u128 / u128::from(least);
@@ -79,7 +98,7 @@ impl Cut {
 }
 
 /// First byte of a serialized piece. A worker of another release refuses the piece instead of misreading it.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 /// Serializes the JSON of a piece.
 pub fn encode(piece: &Value) -> Vec<u8> {
@@ -119,16 +138,19 @@ mod tests {
     fn a_piece_comes_back_from_its_bytes_and_one_of_another_release_is_refused() {
         for way in [Way::Log, Way::Queue] {
             let piece = Piece { way, from: 5, end: u64::MAX, verify_crc: true };
-            let mut bytes = to_bytes(&piece);
-            assert_eq!(of_bytes(&bytes).expect("a piece"), piece);
-            bytes[0] = 1;
-            let error = of_bytes(&bytes).expect_err("another release").to_string();
-            assert!(error.starts_with("piece: expected version 4, got 1"), "{error}");
+            for broker in [None, Some(("a".to_owned(), "/data/a".to_owned()))] {
+                let piece = StorePiece { piece, broker };
+                let mut bytes = piece.to_bytes();
+                assert_eq!(StorePiece::of_bytes(&bytes).expect("a piece"), piece);
+                bytes[0] = 1;
+                let error = StorePiece::of_bytes(&bytes).expect_err("another release").to_string();
+                assert!(error.starts_with("piece: expected version 5, got 1"), "{error}");
+            }
         }
         let of_topic =
             TopicPiece { address: None, ranges: Vec::new(), goes_on: false, log: None, copy: None }.to_bytes();
-        for bytes in [&b""[..], b"\x04", b"\x04[null]", b"\x04[false,-1,1,false]", &of_topic] {
-            let error = of_bytes(bytes).expect_err("no piece of a store").to_string();
+        for bytes in [&b""[..], b"\x05", b"\x05[null]", b"\x05[[false,-1,1,false],null]", &of_topic] {
+            let error = StorePiece::of_bytes(bytes).expect_err("no piece of a store").to_string();
             assert!(error.starts_with("piece: "), "{error}");
         }
     }

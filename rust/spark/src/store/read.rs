@@ -1,4 +1,4 @@
-//! A batch read of a store. Tasks read its pieces in parallel.
+//! A read of one store.
 use crate::error::{Error, Result};
 use crate::request::offsets::{StoreOffsets, bounds_text};
 use crate::request::options::{Kind, Options, Pairs, replace_options};
@@ -11,7 +11,7 @@ use rmqfast_store::scan::{OffsetBound, Piece, Plan, QueueCounts, ScanRequest, Wa
 use rmqfast_store::store::commit_log::DamageLog;
 use rmqfast_store::store::{Damage, MessageStore, OpenOptions};
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The store's directory and the selected messages, shared by all tasks.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub struct StoreRead {
     /// Whether no message can match the filters.
     pub is_empty: bool,
     commit_log_dirs: Vec<PathBuf>,
-    cut: Cut,
+    pub(super) cut: Cut,
     /// The begin and the end of the log at the time when the read was resolved; `u64::MAX` if unknown.
     log_range: (u64, u64),
 }
@@ -86,6 +86,12 @@ impl StoreRead {
         self
     }
 
+    /// Returns the broker's name, if it is known, and the store's directory.
+    pub fn place(&self) -> String {
+        let broker = self.request.broker_name.as_ref().map_or_else(String::new, |name| format!("broker {name}, "));
+        format!("{broker}store {}", self.path.display())
+    }
+
     /// Narrows the read by filters. Returns for each filter whether the read applies it.
     pub fn take(&mut self, filters: &[Filter]) -> Vec<bool> {
         let mut selection =
@@ -107,23 +113,10 @@ impl StoreRead {
         Ok(MessageStore::open(&self.path, &options)?)
     }
 
-    /// Cuts the read into pieces in the order of the log, for `cores` cores. Each piece is read by one task; together
-    /// they contain each message once.
-    ///
-    /// # Errors
-    /// The store does not have the topic, or cannot be read.
-    pub fn partitions(&self, cores: u64) -> Result<Vec<Piece>> {
-        if self.is_empty {
-            return Ok(Vec::new());
-        }
-        let store = self.open()?;
-        self.cut.pieces(|bytes| self.plan(&store, bytes, cores))
-    }
-
     /// Counts messages with the consume queues alone. `None` if the count needs the messages themselves.
     ///
     /// # Errors
-    /// See [`partitions`](Self::partitions).
+    /// The store does not have the topic, or cannot be read.
     pub fn known_counts(&self) -> Result<Option<QueueCounts>> {
         if self.is_empty {
             return Ok(Some(QueueCounts::default()));
@@ -139,7 +132,11 @@ impl StoreRead {
         Ok(QueueCounts::of(&store, &self.request, end)?)
     }
 
-    fn plan(&self, store: &MessageStore, cut: u64, cores: u64) -> Result<Vec<Piece>> {
+    /// Cuts the read into pieces of about `cut` bytes in the order of the log, for `cores` cores.
+    ///
+    /// # Errors
+    /// The store does not have the topic, or cannot be read.
+    pub(super) fn plan(&self, store: &MessageStore, cut: u64, cores: u64) -> Result<Vec<Piece>> {
         let mut plan = Plan::new(store, &self.request, None)?;
         plan.cut(cut, cores)?;
         let (start, end) = self.log_range;
@@ -221,8 +218,8 @@ pub fn present_part(store: &MessageStore, piece: Piece) -> (Piece, Vec<Damage>) 
     (Piece { from, end, ..piece }, damage.collect())
 }
 
-/// Describes the lost and damaged places of a piece; `None` if there is no damage.
-pub fn damage_text(path: &Path, piece: Piece, lost: &[Damage], found: &DamageLog) -> Option<String> {
+/// Describes the lost and damaged places of a piece; `None` if there is no damage. `place` names the store.
+pub fn damage_text(place: &str, piece: Piece, lost: &[Damage], found: &DamageLog) -> Option<String> {
     let damage: Vec<&Damage> = lost.iter().chain(found.entries()).collect();
     if damage.is_empty() {
         return None;
@@ -232,7 +229,7 @@ pub fn damage_text(path: &Path, piece: Piece, lost: &[Damage], found: &DamageLog
     if all > places.len() as u64 {
         places.push(format!("and {} more", all - places.len() as u64));
     }
-    let at = format!("store {}, commit log {} to {}", path.display(), piece.from, piece.end);
+    let at = format!("{place}, commit log {} to {}", piece.from, piece.end);
     Some(format!("{at}: {all} damaged places: {}", places.join("; ")))
 }
 

@@ -4,7 +4,7 @@ use crate::request::offsets::{checkpoint_json, foreign};
 use crate::request::options::Options;
 use crate::request::row_columns::RowColumns;
 use crate::request::text::python_text;
-use crate::store::piece;
+use crate::store::piece::StorePiece;
 use crate::store::read::StoreRead;
 use crate::stream::{Level, Log, Stream};
 use rmqfast_client::cluster::CheckInterrupt;
@@ -13,6 +13,7 @@ use rmqfast_store::scan::{Column, Piece, Plan, ScanRequest, Start, Tail, Way};
 use rmqfast_store::store::MessageStore;
 use serde_json::Value;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,6 +118,53 @@ impl StoreStream {
         }
     }
 
+    /// Returns the position of the first message: where a stream begins to which this store is added later.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub fn first(&self) -> Result<String> {
+        let begin = if matches!(self.begin, Start::Time(_)) { self.begin } else { Start::Begin };
+        Ok(store_text(self.position(begin)?))
+    }
+
+    /// Returns the store's directory.
+    pub fn path(&self) -> &Path {
+        &self.read.path
+    }
+
+    /// Sets the limit of the next batches, in bytes of the log.
+    pub fn limit(&mut self, max_bytes: u64) {
+        self.max_bytes = Some(max_bytes);
+    }
+
+    /// Returns the tasks of a batch, see [`Stream::pieces`].
+    ///
+    /// # Errors
+    /// See [`Stream::pieces`].
+    pub fn store_pieces(&mut self, start: &str, end: &str) -> Result<Vec<Piece>> {
+        let (from, end) = (store_position(start)?, store_position(end)?);
+        if from > end {
+            self.lose(&format!("the checkpoint has a batch that begins at {from} and ends at {end}, before that"))?;
+        }
+        if from >= end {
+            return Ok(Vec::new());
+        }
+        let store = self.read.open()?;
+        // Spark plans the last batch of an earlier run without calling `latest` first
+        self.check_place(&store, from)?;
+        // consume queues may not list these records yet, so their CRC is checked to see that they are complete
+        let whole = Piece { way: Way::Log, from, end, verify_crc: true };
+        let bytes = self.read.piece_bytes();
+        if end - from <= bytes {
+            return Ok(vec![whole]);
+        }
+        // the plan has this part only, so that equal offsets give equal pieces, however long the log has grown
+        let mut plan = Plan::new(&store, &ScanRequest::default(), None)?;
+        plan.pieces = vec![whole];
+        plan.cut(bytes, 1)?;
+        Ok(plan.pieces)
+    }
+
     fn lose(&mut self, text: &str) -> Result<()> {
         if self.is_strict {
             let next_step =
@@ -180,27 +228,8 @@ impl Stream for StoreStream {
     }
 
     fn pieces(&mut self, start: &str, end: &str) -> Result<Vec<Vec<u8>>> {
-        let (from, end) = (store_position(start)?, store_position(end)?);
-        if from > end {
-            self.lose(&format!("the checkpoint has a batch that begins at {from} and ends at {end}, before that"))?;
-        }
-        if from >= end {
-            return Ok(Vec::new());
-        }
-        let store = self.read.open()?;
-        // Spark plans the last batch of an earlier run without calling `latest` first
-        self.check_place(&store, from)?;
-        // consume queues may not list these records yet, so their CRC is checked to see that they are complete
-        let whole = Piece { way: Way::Log, from, end, verify_crc: true };
-        let bytes = self.read.piece_bytes();
-        if end - from <= bytes {
-            return Ok(vec![piece::to_bytes(&whole)]);
-        }
-        // the plan has this part only, so that equal offsets give equal pieces, however long the log has grown
-        let mut plan = Plan::new(&store, &ScanRequest::default(), None)?;
-        plan.pieces = vec![whole];
-        plan.cut(bytes, 1)?;
-        Ok(plan.pieces.iter().map(piece::to_bytes).collect())
+        let pieces = self.store_pieces(start, end)?.into_iter();
+        Ok(pieces.map(|piece| StorePiece { piece, broker: None }.to_bytes()).collect())
     }
 
     fn commit(&mut self, end: &str) -> Result<()> {
@@ -269,7 +298,6 @@ mod tests {
     use super::*;
     use crate::request::options::Kind;
     use rmqfast_store::store::append::{AppendOptions, Appender, Messages, OwnedMessage};
-    use std::path::Path;
 
     const SIZE: usize = 1000;
 
@@ -295,7 +323,7 @@ mod tests {
 
     fn pieces(stream: &mut StoreStream, start: &str, end: &str) -> Vec<Piece> {
         let pieces = stream.pieces(start, end).expect("pieces");
-        pieces.iter().map(|bytes| piece::of_bytes(bytes).expect("a piece")).collect()
+        pieces.iter().map(|bytes| StorePiece::of_bytes(bytes).expect("a piece").piece).collect()
     }
 
     #[test]
