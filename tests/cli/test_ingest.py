@@ -49,7 +49,7 @@ def on_progress(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int, int
     """Has the command tell this, not a bar, how far it is; it reads small pieces, so it tells it often."""
 
     def watch(told: Callable[[int, int], object]) -> None:
-        monkeypatch.setattr("rmqfast.tables.store_log.PIECE_BYTES", 1 << 18)
+        monkeypatch.setattr("rmqfast.tables.store_logs.PIECE_BYTES", 1 << 18)
         monkeypatch.setattr("rmqfast.cli.ingest.bar", lambda _: nullcontext(told))
 
     return watch
@@ -58,7 +58,7 @@ def on_progress(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int, int
 def test_parquet_holds_every_message_once_under_its_day_and_topic(
     golden_store: PathOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rmqfast.tables.store_log.PIECE_BYTES", 1 << 18)
+    monkeypatch.setattr("rmqfast.tables.store_logs.PIECE_BYTES", 1 << 18)
     out = tmp_path / "above" / "out"
     result = run("ingest", golden_store(STORE), "--out", out, "-o", "json")
     assert (result.exit_code, result.stderr) == (0, "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +12,10 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyiceberg.catalog import Catalog, load_catalog
 
-from rmqfast import MessageCluster, MessageStore
+from rmqfast import MessageCluster
 from rmqfast.store.report import Ingested
 from rmqfast.tables import ingest
+from rmqfast.tables.sources import Stores
 from tests.tables.stored_rows import Row, by_place
 
 FORMATS = ("parquet", "delta", "iceberg")
@@ -43,7 +43,7 @@ class Lake:
 
     def ingest(
         self,
-        source: str | os.PathLike[str] | MessageStore | MessageCluster,
+        source: Stores | MessageCluster,
         topics: Sequence[str] | None = None,
         *,
         table: str = "messages",

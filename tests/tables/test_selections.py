@@ -9,7 +9,7 @@ import pytest
 
 import rmqfast
 from rmqfast import Message
-from rmqfast.errors import ArgumentError, UnknownTopicError
+from rmqfast.errors import ArgumentError, CorruptError, UnknownTopicError
 from rmqfast.mirror import Mirror
 from tests.cli.command_line import run
 from tests.spark.live import topics
@@ -77,7 +77,7 @@ def test_stores_of_several_brokers_are_one_table(tmp_path: Path, lake: Lake) -> 
     append(brokers / "broker-b", 50, topics=4, start=200)
     append(brokers / "broker-c", 25)
     written = lake.ingest(brokers)
-    assert (written.rows, written.commits) == (75, 2)
+    assert (written.rows, written.commits) == (75, 1)
     assert lake.ingest(brokers).rows == 0
     wanted = [
         row | {"broker_name": name} for name in ("broker-a", "broker-b", "broker-c") for row in scanned(brokers / name)
@@ -89,6 +89,45 @@ def test_stores_of_several_brokers_are_one_table(tmp_path: Path, lake: Lake) -> 
         lake.ingest(brokers, ["topic-9"], table="none")
     shutil.rmtree(brokers / "broker-c")
     assert any("broker broker-c: its store is not there any more" in text for text in lake.ingest(brokers).losses)
+
+
+def test_stores_are_found_by_a_pattern_named_or_open(tmp_path: Path, delta: Lake) -> None:
+    brokers = tmp_path / "brokers"
+    for name, count in (("broker-a", 30), ("broker-b", 20), ("other", 10)):
+        append(brokers / name / "store", count)
+    assert delta.ingest(brokers / "broker-*" / "store").rows == 50
+    # the same brokers, so the table continues
+    by_name = {name: brokers / name / "store" for name in ("broker-a", "broker-b")}
+    append(brokers / "broker-b" / "store", 5, start=20)
+    assert delta.ingest(by_name).rows == 5
+    append(brokers / "broker-a" / "store", 7, start=30)
+    with rmqfast.open_stores(by_name) as opened:
+        assert delta.ingest(opened).rows == 7
+    wanted = [row | {"broker_name": name} for name, path in by_name.items() for row in scanned(path)]
+    assert delta.rows() == by_place(wanted)
+    with pytest.raises(ArgumentError, match=r"source: expected stores of several brokers, with which .* got a store"):
+        delta.ingest(by_name["broker-a"])
+    (brokers / "other" / "store" / "commitlog").rename(tmp_path / "log")
+    elsewhere = {"other": brokers / "other" / "store"}
+    with (
+        rmqfast.open_stores(elsewhere, commit_log_dirs={"other": [tmp_path / "log"]}) as opened,
+        pytest.raises(ArgumentError, match="source: expected stores with their commitlog/, got that of other in"),
+    ):
+        delta.ingest(opened, table="another")
+
+
+def test_damage_names_its_broker(tmp_path: Path, delta: Lake) -> None:
+    brokers = tmp_path / "brokers"
+    append(brokers / "broker-a", 30)
+    append(brokers / "broker-b", 30)
+    log = brokers / "broker-b" / "commitlog" / f"{0:020}"
+    raw = bytearray(log.read_bytes())
+    second = int.from_bytes(raw[:4], "big")
+    raw[second + 4 : second + 8] = b"\xff" * 4
+    log.write_bytes(raw)
+    with pytest.raises(CorruptError, match=r"ends before 1 damaged places: broker broker-b, .* at offset"):
+        delta.ingest(brokers)
+    assert [place.broker_name for place in delta.ingest(brokers, on_damage="warn").damage] == ["broker-b"]
 
 
 @pytest.mark.slow

@@ -166,7 +166,7 @@ def test_rows_that_exceed_the_memory_wait_in_a_file(
     monkeypatch.setattr("rmqfast.tables.row_groups.MEMORY_BYTES", 20_000)
     monkeypatch.setattr("rmqfast.tables.row_groups.GROUP_BYTES", 20_000)
     monkeypatch.setattr("rmqfast.tables.row_groups.REST_BYTES", 10_000)
-    monkeypatch.setattr("rmqfast.tables.store_log.PIECE_BYTES", 20_000)
+    monkeypatch.setattr("rmqfast.tables.store_logs.PIECE_BYTES", 20_000)
     store = tmp_path / "store"
     append(store, 3000, topics=20)
     written = lake.ingest(store)

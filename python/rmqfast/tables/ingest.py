@@ -28,7 +28,7 @@ from rmqfast.tables.opening import Format, Mode, open_table, open_tables
 from rmqfast.tables.partitioning import Partitioning
 from rmqfast.tables.position import Selection
 from rmqfast.tables.remote_directory import is_url
-from rmqfast.tables.sources import MESSAGE_BYTES, open_source
+from rmqfast.tables.sources import MESSAGE_BYTES, Stores, open_source
 from rmqfast.tables.step_writer import StepWriter
 from rmqfast.tables.storage_errors import errors_name_storage
 
@@ -43,7 +43,7 @@ _FORMATS = ("parquet", "delta", "iceberg")
 
 @suggests_names
 def ingest(
-    source: str | os.PathLike[str] | MessageStore | MessageCluster,
+    source: Stores | MessageCluster,
     out: str | os.PathLike[str],
     topics: Sequence[str] | None = None,
     *,
@@ -69,8 +69,8 @@ def ingest(
     and writes nothing if there is nothing new.
 
     Args:
-        source: A store's directory, a mirror's directory with a copy of each broker, an open store, or a cluster
-            (`rmqfast.open_cluster`).
+        source: A store's directory; the stores of several brokers, as a directory that has them, a pattern, or paths by
+            broker (see `rmqfast.open_stores`); an open store or open stores; or a cluster (`rmqfast.open_cluster`).
         out: A path or URL, as `s3://bucket/path`; `namespace.table` for Iceberg. The table is created if it does not
             exist. Parquet at a URL has no lock: let one ingest at a time write there.
         topics: Names of topics. Default: all, of a cluster all topics of users.
@@ -124,7 +124,7 @@ def ingest(
         raise ArgumentError(
             f"mode: expected resume, error or append for {format}, got 'overwrite': drop the table first"
         )
-    if not isinstance(source, MessageStore | MessageCluster):
+    if isinstance(source, str | os.PathLike):
         source = local_path(source, "source")
     if topics is not None and pattern is not None:
         raise ArgumentError(f"pattern: expected none beside topics, got {pattern!r}")

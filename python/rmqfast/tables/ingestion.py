@@ -92,8 +92,13 @@ class Ingestion:
         """Raises `CorruptError` for damage, if that is an error."""
         if not damage or not self.fails:
             return
-        places = [f"{d.file} at offset {d.offset}, {d.length} bytes: {d.reason}" for d in damage[:_MOST_LISTED]]
+        places = list(map(_place, damage[:_MOST_LISTED]))
         if len(damage) > _MOST_LISTED:
             places.append(f"and {len(damage) - _MOST_LISTED} more")
         text = f"{self.table.name} ends before {len(damage)} damaged places: {'; '.join(places)}"
         raise CorruptError(f'{text}; on_damage="warn" writes what is left')
+
+
+def _place(damage: Damage) -> str:
+    broker = "" if damage.broker_name is None else f"broker {damage.broker_name}, "
+    return f"{broker}{damage.file} at offset {damage.offset}, {damage.length} bytes: {damage.reason}"

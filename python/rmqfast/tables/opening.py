@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from rmqfast.cluster import MessageCluster
 from rmqfast.errors import ArgumentError
 from rmqfast.paths import local_path
-from rmqfast.store import MessageStore
 from rmqfast.store.new_directory import new_directory
 from rmqfast.tables.delta import DeltaTables
 from rmqfast.tables.iceberg import IcebergTables
@@ -19,6 +18,7 @@ from rmqfast.tables.parquet_directory import ParquetDirectories, check_apart, op
 from rmqfast.tables.partitioning import Partitioning
 from rmqfast.tables.position import Position, Selection
 from rmqfast.tables.remote_directory import is_url, open_remote_directory
+from rmqfast.tables.sources import Stores, store_paths
 from rmqfast.tables.table import Table, Tables
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Mode = Literal["resume", "error", "append", "overwrite"]
 @contextmanager
 def open_tables(
     format: Format,  # noqa: A002
-    source: object,
+    source: Stores | MessageCluster,
     out: str | os.PathLike[str],
     *,
     mode: Mode,
@@ -77,7 +77,7 @@ def open_table(
         given = Position(offsets=initial, selection=None).source
         if position.source != given:
             raise ArgumentError(
-                f"source: expected a {position.source}, with which {table.name} was begun, got a {given}; "
+                f"source: expected {position.source}, with which {table.name} was begun, got {given}; "
                 "write its messages to another table"
             )
     if position is not None and position.selection is not None:
@@ -92,7 +92,7 @@ def open_table(
     return table, position
 
 
-def _check_apart(source: object, out: Path, mode: Mode) -> None:
+def _check_apart(source: Stores | MessageCluster, out: Path, mode: Mode) -> None:
     if not isinstance(source, MessageCluster):
-        store = source.path if isinstance(source, MessageStore) else Path(cast("str", source))
-        check_apart(store, out, is_replaced=mode == "overwrite")
+        for path in store_paths(source):
+            check_apart(path, out, is_replaced=mode == "overwrite")

@@ -91,12 +91,12 @@ class Position:
 
     @property
     def source(self) -> str:
-        """The kind of source that the offsets are of: "store", "mirror" or "cluster"."""
+        """The kind of source that the offsets are of: "a store", "stores of several brokers" or "a cluster"."""
         offsets: dict[str, Any] = json.loads(self.offsets)
         if isinstance(offsets.get("log"), int):
-            return "store"
-        is_mirror = offsets and all(isinstance(each.get("log"), int) for each in offsets.values())
-        return "mirror" if is_mirror else "cluster"
+            return "a store"
+        are_stores = offsets and all(isinstance(each.get("log"), int) for each in offsets.values())
+        return "stores of several brokers" if are_stores else "a cluster"
 
     def numbers(self) -> dict[str, int]:
         """Returns each offset by its path, such as `log` or `orders/broker-a/0`."""

@@ -1,16 +1,17 @@
-"""The logs of several brokers as one source of an ingest, such as the copies of a mirror."""
+"""The logs of one store, or of those of several brokers, as the source of an ingest."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from rmqfast.paths import is_directory, list_directory
-from rmqfast.store import Scan
-from rmqfast.store.replica import newest_copy
+from rmqfast._native import SparkStream, read_store_piece
+from rmqfast.cluster.topic_options import option_texts
+from rmqfast.store import MessageStore, Scan, ScanRequest
 from rmqfast.store.scan_source import Piece
+from rmqfast.tables.offset_stream import OffsetStream
 from rmqfast.tables.source import Step
 from rmqfast.tables.store_log import StoreLog
 
@@ -19,73 +20,68 @@ if TYPE_CHECKING:
 
     from rmqfast.message import Damage
 
-_LOG = "commitlog"
-
-
-class BrokerOffsets:
-    """The offsets of several logs, by broker name."""
-
-    def __init__(self, logs: Mapping[str, StoreLog]) -> None:
-        self._logs = logs
-        self._absent: list[str] = []
-
-    @property
-    def losses(self) -> list[str]:
-        told = [f"broker {name}: {text}" for name, log in self._logs.items() for text in log.offsets.losses]
-        return told + self._absent
-
-    def initial(self) -> str:
-        return json.dumps({name: json.loads(log.offsets.initial()) for name, log in self._logs.items()})
-
-    def fix_end(self) -> str:
-        return json.dumps({name: json.loads(log.offsets.fix_end()) for name, log in self._logs.items()})
-
-    def next_end(self, start: str) -> str | None:
-        offsets: dict[str, Any] = json.loads(start)
-        self._absent = [
-            f"broker {name}: its store is not there any more; the table has it up to {json.dumps(offsets[name])}"
-            for name in sorted(offsets.keys() - self._logs.keys())
-        ]
-        for name, log in self._logs.items():
-            end = log.offsets.next_end(self.of_broker(name, start))
-            if end is not None:
-                return json.dumps({**offsets, name: json.loads(end)})
-        return None
-
-    def close(self) -> None:
-        for log in self._logs.values():
-            log.offsets.close()
-
-    def of_broker(self, name: str, offsets: str) -> str:
-        """Returns the offsets of one log. A broker that was added begins at its first message."""
-        by_broker = json.loads(offsets)
-        return json.dumps(by_broker[name]) if name in by_broker else self._logs[name].offsets.initial()
+#: Bytes of the log that a thread reads at once; it needs a few times as much memory.
+PIECE_BYTES = 16 << 20
+#: The name under which one store is kept, which needs none.
+_ONE = ""
 
 
 class StoreLogs:
-    """The messages of several stores, of one broker after the other.
+    """The messages of stores, of one broker after the other. A position is a byte offset of each log.
 
     Args:
-        logs: A log for each broker, at least one.
+        options: What the stores are, as options of a stream of Spark.
+        stores: The open stores by broker. One store has the name "".
+        request: Messages and columns to select.
+        open_store: Opens a store that appears later, by broker and path.
+        pattern: A regular expression of topics to select; None for those of the request.
+        step_bytes: Bytes of the logs in one step.
+        fails: Whether lost and damaged messages are an error.
     """
 
-    def __init__(self, logs: Mapping[str, StoreLog]) -> None:
-        self._logs = dict(sorted(logs.items()))
-        self.offsets: BrokerOffsets = BrokerOffsets(self._logs)
+    def __init__(
+        self,
+        options: Mapping[str, object],
+        stores: Mapping[str, MessageStore],
+        request: ScanRequest,
+        *,
+        open_store: Callable[[str, str], MessageStore],
+        pattern: str | None,
+        step_bytes: int,
+        fails: bool,
+    ) -> None:
+        self._request, self._pattern, self._open_store = request, pattern, open_store
+        self._logs = {name: self._log(name, store) for name, store in stores.items()}
+        texts = option_texts(
+            {
+                **options,
+                "startingOffsets": "earliest" if request.start_time is None else None,
+                "startingTimestamp": request.start_time,
+                "maxBytesPerTrigger": step_bytes,
+                "partitionBytes": PIECE_BYTES,
+                "failOnDataLoss": fails,
+            }
+        )
+        self.offsets: OffsetStream = OffsetStream(lambda warn: SparkStream.of_store(texts, warn=warn))
 
     @property
     def schema(self) -> pa.Schema:
         return next(iter(self._logs.values())).schema
 
     def step_between(self, start: str, end: str) -> Step:
-        before, after = json.loads(start), json.loads(end)
+        by_broker: dict[str, list[Piece]] = {}
+        for part in self.offsets.pieces(start, end):
+            piece, broker = read_store_piece(part)
+            name, path = (_ONE, "") if broker is None else broker
+            if name not in self._logs:
+                self._logs[name] = self._log(name, self._open_store(name, path))
+            by_broker.setdefault(name, []).append(piece)
         pieces: list[tuple[str, Piece]] = []
         lost: list[Damage] = []
-        for name, log in self._logs.items():
-            if after.get(name) != before.get(name):
-                step = log.step_between(self.offsets.of_broker(name, start), json.dumps(after[name]))
-                pieces += [(name, piece) for piece in step.pieces]
-                lost += step.lost
+        for name, parts in by_broker.items():
+            held, gone = self._logs[name].present_parts(parts)
+            pieces += [(name, piece) for piece in held]
+            lost += gone
         return Step(start, end, pieces, lost)
 
     def scan(self, piece: tuple[str, Piece]) -> Scan:
@@ -93,17 +89,14 @@ class StoreLogs:
         return self._logs[name].scan(part)
 
     def damage_behind(self, end: str) -> list[Damage]:
+        offsets = json.loads(end)
+        of_broker = {_ONE: offsets} if _ONE in self._logs else offsets
         return [
-            place for name, log in self._logs.items() for place in log.damage_behind(self.offsets.of_broker(name, end))
+            place
+            for name, log in self._logs.items()
+            for place in log.damage_behind(of_broker.get(name, {}).get("log", 0))
         ]
 
-
-def stores_below(directory: Path) -> dict[str, Path]:
-    """Returns the stores in a directory by broker name: of a mirror the newest copies. Empty for a store itself."""
-    if is_directory(directory / _LOG):
-        return {}
-    found = [path for path in list_directory(directory) if is_directory(path / _LOG)]
-    # a copy that was begun anew stands beside the first one
-    newest = {path: newest_copy(path) for path in found}
-    later = {copy for path, copy in newest.items() if copy != path}
-    return {path.name: copy for path, copy in newest.items() if path not in later}
+    def _log(self, name: str, store: MessageStore) -> StoreLog:
+        own = replace(self._request, broker_name=name) if name else self._request
+        return StoreLog(store, own, self._pattern)
