@@ -6,6 +6,7 @@ import base64
 import csv
 import io
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,31 @@ def test_an_explanation_is_printed_in_place_of_messages(golden_store: PathOf) ->
     refused = run(*arguments, "-o", "csv")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert "--explain: expected -o table or json, got csv" in refused.stderr
+
+
+def test_the_stores_of_several_brokers_are_one(golden_store: PathOf, tmp_path: Path) -> None:
+    names = {"broker-a": "basic-4.9.4", "broker-b": "offsets-4.9.4"}
+    for name, golden in names.items():
+        shutil.copytree(golden_store(golden), tmp_path / name)
+    expected = {name: golden_stores.expected_rows(golden) for name, golden in names.items()}
+    wanted = [row | {"broker_name": name} for name, of_broker in expected.items() for row in of_broker]
+    for directory in (tmp_path, tmp_path / "broker-*"):
+        result = run("store", "scan", directory, "-o", "jsonl")
+        assert result.exit_code == 0, result.stderr
+        assert not list(golden_stores.differences(rows(result.stdout), wanted))
+    table = run("store", "scan", tmp_path, "--topic", "fx_plain", "--limit", "1")
+    assert table.stdout.split()[:2] == ["broker_name", "topic"]
+    told = run("store", "info", tmp_path)
+    assert (told.exit_code, told.stdout) == (3, "")
+    assert "the stores of broker-a, broker-b are in it: name one" in told.stderr
+    assert (
+        "commit_log_dirs: expected none with several stores"
+        in run("store", "scan", tmp_path, "--commit-log-dir", tmp_path).stderr
+    )
+
+
+def test_bodies_that_cannot_be_decoded_are_named_by_their_broker(golden_store: PathOf, tmp_path: Path) -> None:
+    shutil.copytree(golden_store("offsets-4.9.4"), tmp_path / "broker-a")
+    result = run("store", "scan", tmp_path, "--topic", "fx_plain", "--decode", "json", "--schema", "a int")
+    assert result.exit_code == 1
+    assert "  broker broker-a topic fx_plain queue 3 offset 0: " in result.stderr

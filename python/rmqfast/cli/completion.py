@@ -80,7 +80,7 @@ def _groups(admin: Admin) -> list[str]:
 
 
 def _topics_of_store(context: typer.Context) -> list[str]:
-    from rmqfast.store import open_store
+    from rmqfast.store.message_stores import open_one_or_several
 
     # If the line ends with an option without value, the arguments are still unparsed.
     directory = context.params.get("directory") or next(iter(context.args), None)
@@ -88,6 +88,6 @@ def _topics_of_store(context: typer.Context) -> list[str]:
     with redirect_stderr(io.StringIO()), suppress(Exception):
         # During completion, the shell has not expanded `~` yet.
         path, *log_directories = (Path(str(each)).expanduser() for each in directories)
-        with open_store(path, commit_log_dirs=log_directories) as store:
+        with open_one_or_several(path, commit_log_dirs=log_directories) as store:
             return sorted(store.topics())
     return []

@@ -56,7 +56,8 @@ def say_bad_bodies(count: str, bad: Sequence[BadBody]) -> bool:
     if bad or count != "0":
         say(f"{count} bodies could not be decoded")
     for body in bad[:MOST_SHOWN]:
-        say(f"  topic {body.topic} queue {body.queue_id} offset {body.queue_offset}: {body.reason}")
+        broker = "" if body.broker_name is None else f"broker {body.broker_name} "
+        say(f"  {broker}topic {body.topic} queue {body.queue_id} offset {body.queue_offset}: {body.reason}")
     return bool(bad)
 
 

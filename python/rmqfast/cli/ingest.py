@@ -37,7 +37,8 @@ from rmqfast.cli.shared_options import (
 )
 from rmqfast.errors import ArgumentError
 from rmqfast.paths import exists
-from rmqfast.store import DecodeArguments, open_store
+from rmqfast.store import DecodeArguments
+from rmqfast.store.message_stores import open_one_or_several
 from rmqfast.store.report import Ingested
 from rmqfast.threads import sleep
 
@@ -107,7 +108,11 @@ def interval(text: str) -> float:
 def ingest(
     directory: Annotated[
         Path | None,
-        typer.Argument(metavar="[DIR]", help="A store or a mirror. Default: the cluster.", parser=PATH),
+        typer.Argument(
+            metavar="[DIR]",
+            help="A store, a directory with stores of brokers, or a pattern. Default: the cluster.",
+            parser=PATH,
+        ),
     ] = None,
     *,
     out: Annotated[str, typer.Option(help="A path or URL, as s3://BUCKET/PATH; NAMESPACE.TABLE for Iceberg.")],
@@ -290,7 +295,7 @@ def run_with_spark(
 def check_store(directory: Path, topics: Sequence[str] | None, options: Mapping[str, Any]) -> None:
     """Raises errors about the store, topic, tags or the schema of bodies before a JVM is started."""
     of_scan = {name: options[name] for name in ("tags", *DecodeArguments.__annotations__)}
-    with open_store(directory) as store:
+    with open_one_or_several(directory) as store:
         for topic in topics or (None,):
             # Reads nothing: creating a scan already checks topic, tags and schema.
             store.scan(topic, **of_scan)

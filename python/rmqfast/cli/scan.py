@@ -80,13 +80,18 @@ class ScanOptions:
     explain: Annotated[bool, typer.Option("--explain", help="Only tell what will be read; -o table or json.")] = False
     output: Output = Form.TABLE
 
-    def print(self, scan_of: Callable[..., Scan]) -> Scan:
-        """Prints the messages of the scan that a call with these options makes, or its explanation; returns it."""
+    def print(self, scan_of: Callable[..., Scan], *, with_broker: bool = False) -> Scan:
+        """Prints the messages of the scan that a call with these options makes, or its explanation; returns it.
+
+        `with_broker` adds the broker's name to the columns that a table shows by default.
+        """
         if self.explain and self.output not in {Form.TABLE, Form.JSON}:
             raise ArgumentError(f"--explain: expected -o table or json, got {self.output.value}")
         names = chosen_columns(self.columns, self.output)
         if self.decode is not None and self.columns is None:
             names = with_value(names)
+        if with_broker and self.columns is None and "broker_name" not in names:
+            names = ("broker_name", *names)
         scan = scan_of(
             tags=self.tags,
             sql=self.sql,

@@ -58,6 +58,7 @@ from rmqfast.store import (
     Difference,
     ExportReport,
     MessageStore,
+    MessageStores,
     RetentionOptions,
     Tail,
     WritableStore,
@@ -68,6 +69,7 @@ from rmqfast.store import (
 )
 from rmqfast.store import repair as repair_store
 from rmqfast.store.json_lines import batch_rows
+from rmqfast.store.message_stores import open_one_or_several
 
 TOPIC_COLUMNS = (
     "topic",
@@ -269,11 +271,18 @@ def info(directory: Directory, *, commit_log_dir: LogDirectories = None, output:
 @app.command()
 @takes_scan_options
 def scan(
-    directory: Directory, *, topic: TopicOption = None, commit_log_dir: LogDirectories = None, options: ScanOptions
+    directory: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="A store, a directory of stores, or a pattern.", parser=PATH),
+    ],
+    *,
+    topic: TopicOption = None,
+    commit_log_dir: LogDirectories = None,
+    options: ScanOptions,
 ) -> None:
     """Prints messages in log order. Exit code 1: damage, or bodies that cannot be decoded; standard error has them."""
-    with open_store(directory, commit_log_dirs=commit_log_dir or ()) as store:
-        messages = options.print(partial(store.scan, topic))
+    with open_one_or_several(directory, commit_log_dirs=commit_log_dir or ()) as store:
+        messages = options.print(partial(store.scan, topic), with_broker=isinstance(store, MessageStores))
     end_with_bad_bodies(messages)
     end_with_damage(messages.damage)
 
