@@ -4,7 +4,7 @@ use crate::decode::{PyBadBody, from_bad_body};
 use crate::error::{ForkError, spark, to_python};
 use crate::row::PyDamage;
 use crate::signals::{Signals, leave_ctrl_c_to_python};
-use crate::store_scans::StoreScans;
+use crate::store_scans::{Interrupt, StoreScans};
 use crate::work_lock::WorkLock;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -70,8 +70,6 @@ impl Source {
         }
     }
 }
-
-pub type Interrupt = dyn FnMut() -> rmqfast_store::Result<()> + Send;
 
 /// The state of a scan. It has its own check for Ctrl-C, since an Arrow library takes all batches without running
 /// Python code.

@@ -1,7 +1,6 @@
 //! Scans of the stores of one or several brokers, one after the other.
 use crate::decode::{PyBadBody, from_bad_body};
 use crate::row::{PyDamage, from_damage};
-use crate::scan::Interrupt;
 use arrow_array::RecordBatch;
 use rmqfast_store::scan::decode::bad_bodies::BadBodies;
 use rmqfast_store::store::commit_log::DamageLog;
@@ -9,6 +8,9 @@ use rmqfast_store::{Error, Result, scan};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Ends a read with its error, as Ctrl-C does.
+pub type Interrupt = dyn FnMut() -> Result<()> + Send;
 
 /// The state of a store that all its scans share.
 #[derive(Clone)]
