@@ -378,7 +378,7 @@ def test_without_the_columnar_source_the_python_path_reads_and_the_log_says_why(
     why: str,
 ) -> None:
     """`test_fallback.py` sees the same in sessions of their own."""
-    monkeypatch.setattr("rmqfast.spark.columnar._load_store", loaded)
+    monkeypatch.setattr("rmqfast.spark.columnar._load_stores", loaded)
     with caplog.at_level(logging.INFO, "rmqfast.spark"):
         frame = read_store(spark, golden_store("basic-4.9.4"), "fx_q1", columns=["tags"], engine=engine)
     assert [(r.levelname, "engine arrow" in r.getMessage(), why in r.getMessage()) for r in told(caplog)] == [
