@@ -168,6 +168,7 @@ def check_errors(document: str) -> None:
 def sources() -> str:
     """All code of the package, with texts that stand on several lines in one piece."""
     paths = [*(ROOT / "python" / "rmqfast").rglob("*.py"), *(ROOT / "rust").rglob("src/**/*.rs")]
+    paths += (ROOT / "jvm" / "src" / "main").rglob("*.java")
     text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
     return re.sub(r"\\\n\s*", "", re.sub(r'"\s*\n\s*f?"', "", text))
 

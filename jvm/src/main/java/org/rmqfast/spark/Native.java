@@ -112,6 +112,9 @@ final class Native {
 
     static native byte[][] streamPieces(long handle, String start, String end);
 
+    /** Returns the hosts on which a task should run that reads a piece, if they are known. */
+    static native String[] pieceHosts(byte[] piece);
+
     /** Returns a number that stays equal for the same queues in the next batch, or -1. */
     static native long pieceNumber(byte[] piece);
 
@@ -162,7 +165,9 @@ final class Native {
             }
         } catch (IOException | UnsatisfiedLinkError e) {     // disk full, or directory mounted noexec
             throw new SourceException("RmqError: cannot load " + name + " from "
-                    + System.getProperty("java.io.tmpdir") + ": " + e);
+                    + System.getProperty("java.io.tmpdir") + ": " + e
+                    + "; give the JVM a directory that allows execution: -Djava.io.tmpdir=DIR in"
+                    + " spark.executor.extraJavaOptions and spark.driver.extraJavaOptions");
         }
     }
 
