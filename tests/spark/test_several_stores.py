@@ -121,6 +121,28 @@ def test_filters_and_counts_need_only_the_stores_that_they_ask_for(spark: SparkS
     assert frame.selectExpr("count(*)", "max(queue_offset)").first() == (350, 199)
 
 
+def test_hosts_of_stores_are_asked_for_where_spark_can_be_asked(
+    spark: SparkSession, directory: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hosts = {"broker-a": ["host-1"], "broker-b": ["host-2", "host-3"]}
+    frame = read_store(spark, directory, None, engine="columnar", store_hosts=hosts)
+    # PySpark does not show where a partition prefers to be
+    java: Any = spark._jvm  # noqa: SLF001
+    scan: Any = frame._jdf.queryExecution().toRdd()  # noqa: SLF001
+    while scan.dependencies().nonEmpty():
+        scan = scan.dependencies().head().rdd()
+    as_java = java.scala.jdk.javaapi.CollectionConverters.asJava
+    preferred = [list(as_java(scan.preferredLocations(part))) for part in scan.partitions()]
+    assert preferred == [["host-1"], ["host-2", "host-3"], []]
+    caplog.set_level(logging.WARNING, "rmqfast.spark")
+    assert read_store(spark, directory, None, engine="arrow", store_hosts=["host-1"]).count() == 540
+    assert "store_hosts: expected engine columnar, got arrow" in caplog.text
+    with pytest.raises(ArgumentError, match="store_hosts: expected names of broker-a, broker-b, broker-c, got 'x'"):
+        read_store(spark, directory, None, store_hosts={"x": ["host-1"]})
+    with pytest.raises(ArgumentError, match="store_hosts: expected names of hosts, got 'host-1'"):
+        read_store(spark, directory / "broker-a", None, store_hosts="host-1")
+
+
 def test_functions_and_tables_take_several_stores(spark: SparkSession, directory: Path, tmp_path: Path) -> None:
     def names(batches: Any) -> Any:
         for batch in batches:

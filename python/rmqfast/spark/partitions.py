@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PARTITION_BYTES = 256 << 20
 _MOST_PARTITIONS = 1_000_000
 #: Arguments of a read that are no arguments of its scan.
-_OWN = frozenset({"min_partitions", "partition_bytes", "on_damage", "damage", "commit_log_dirs", "io"})
+_OWN = frozenset({"min_partitions", "partition_bytes", "on_damage", "damage", "commit_log_dirs", "store_hosts", "io"})
 
 
 class Partition(NamedTuple):
@@ -49,6 +49,8 @@ class MapArguments(StoresReadArguments, BodyArguments, total=False):
         damage: An accumulator of `rmqfast.spark.ingest` that collects the damaged places instead of the log.
         broker_name: Value of the column `broker_name`.
         commit_log_dirs: As in `open_store`, like `io`; of several stores, as in `open_stores`.
+        store_hosts: Hosts that have the store on their own disks, where Spark runs its tasks if it can; of several
+            stores by broker. Only the engine "columnar" can ask Spark for hosts.
     """
 
     min_partitions: int | None
@@ -57,6 +59,7 @@ class MapArguments(StoresReadArguments, BodyArguments, total=False):
     damage: Accumulator[frozenset[Damage]] | None
     broker_name: str | None
     commit_log_dirs: Sequence[str | os.PathLike[str]] | Mapping[str, Sequence[str | os.PathLike[str]]]
+    store_hosts: Sequence[str] | Mapping[str, Sequence[str]]
     io: Literal["pread", "mmap"]
 
 
@@ -77,6 +80,7 @@ class StoreRead:
     path: str
     request: ScanRequest
     commit_log_dirs: tuple[str, ...] = ()
+    store_hosts: tuple[str, ...] = ()
     io: Literal["pread", "mmap"] = "pread"
     on_damage: Literal["fail", "warn"] = "fail"
     damage: Accumulator[frozenset[Damage]] | None = None
@@ -100,6 +104,9 @@ class StoreRead:
         if isinstance(self.commit_log_dirs, Mapping):
             raise ArgumentError(f"commit_log_dirs: expected directories for one store, got {self.commit_log_dirs!r}")
         object.__setattr__(self, "commit_log_dirs", tuple(_local(directory) for directory in self.commit_log_dirs))
+        if isinstance(self.store_hosts, str | Mapping) or not all(self.store_hosts):
+            raise ArgumentError(f"store_hosts: expected names of hosts, got {self.store_hosts!r}")
+        object.__setattr__(self, "store_hosts", tuple(self.store_hosts))
         _check_choice("io", self.io, ("pread", "mmap"))
         _check_choice("on_damage", self.on_damage, ("fail", "warn"))
         _check_range("partition_bytes", 1 if self.partition_bytes is None else self.partition_bytes, 1 << 62)

@@ -5,6 +5,7 @@ Source: `MessageStore.scan`, whose arguments these are; `SparkContext.defaultPar
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
+
+_LOG = logging.getLogger("rmqfast.spark")
 
 Engine = Literal["auto", "columnar", "arrow", "pandas"]
 _ENGINES = ("auto", "columnar", "arrow", "pandas")
@@ -74,6 +77,8 @@ def read_store(
         frame = columnar_frame(spark, reads, "auto" if engine == "auto" else "columnar")
         if frame is not None:
             return frame
+    if any(read.store_hosts for read in reads):
+        _LOG.warning("store_hosts: expected engine columnar, got %s, which cannot ask Spark for hosts", engine)
     parts = plan_reads(reads, cores(spark))
     schema = request_schema(reads[0].request)
     return task_frame(spark, engine, schema, partial(read_numbered, read_part, parts), len(parts))
@@ -98,11 +103,16 @@ def store_reads(path: StorePaths, topic: str | None, **arguments: Unpack[StoreRe
     logs = values.pop("commit_log_dirs", None) or {}
     if not isinstance(logs, Mapping):
         raise ArgumentError(f"commit_log_dirs: expected directories by broker with several stores, got {logs!r}")
+    hosts = values.pop("store_hosts", ())
+    if isinstance(hosts, Mapping):
+        for unknown in hosts.keys() - stores.keys():
+            raise ArgumentError(f"store_hosts: expected names of {', '.join(stores)}, got {unknown!r}")
     bounds = {name: offsets_by_broker(name, values, stores) for name in ("start_offset", "end_offset")}
     reads = []
     for broker, store in stores.items():
         own: Any = {name: offsets[broker] for name, offsets in bounds.items() if broker in offsets}
         own |= {"broker_name": broker, "commit_log_dirs": logs.get(broker, ())}
+        own["store_hosts"] = hosts.get(broker, ()) if isinstance(hosts, Mapping) else hosts
         reads.append(StoreRead.of(store, topic, values | own))
     reads = with_topic(reads)
     for read in reads:

@@ -5,6 +5,7 @@ Source: `RocketMQSourceProvider` of rocketmq-spark.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
+
+
+_LOG = logging.getLogger("rmqfast.spark")
 
 
 class RocketMQDataSource(DataSource):
@@ -63,6 +67,8 @@ class RocketMQDataSource(DataSource):
         self._options = stores[0]
         # Checked now, not at the first action: schema of bodies, stores, topic, columns, tags and SQL condition.
         self._options.parsed.row()
+        if any(store.values["store_hosts"] is not None for store in stores):
+            _LOG.warning("option storeHosts: a source in Python cannot ask Spark for hosts; rocketmq-columnar can")
         reads = [store.read_of_all(store.columns) for store in stores]
         known = with_topic(reads)
         self._stores = [store for store, read in zip(stores, reads, strict=True) if read in known]

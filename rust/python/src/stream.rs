@@ -114,6 +114,6 @@ pub fn topics_like(pattern: &str, names: Vec<String>) -> PyResult<Vec<String>> {
 /// Parses a serialized piece of a store: the piece, and of several stores the broker and the path of its store.
 #[pyfunction]
 pub fn read_store_piece(piece: &[u8]) -> PyResult<(PyPiece, Option<(String, String)>)> {
-    let StorePiece { piece, broker } = StorePiece::of_bytes(piece).map_err(spark)?;
+    let StorePiece { piece, broker, .. } = StorePiece::of_bytes(piece).map_err(spark)?;
     Ok((from_piece(&piece), broker))
 }

@@ -73,7 +73,7 @@ impl Kind {
                 "is a live cluster's; this source reads a store directory, storePath",
             ),
             Self::TopicBatch | Self::TopicStream | Self::ColumnarTopic => (
-                &["storePath", "path", "partitionBytes", "brokerName", "commitLogDirs", "io"],
+                &["storePath", "path", "partitionBytes", "brokerName", "commitLogDirs", "storeHosts", "io"],
                 "is of a store directory; this read has nameServer, a live cluster",
             ),
             Self::Sink => {
@@ -152,7 +152,7 @@ const fn with_old_name(old_name: &'static str, row: Row) -> Row {
     Row { old_name: Some(old_name), ..row }
 }
 
-const TABLE: [Row; 68] = [
+const TABLE: [Row; 69] = [
     with_alias("path", row("storePath", "store_path", STORE, Form::Text, None)),
     row("nameServer", "name_server", CLUSTER, Form::Text, None),
     row("topic", "topic", STORE | SINK, Form::Topic, None),
@@ -202,6 +202,7 @@ const TABLE: [Row; 68] = [
     row("maxBodyBytes", "max_body_bytes", READ, BODY_BYTES, Some("67108864")),
     row("brokerName", "broker_name", STORE, Form::Text, None),
     row("commitLogDirs", "commit_log_dirs", STORE, Form::Texts, None),
+    row("storeHosts", "store_hosts", STORE, Form::Text, None),
     row("accessKey", "access_key", CLUSTER, Form::Text, None),
     row("secretKey", "secret_key", CLUSTER, Form::Text, None),
     row("securityToken", "security_token", CLUSTER, Form::Text, None),

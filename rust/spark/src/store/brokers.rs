@@ -3,6 +3,7 @@ use crate::error::{Error, Result};
 use crate::request::offsets::{FORM, json_of, sorted_keys};
 use crate::request::options::{Kind, Options, Pairs, replace_options};
 use crate::request::text::{python_text, quote, quoted_list, trim_start};
+use crate::store::hosts;
 use crate::store::read::local;
 use rmqfast_store::store::{BrokerStores, find_broker_stores};
 use serde_json::{Map, Value};
@@ -82,7 +83,12 @@ impl StoreOptions {
                 own.push((option, text));
             }
         }
-        Ok(Self { broker_name: Some(name.to_owned()), pairs: replace_path(pairs, &own) })
+        let mut shared = pairs.to_vec();
+        if let Some(text) = options.text(hosts::OPTION) {
+            shared.retain(|(name, _)| !name.eq_ignore_ascii_case(hosts::OPTION));
+            own.extend(hosts::option_of_broker(text, name, names)?.map(|hosts| (hosts::OPTION, hosts)));
+        }
+        Ok(Self { broker_name: Some(name.to_owned()), pairs: replace_path(&shared, &own) })
     }
 
     /// Returns the options of a read of all these stores.

@@ -1,5 +1,6 @@
 //! Reads store directories for Spark, as a batch or as a stream.
 pub mod brokers;
+pub mod hosts;
 pub mod piece;
 pub mod read;
 pub mod stores_read;

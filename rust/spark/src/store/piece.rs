@@ -10,6 +10,8 @@ pub struct StorePiece {
     pub piece: Piece,
     /// The broker's name and the path of its store, in a read of several stores.
     pub broker: Option<(String, String)>,
+    /// Hosts on which a task should run.
+    pub hosts: Vec<String>,
 }
 
 impl Borrow<Piece> for StorePiece {
@@ -21,7 +23,7 @@ impl Borrow<Piece> for StorePiece {
 impl StorePiece {
     /// Serializes the piece. Driver and tasks pass the bytes on without parsing them.
     pub fn to_bytes(&self) -> Vec<u8> {
-        encode(&json!([to_json(&self.piece), self.broker]))
+        encode(&json!([to_json(&self.piece), self.broker, self.hosts]))
     }
 
     /// Parses a serialized piece.
@@ -29,8 +31,8 @@ impl StorePiece {
     /// # Errors
     /// Bytes of another release, or bytes that are not a piece of a store.
     pub fn of_bytes(bytes: &[u8]) -> Result<Self> {
-        let (piece, broker) = serde_json::from_value(decode(bytes)?).map_err(malformed_piece)?;
-        Ok(Self { piece: of_json(piece).map_err(malformed_piece)?, broker })
+        let (piece, broker, hosts) = serde_json::from_value(decode(bytes)?).map_err(malformed_piece)?;
+        Ok(Self { piece: of_json(piece).map_err(malformed_piece)?, broker, hosts })
     }
 }
 
@@ -139,7 +141,7 @@ mod tests {
         for way in [Way::Log, Way::Queue] {
             let piece = Piece { way, from: 5, end: u64::MAX, verify_crc: true };
             for broker in [None, Some(("a".to_owned(), "/data/a".to_owned()))] {
-                let piece = StorePiece { piece, broker };
+                let piece = StorePiece { piece, broker, hosts: vec!["host-1".to_owned()] };
                 let mut bytes = piece.to_bytes();
                 assert_eq!(StorePiece::of_bytes(&bytes).expect("a piece"), piece);
                 bytes[0] = 1;
@@ -149,7 +151,7 @@ mod tests {
         }
         let of_topic =
             TopicPiece { address: None, ranges: Vec::new(), goes_on: false, log: None, copy: None }.to_bytes();
-        for bytes in [&b""[..], b"\x05", b"\x05[null]", b"\x05[[false,-1,1,false],null]", &of_topic] {
+        for bytes in [&b""[..], b"\x05", b"\x05[null]", b"\x05[[false,-1,1,false],null,[]]", &of_topic] {
             let error = StorePiece::of_bytes(bytes).expect_err("no piece of a store").to_string();
             assert!(error.starts_with("piece: "), "{error}");
         }

@@ -4,6 +4,7 @@ use crate::request::offsets::{StoreOffsets, bounds_text};
 use crate::request::options::{Kind, Options, Pairs, replace_options};
 use crate::request::row_columns::RowColumns;
 use crate::request::text::quote;
+use crate::store::hosts::hosts_of;
 use crate::store::piece::{Cut, PIECE_BYTES};
 use rmqfast_store::file::{Io, local_path};
 use rmqfast_store::scan::push_down::{Filter, Selection};
@@ -27,6 +28,8 @@ pub struct StoreRead {
     /// Whether no message can match the filters.
     pub is_empty: bool,
     commit_log_dirs: Vec<PathBuf>,
+    /// The hosts on which the store lies, if they are known.
+    pub(super) hosts: Vec<String>,
     pub(super) cut: Cut,
     /// The begin and the end of the log at the time when the read was resolved; `u64::MAX` if unknown.
     log_range: (u64, u64),
@@ -65,6 +68,7 @@ impl StoreRead {
             only_topic: None,
             is_empty: false,
             commit_log_dirs: directories.collect::<Result<_>>()?,
+            hosts: hosts_of(options)?,
             // tasks inside the JVM start at once, without a Python worker
             cut: Cut { least: count("minPartitions"), bytes: count("partitionBytes"), worker_cores: None },
             log_range: (log_edge("logStart"), log_edge("logEnd")),

@@ -75,7 +75,7 @@ impl StoresRead {
                 let path = || read.path.to_string_lossy().into_owned();
                 let broker = name.as_ref().map(|name| (name.clone(), path()));
                 let pieces = read.plan(store, bytes, cores)?.into_iter();
-                all.extend(pieces.map(|piece| StorePiece { piece, broker: broker.clone() }));
+                all.extend(pieces.map(|piece| StorePiece { piece, broker: broker.clone(), hosts: read.hosts.clone() }));
             }
             Ok(all)
         })

@@ -196,8 +196,9 @@ impl Stream for StoresStream {
             let Some(stream) = self.streams.get_mut(&name) else { continue };
             let pieces = stream.store_pieces(&from, &end).map_err(|error| name_broker(&name, error))?;
             let path = stream.path().to_string_lossy().into_owned();
-            let broker = Some((name, path));
-            all.extend(pieces.into_iter().map(|piece| StorePiece { piece, broker: broker.clone() }.to_bytes()));
+            let (broker, hosts) = (Some((name, path)), stream.hosts());
+            let named = |piece| StorePiece { piece, broker: broker.clone(), hosts: hosts.to_vec() }.to_bytes();
+            all.extend(pieces.into_iter().map(named));
         }
         Ok(all)
     }
@@ -289,7 +290,7 @@ mod tests {
 
     fn brokers(pieces: &[Vec<u8>]) -> Vec<(String, u64, u64)> {
         let piece = |bytes: &Vec<u8>| {
-            let StorePiece { piece, broker } = StorePiece::of_bytes(bytes).expect("a piece");
+            let StorePiece { piece, broker, .. } = StorePiece::of_bytes(bytes).expect("a piece");
             (broker.expect("a broker").0, piece.from, piece.end)
         };
         pieces.iter().map(piece).collect()

@@ -127,6 +127,11 @@ impl StoreStream {
         Ok(store_text(self.position(begin)?))
     }
 
+    /// Returns the hosts on which the store lies, if they are known.
+    pub fn hosts(&self) -> &[String] {
+        &self.read.hosts
+    }
+
     /// Returns the store's directory.
     pub fn path(&self) -> &Path {
         &self.read.path
@@ -229,7 +234,7 @@ impl Stream for StoreStream {
 
     fn pieces(&mut self, start: &str, end: &str) -> Result<Vec<Vec<u8>>> {
         let pieces = self.store_pieces(start, end)?.into_iter();
-        Ok(pieces.map(|piece| StorePiece { piece, broker: None }.to_bytes()).collect())
+        Ok(pieces.map(|piece| StorePiece { piece, broker: None, hosts: self.hosts().to_vec() }.to_bytes()).collect())
     }
 
     fn commit(&mut self, end: &str) -> Result<()> {

@@ -20,7 +20,7 @@ final class Piece implements InputPartition {
     static Piece[] of(byte[][] all) {
         Piece[] pieces = new Piece[all.length];
         for (int i = 0; i < pieces.length; i++) {
-            pieces[i] = new Piece(all[i], false, new String[0]);
+            pieces[i] = new Piece(all[i], false, Native.pieceHosts(all[i]));
         }
         return pieces;
     }
@@ -34,7 +34,8 @@ final class Piece implements InputPartition {
             boolean comesBack = number >= 0;
             // with a single host there is no choice
             boolean chooses = comesBack && hosts.length > 1;
-            String[] host = chooses ? new String[] {hosts[(int) (number % hosts.length)]} : new String[0];
+            String[] host =
+                    chooses ? new String[] {hosts[(int) (number % hosts.length)]} : Native.pieceHosts(all[i]);
             pieces[i] = new Piece(all[i], comesBack, host);
         }
         return pieces;
