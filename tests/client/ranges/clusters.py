@@ -96,7 +96,7 @@ class QueueRange(NamedTuple):
 
 
 #: The first byte of a piece: its version.
-PIECE_VERSION = b"\x04"
+PIECE_VERSION = b"\x05"
 
 
 class PieceRead:

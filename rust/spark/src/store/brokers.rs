@@ -35,6 +35,7 @@ impl StoreOptions {
             return parse_stores(pairs, text);
         }
         let Some(stores) = stores_at(options.text("storePath").unwrap_or_default())? else {
+            hosts::hosts_of(&options)?;
             return Ok(vec![Self { broker_name: None, pairs: pairs.to_vec() }]);
         };
         for (name, instead) in [("brokerName", "the stores have names"), ("commitLogDirs", "each has commitlog/")] {

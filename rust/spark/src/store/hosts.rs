@@ -13,7 +13,10 @@ const FORM: &str = "hosts as 10.0.0.1,10.0.0.2, or by broker as {\"broker-a\": [
 /// # Errors
 /// The text has no hosts, or has hosts by broker.
 pub fn hosts_of(options: &Options) -> Result<Vec<String>> {
-    let Some(text) = options.text(OPTION) else { return Ok(Vec::new()) };
+    options.text(OPTION).map_or(Ok(Vec::new()), parse)
+}
+
+fn parse(text: &str) -> Result<Vec<String>> {
     let refuse = || Error::argument(format!("option {OPTION}: expected {FORM}, got {}", quote(text)));
     if trim_start(text).starts_with('{') {
         let instead = "expected hosts as 10.0.0.1,10.0.0.2 for one store, got hosts by broker";
@@ -34,6 +37,7 @@ pub fn hosts_of(options: &Options) -> Result<Vec<String>> {
 /// A text that is not JSON, or a broker that has no store.
 pub fn option_of_broker(text: &str, broker: &str, brokers: Option<&[&str]>) -> Result<Option<String>> {
     if !trim_start(text).starts_with('{') {
+        parse(text)?;
         return Ok(Some(text.to_owned()));
     }
     let refuse = |got: &str| Error::argument(format!("option {OPTION}: expected {FORM}, got {got}"));
@@ -42,12 +46,14 @@ pub fn option_of_broker(text: &str, broker: &str, brokers: Option<&[&str]>) -> R
         let names = quoted_list(brokers.unwrap_or_default().iter().copied());
         return Err(Error::argument(format!("option {OPTION}: expected brokers of {names}, got {}", quote(unknown))));
     }
-    match hosts.get(broker) {
-        None => Ok(None),
-        Some(Value::String(host)) => Ok(Some(host.clone())),
-        Some(hosts @ Value::Array(_)) => Ok(Some(hosts.to_string())),
-        Some(other) => Err(refuse(&python_text(other))),
-    }
+    let own = match hosts.get(broker) {
+        None => return Ok(None),
+        Some(Value::String(host)) => host.clone(),
+        Some(hosts @ Value::Array(_)) => hosts.to_string(),
+        Some(other) => return Err(refuse(&python_text(other))),
+    };
+    parse(&own)?;
+    Ok(Some(own))
 }
 
 #[cfg(test)]
