@@ -82,13 +82,14 @@ def _open_stores(
         return stack.enter_context(open_store(path, broker_name=name))
 
     opened: MessageStore | MessageStores
+    options: dict[str, object]
     if isinstance(source, str | os.PathLike):
         opened = open_one_or_several(source)
         stack.enter_context(opened)
         options = {"storePath": os.fspath(source)}
     elif isinstance(source, MessageStore):
         opened = source
-        options = {"storePath": str(source.path), "commitLogDirs": json.dumps(list(map(str, source.commit_log_dirs)))}
+        options = {"storePath": str(source.path), "commitLogDirs": [str(each) for each in source.commit_log_dirs]}
     else:
         opened = source if isinstance(source, MessageStores) else stack.enter_context(open_stores(source))
         options = {"storePath": _paths_text(opened)}

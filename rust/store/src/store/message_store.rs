@@ -82,7 +82,9 @@ impl MessageStore {
         // With log directories elsewhere, the root of a store may be empty.
         if !is_store && options.commit_log_dirs.is_empty() {
             let reason = "no RocketMQ store: expected commitlog/, consumequeue/ or checkpoint in it (storePathRootDir)";
-            let found: Vec<String> = find_broker_stores(root)?.unwrap_or_default().into_keys().collect();
+            // only a hint, so what cannot be looked at is no error
+            let stores = find_broker_stores(root).ok().flatten().unwrap_or_default();
+            let found: Vec<String> = stores.into_keys().collect();
             let reason = match &found[..] {
                 [] => reason.to_owned(),
                 names => {
