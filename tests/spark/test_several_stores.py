@@ -17,6 +17,7 @@ from rmqfast.errors import ArgumentError, UnknownTopicError
 from rmqfast.spark import map_store, read_store
 from rmqfast.spark.ingest import ingest
 from rmqfast.spark.reader import Engine
+from tests.harm import damage_second_record
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -163,11 +164,7 @@ def test_damage_is_named_by_its_broker(
 ) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(directory, copy)
-    log = copy / "broker-b" / "commitlog" / f"{0:020}"
-    raw = bytearray(log.read_bytes())
-    second = int.from_bytes(raw[:4], "big")
-    raw[second + 4 : second + 8] = b"\xff" * 4
-    log.write_bytes(raw)
+    damage_second_record(copy / "broker-b")
     with pytest.raises(Exception, match=r"broker broker-b, store .*broker-b, commit log 0 to \d+: 1 damaged places"):
         read_store(spark, copy, None, engine=engine).collect()
     caplog.set_level(logging.WARNING, "rmqfast.spark")

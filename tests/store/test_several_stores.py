@@ -32,6 +32,7 @@ from rmqfast.errors import (
 )
 from rmqfast.store import Scan
 from tests.golden_stores import PathOf
+from tests.harm import damage_second_record
 
 SMALL = AppendOptions(file_size=1 << 13, queue_file_size=2000, index_slots=10, index_entries=100)
 
@@ -206,12 +207,7 @@ def test_an_explanation_names_the_brokers(stores: MessageStores) -> None:
 def test_damage_is_named_by_its_broker(directory: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(directory, copy)
-    log = copy / "broker-b" / "commitlog" / f"{0:020}"
-    raw = bytearray(log.read_bytes())
-    # the magic of the second record
-    second = int.from_bytes(raw[:4], "big")
-    raw[second + 4 : second + 8] = b"\xff" * 4
-    log.write_bytes(raw)
+    log = damage_second_record(copy / "broker-b")
     with open_stores(copy) as stores:
         scan = stores.scan()
         with pytest.warns(

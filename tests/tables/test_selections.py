@@ -12,6 +12,7 @@ from rmqfast import Message
 from rmqfast.errors import ArgumentError, CorruptError, UnknownTopicError
 from rmqfast.mirror import Mirror
 from tests.cli.command_line import run
+from tests.harm import damage_second_record
 from tests.spark.live import topics
 from tests.tables.lakes import Lake
 from tests.tables.stored_rows import SMALL, append, by_place, scanned
@@ -120,14 +121,12 @@ def test_damage_names_its_broker(tmp_path: Path, delta: Lake) -> None:
     brokers = tmp_path / "brokers"
     append(brokers / "broker-a", 30)
     append(brokers / "broker-b", 30)
-    log = brokers / "broker-b" / "commitlog" / f"{0:020}"
-    raw = bytearray(log.read_bytes())
-    second = int.from_bytes(raw[:4], "big")
-    raw[second + 4 : second + 8] = b"\xff" * 4
-    log.write_bytes(raw)
+    damage_second_record(brokers / "broker-b")
     with pytest.raises(CorruptError, match=r"ends before 1 damaged places: broker broker-b, .* at offset"):
         delta.ingest(brokers)
     assert [place.broker_name for place in delta.ingest(brokers, on_damage="warn").damage] == ["broker-b"]
+    delta.ingest(brokers, errors=True, table="sorted")
+    assert delta.read("sorted__errors").column("broker_name").to_pylist() == ["broker-b"]
 
 
 @pytest.mark.slow

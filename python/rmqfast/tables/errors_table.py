@@ -117,6 +117,7 @@ class ErrorRows:
             {
                 "kind": "damage",
                 "reason": place.reason,
+                "broker_name": place.broker_name,
                 "physical_offset": place.offset,
                 "file": place.file,
                 "length": place.length,

@@ -70,9 +70,14 @@ impl StoresStream {
     fn follow(&mut self, stores: Vec<StoreOptions>) -> Result<()> {
         let mut streams = BTreeMap::new();
         for StoreOptions { broker_name, pairs } in stores {
-            // without a name: the directory has no store at the moment
-            let Some(name) = broker_name else { continue };
             let stream = StoreStream::of(&Options::of(Kind::StoreStream, &pairs)?, self.interrupt.clone())?;
+            let Some(name) = broker_name else {
+                // all stores are gone, as of a disk that is not mounted: the error of the path says so
+                stream.first()?;
+                let text =
+                    format!("expected the stores of several brokers, got one store, {}", stream.path().display());
+                return Err(Error::argument(format!("option storePath: {text}")));
+            };
             // a mirror may have begun another copy
             let known = self.streams.remove(&name).filter(|known| known.path() == stream.path());
             streams.insert(name, known.unwrap_or(stream));
@@ -358,6 +363,23 @@ mod tests {
         let error = of.pieces(&start, &end).expect_err("lost").to_string();
         assert!(error.starts_with("broker b: its store is not there any more"), "{error}");
         assert!(of.pieces(&end, &end).expect("none").is_empty());
+    }
+
+    #[test]
+    fn stores_that_are_all_gone_are_an_error() {
+        let dir = tempfile::tempdir().expect("a directory");
+        append(&dir.path().join("disk"), "a", 10);
+        let mut of = stream(&dir.path().join("disk"), &[]);
+        let start = of.initial().expect("offsets");
+        std::fs::remove_dir_all(dir.path().join("disk/a")).expect("removed");
+        let error = of.latest(Some(&start), true).expect_err("no store").to_string();
+        assert!(error.contains("no RocketMQ store"), "{error}");
+        append(dir.path(), "disk", 10);
+        let error = of.latest(Some(&start), true).expect_err("one store").to_string();
+        assert!(
+            error.starts_with("option storePath: expected the stores of several brokers, got one store"),
+            "{error}"
+        );
     }
 
     #[test]
