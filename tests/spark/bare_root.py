@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pyspark
 import pytest
 
+from tests.spark.cluster import Cluster
 from tests.waiting import until
 
 _SPARK = Path(pyspark.__file__).parent
@@ -35,71 +34,44 @@ def skip_without_roots() -> None:
         pytest.skip("roots are made and entered by root, with unshare and chroot")
 
 
-class BareWorker:
-    """A worker of one core.
+def start_bare_worker(cluster: Cluster, directory: Path, host: str, shared: Sequence[Path]) -> None:
+    """Starts a worker of one core, and waits until the master knows it.
 
     Args:
+        cluster: Its master; ends the worker with itself.
         directory: Where its root is made.
-        master: The address of the master.
         host: Its host.
         shared: Directories that executors see at the same place, and may write to.
     """
+    root, java = directory / f"root-{host}", Path(shutil.which("java") or "").resolve().parents[1]
+    root.mkdir(parents=True)
+    lines = [f"mount -t tmpfs tmpfs {root}"]
+    for place in (path for path in map(Path, (*_SHARED, str(java), str(_SPARK / "jars"))) if path.exists()):
+        # what is mounted is a directory, also where its name is a link
+        lines += [f"mkdir -p {root}{place}", f"mount --bind -o ro {place.resolve()} {root}{place}"]
+    for tool in map(Path, _TOOLS):
+        lines += [f"mkdir -p {root}{tool.parent}", f"cp {tool.resolve()} {root}{tool}"]
+    lines += [f"mkdir -p {root}/proc {root}/{_TMP} {root}/work {root}/etc", f"mount -t proc proc {root}/proc"]
+    lines += [f"mount -t tmpfs -o noexec tmpfs {root}/{_TMP}"]
+    for place in shared:
+        lines += [f"mkdir -p {root}{place}", f"mount --bind {place} {root}{place}"]
+    # Hadoop asks who it is
+    lines += [f"echo 'root:x:0:0:root:/:/bin/sh' > {root}/etc/passwd", f"cp /etc/hosts {root}/etc/hosts"]
+    lines.append(f'exec {shutil.which("chroot")} "$@"')
+    command = [str(java / "bin" / "java"), "-Xmx256m", "-cp", f"{_SPARK / 'jars'}/*"]
+    command += ["org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", "0"]
+    command += ["--cores", "1", "--memory", "1g", "--work-dir", "/work", cluster.master]
+    # as the script that usually starts a worker finds it out
+    scala = next((_SPARK / "jars").glob("spark-core_*.jar")).name.removeprefix("spark-core_").partition("-")[0]
+    variables = {"PATH": "/usr/bin:/bin", "JAVA_HOME": str(java), "SPARK_HOME": str(_SPARK), "HOME": "/work"}
+    variables |= {"SPARK_LOCAL_IP": host, "SPARK_SCALA_VERSION": scala, "LANG": "C.UTF-8"}
+    # what is mounted ends with the process, however that ends
+    wrapped = ["unshare", "--mount", "sh", "-ec", "\n".join(lines), "sh", str(root), *command]
+    log = directory / f"bare-{host}.log"
+    process = cluster.add(wrapped, log, variables)
 
-    def __init__(self, directory: Path, master: str, host: str, shared: list[Path]) -> None:
-        self.root = directory / f"root-{host}"
-        self.log = directory / f"bare-{host}.log"
-        java = Path(shutil.which("java") or "").resolve().parents[1]
-        self.root.mkdir(parents=True)
-        lines = [f"mount -t tmpfs tmpfs {self.root}"]
-        for place in (*_SHARED, str(java), str(_SPARK / "jars")):
-            if Path(place).exists():
-                # what is mounted is a directory, also where its name is a link
-                lines += [
-                    f"mkdir -p {self.root}{place}",
-                    f"mount --bind -o ro {Path(place).resolve()} {self.root}{place}",
-                ]
-        for tool in _TOOLS:
-            lines += [f"mkdir -p {self.root}{Path(tool).parent}", f"cp {Path(tool).resolve()} {self.root}{tool}"]
-        lines += [f"mkdir -p {self.root}/proc {self.root}/{_TMP} {self.root}/work {self.root}/etc"]
-        lines += [f"mount -t proc proc {self.root}/proc", f"mount -t tmpfs -o noexec tmpfs {self.root}/{_TMP}"]
-        for place in map(str, shared):
-            lines += [f"mkdir -p {self.root}{place}", f"mount --bind {place} {self.root}{place}"]
-        # Hadoop asks who it is
-        lines += [f"echo 'root:x:0:0:root:/:/bin/sh' > {self.root}/etc/passwd", f"cp /etc/hosts {self.root}/etc/hosts"]
-        command = [str(java / "bin" / "java"), "-Xmx256m", "-cp", f"{_SPARK / 'jars'}/*"]
-        command += ["org.apache.spark.deploy.worker.Worker", "--host", host, "--webui-port", "0"]
-        command += ["--cores", "1", "--memory", "1g", "--work-dir", "/work", master]
-        lines.append(f'exec {shutil.which("chroot")} "$@"')
-        environment = {"PATH": "/usr/bin:/bin", "SPARK_HOME": str(_SPARK), "JAVA_HOME": str(java)}
-        # as the script that usually starts a worker finds it out
-        core = next((_SPARK / "jars").glob("spark-core_*.jar")).name
-        environment["SPARK_SCALA_VERSION"] = core.removeprefix("spark-core_").partition("-")[0]
-        environment |= {"SPARK_LOCAL_IP": host, "HOME": "/work", "LANG": "C.UTF-8"}
-        # what is mounted ends with the process, however that ends
-        wrapped = ["unshare", "--mount", "sh", "-ec", "\n".join(lines), "sh", str(self.root), *command]
-        with self.log.open("wb") as log:
-            self._process = subprocess.Popen(wrapped, stdout=log, stderr=log, env=os.environ | environment)
-        try:
-            until(self._is_registered, self.log.read_text, patience=60)
-        except BaseException:
-            self.close()
-            raise
+    def is_registered() -> bool:
+        assert process.poll() is None, log.read_text()
+        return "Successfully registered with master" in log.read_text()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.close()
-
-    def _is_registered(self) -> bool:
-        assert self._process.poll() is None, self.log.read_text()
-        return "Successfully registered with master" in self.log.read_text()
-
-    def close(self) -> None:
-        """Ends the worker, which ends its executors."""
-        self._process.terminate()
-        try:
-            self._process.wait(20)
-        finally:
-            self._process.kill()
-            self._process.wait()
+    until(is_registered, log.read_text)

@@ -7,7 +7,7 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -78,11 +78,16 @@ class Cluster:
         command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{role}", "--host", host]
         command += ["--webui-port", "0", *arguments]
         settings = {"SPARK_HOME": str(_SPARK), "SPARK_LOCAL_IP": host, "SPARK_DAEMON_MEMORY": "256m"}
-        with (self._directory / f"{role}-{len(self._processes)}.log").open("wb") as log:
+        self.add(command, self._directory / f"{role}-{len(self._processes)}.log", settings)
+
+    def add(self, command: Sequence[str], log: Path, variables: Mapping[str, str]) -> subprocess.Popen[Any]:
+        """Starts a process that ends with the cluster."""
+        with log.open("wb") as opened:
             process = subprocess.Popen(
-                command, stdout=log, stderr=log, env={**os.environ, **settings}, cwd=self._directory
+                command, stdout=opened, stderr=opened, env={**os.environ, **variables}, cwd=self._directory
             )
         self._processes.append(process)
+        return process
 
 
 def executors(application: str) -> Sequence[int]:

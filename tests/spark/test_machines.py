@@ -13,7 +13,7 @@ import pytest
 
 import rmqfast
 from rmqfast import Message
-from tests.spark.bare_root import BareWorker, skip_without_roots
+from tests.spark.bare_root import skip_without_roots, start_bare_worker
 from tests.spark.cluster import SHARED, Cluster
 from tests.spark.machines_job import STORE
 
@@ -54,11 +54,8 @@ def test_executors_come_and_go(directory: Path) -> None:
 
 def test_executors_need_no_python_but_a_temporary_directory_for_libraries(directory: Path, tmp_path: Path) -> None:
     skip_without_roots()
-    with (
-        rmqfast.EmbeddedCluster() as cluster,
-        Cluster(tmp_path, workers=0) as spark,
-        BareWorker(tmp_path, spark.master, "127.0.0.3", [directory]),
-    ):
+    with rmqfast.EmbeddedCluster() as cluster, Cluster(tmp_path, workers=0) as spark:
+        start_bare_worker(spark, tmp_path, "127.0.0.3", [directory])
         with rmqfast.Admin(name_server=cluster.name_server) as admin:
             admin.create_topic("copied", queues=2)
         told = answer_of(run(spark.master, "loaded", directory))

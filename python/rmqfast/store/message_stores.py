@@ -90,7 +90,7 @@ def open_stores(
         >>> with rmqfast.open_stores(paths) as stores:
         ...     rows = stores.scan("fx_plain", columns=["broker_name"]).to_arrow()
         >>> rows.column("broker_name").value_counts().to_pylist()
-        [{'values': 'broker-a', 'counts': 120}, {'values': 'broker-b', 'counts': 12}]
+        [{'values': 'broker-a', 'counts': 120}, {'values': 'broker-b', 'counts': 72}]
     """
     paths = paths_by_broker(stores)
     logs = dict(commit_log_dirs or {})
@@ -159,9 +159,9 @@ class MessageStores:
         >>> paths = {"broker-a": golden("basic-4.9.4"), "broker-b": golden("offsets-4.9.4")}
         >>> stores = rmqfast.open_stores(paths)
         >>> stores.topics()["fx_plain"]["broker-b"]
-        {0: (0, 0), 1: (0, 0), 2: (0, 0), 3: (0, 12)}
+        {0: (0, 18), 1: (0, 18), 2: (0, 18), 3: (0, 18)}
         >>> stores.scan("fx_plain").count()
-        132
+        192
     """
 
     def __init__(self, stores: Mapping[str, MessageStore]) -> None:
@@ -237,7 +237,7 @@ class MessageStores:
             >>> stores = rmqfast.open_stores({"a": golden("basic-4.9.4"), "b": golden("offsets-4.9.4")})
             >>> messages = stores.scan("fx_plain").dataset()
             >>> duckdb.sql("select broker_name, count(*) from messages group by 1 order by 1").fetchall()
-            [('a', 120), ('b', 12)]
+            [('a', 120), ('b', 72)]
         """
         check_names(arguments, StoresArguments)
         values: dict[str, Any] = dict(arguments)
