@@ -17,7 +17,7 @@ pub type BrokerStores = BTreeMap<String, PathBuf>;
 /// of a broker, the newest counts.
 ///
 /// # Errors
-/// Nothing matches the pattern, two stores have one name, or a directory cannot be read.
+/// A pattern that nothing matches, two stores of one name, or a directory that cannot be read.
 pub fn find_broker_stores(path: &Path) -> Result<Option<BrokerStores>> {
     if is_store(path)? {
         return Ok(None);
@@ -66,6 +66,10 @@ fn match_pattern(path: &Path) -> Result<Vec<(String, PathBuf)>> {
         for (_, directory) in found {
             // an empty path is the current directory
             let directory = if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory };
+            // a file matches the part before, too
+            if !place::is_directory(&directory)? {
+                continue;
+            }
             for path in place::list(&directory)? {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 // as in a shell, only a pattern that begins with a dot matches hidden names
@@ -164,6 +168,7 @@ mod tests {
             make_store(dir.path(), name, None);
         }
         fs::create_dir_all(dir.path().join("x/empty/store")).expect("made");
+        fs::write(dir.path().join("z"), "").expect("written");
         let names = |pattern: &str| {
             let stores = find_broker_stores(&dir.path().join(pattern)).expect("found").unwrap_or_default();
             stores.into_keys().collect::<Vec<_>>()
