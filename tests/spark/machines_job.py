@@ -77,7 +77,6 @@ def elastic(spark: SparkSession, directory: Path) -> Answer:
     found: Answer = {"first": job.answer()}
     counts.append(most.stop())
     until(lambda: not executors(application(spark)), patience=300)
-    counts.append(0)
     found["second"] = totals(read_store(spark, path, None, engine="columnar"))
     found["streamed"] = streamed(spark, directory)
     return {**found, "executors": counts}

@@ -110,7 +110,7 @@ def ingest(
         Path | None,
         typer.Argument(
             metavar="[DIR]",
-            help="A store, a directory with stores of brokers, or a pattern. Default: the cluster.",
+            help="A store, a directory of stores, or a pattern. Default: the cluster.",
             parser=PATH,
         ),
     ] = None,

@@ -94,9 +94,12 @@ def store_reads(path: StorePaths, topic: str | None, **arguments: Unpack[StoreRe
 
     Raises `CorruptError` for an expired offset in `start_offset`, unless `on_damage` is "warn".
     """
-    if not isinstance(path, Mapping) and find_broker_stores(local_path(path, "path")) is None:
-        return [store_read(path, topic, **arguments)]
-    stores = paths_by_broker(path)
+    found = None
+    if not isinstance(path, Mapping):
+        found = find_broker_stores(local_path(path, "path"))
+        if found is None:
+            return [store_read(path, topic, **arguments)]
+    stores = paths_by_broker(path) if found is None else found
     if arguments.pop("broker_name", None) is not None:
         raise ArgumentError("broker_name: expected none with several stores, which have names")
     values: dict[str, Any] = dict(arguments)

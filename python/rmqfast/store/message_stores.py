@@ -114,12 +114,13 @@ def open_one_or_several(
         StoreError: See `open_store` and `open_stores`.
         ArgumentError: `commit_log_dirs` are given for several stores.
     """
-    if _native.find_broker_stores(local_path(path, "path")) is None:
+    stores = _native.find_broker_stores(local_path(path, "path"))
+    if stores is None:
         return open_store(path, commit_log_dirs=commit_log_dirs, io=io)
     if commit_log_dirs:
         got = ", ".join(os.fspath(each) for each in commit_log_dirs)
         raise ArgumentError(f"commit_log_dirs: expected none with several stores, each has commitlog/, got {got}")
-    return open_stores(path, io=io)
+    return open_stores(stores, io=io)
 
 
 def paths_by_broker(stores: StorePaths) -> dict[str, Path]:

@@ -32,8 +32,7 @@ pub struct StoreTask {
 }
 
 impl StoreTask {
-    /// Opens the store to read `piece`, a piece of [`StoresRead`](rmqfast_spark::store::stores_read::StoresRead). The task returns at most `limit`
-    /// rows.
+    /// Opens the store to read `piece`, which the driver has planned. The task returns at most `limit` rows.
     ///
     /// # Errors
     /// The executor has no store at the path.

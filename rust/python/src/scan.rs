@@ -110,7 +110,7 @@ impl Scan {
             scan.check_process()?;
             let state = &scan.state;
             let (source, fails_on_damage) = py.detach(|| take_source(state)).map_err(to_python)?;
-            taken.extend(source);
+            taken.push(source);
             fails |= fails_on_damage;
         }
         Ok(Self::new(Source::Stores(StoreScans::chain(taken)), schema, limit, fails))
@@ -173,11 +173,11 @@ impl Scan {
 }
 
 /// Takes the scans of stores out of a state, which has none then. Returns whether damage ends them, too.
-fn take_source(state: &WorkLock<State>) -> rmqfast_store::Result<(Option<StoreScans>, bool)> {
+fn take_source(state: &WorkLock<State>) -> rmqfast_store::Result<(StoreScans, bool)> {
     let mut state = state.lock(NAME)?;
     let scans = match &mut state.source {
-        Source::Stores(scans) => Some(std::mem::take(scans)),
-        Source::Topics(_) => None,
+        Source::Stores(scans) => std::mem::take(scans),
+        Source::Topics(_) => return Err(rmqfast_store::Error::invalid("scans", "scans of stores", "one of topics")),
     };
     Ok((scans, state.fails_on_damage))
 }

@@ -13,7 +13,7 @@ use rmqfast_spark::request::decode;
 use rmqfast_spark::request::options::names_a_cluster;
 use rmqfast_spark::request::row_columns::RowColumns;
 use rmqfast_spark::request::schema::spark_type;
-use rmqfast_spark::store::piece::StorePiece;
+use rmqfast_spark::store::piece;
 use rmqfast_store::scan::{Column, QueueCounts};
 use std::sync::Arc;
 use std::time::Duration;
@@ -132,9 +132,7 @@ exports! {
     /// Returns the hosts on which a task should run that reads a piece, if they are known.
     fn piece_hosts(env, piece => JByteArray<'a>) -> Texts<'a> {
         let piece = env.convert_byte_array(piece)?;
-        // a piece of topics has no hosts
-        let hosts = StorePiece::of_bytes(&piece).map(|piece| piece.hosts).unwrap_or_default();
-        Ok(java::string_array(env, &hosts)?)
+        Ok(java::string_array(env, &piece::hosts_of(&piece)?)?)
     }
 
     /// Opens a piece from `plan`. The handle is valid until `close`.

@@ -36,6 +36,16 @@ impl StorePiece {
     }
 }
 
+/// Returns the hosts on which a task should run that reads a piece of a store or of topics. A piece of topics has none.
+///
+/// # Errors
+/// Bytes of another release, or bytes that are not a piece.
+pub fn hosts_of(bytes: &[u8]) -> Result<Vec<String>> {
+    // a piece of topics has more parts than one of a store
+    let parts: Vec<Value> = serde_json::from_value(decode(bytes)?).map_err(malformed_piece)?;
+    if parts.len() == 3 { StorePiece::of_bytes(bytes).map(|piece| piece.hosts) } else { Ok(Vec::new()) }
+}
+
 /// Formats the piece as JSON, for a piece of topics that contains it.
 pub fn to_json(piece: &Piece) -> Value {
     let Piece { way, from, end, verify_crc } = piece;
@@ -144,6 +154,7 @@ mod tests {
                 let piece = StorePiece { piece, broker, hosts: vec!["host-1".to_owned()] };
                 let mut bytes = piece.to_bytes();
                 assert_eq!(StorePiece::of_bytes(&bytes).expect("a piece"), piece);
+                assert_eq!(hosts_of(&bytes).expect("hosts"), ["host-1"]);
                 bytes[0] = 1;
                 let error = StorePiece::of_bytes(&bytes).expect_err("another release").to_string();
                 assert!(error.starts_with("piece: expected version 5, got 1"), "{error}");
@@ -151,6 +162,8 @@ mod tests {
         }
         let of_topic =
             TopicPiece { address: None, ranges: Vec::new(), goes_on: false, log: None, copy: None }.to_bytes();
+        assert_eq!(hosts_of(&of_topic).expect("none"), [""; 0]);
+        assert!(hosts_of(b"").is_err());
         for bytes in [&b""[..], b"\x05", b"\x05[null]", b"\x05[[false,-1,1,false],null,[]]", &of_topic] {
             let error = StorePiece::of_bytes(bytes).expect_err("no piece of a store").to_string();
             assert!(error.starts_with("piece: "), "{error}");

@@ -6,7 +6,7 @@ use crate::request::text::python_text;
 use crate::store::brokers::StoreOptions;
 use crate::store::piece::StorePiece;
 use crate::store::stores_read::describe_stores;
-use crate::store::stream::StoreStream;
+use crate::store::stream::{StoreStream, metrics_of};
 use crate::stream::{Level, Log, Stream};
 use rmqfast_client::cluster::CheckInterrupt;
 use serde_json::{Map, Value, json};
@@ -216,11 +216,11 @@ impl Stream for StoresStream {
         let consumed = consumed.map(parse).transpose()?.unwrap_or_default();
         let mut behind = None;
         for (name, stream) in &self.streams {
-            for (_, bytes) in stream.metrics(consumed.get(name).map(String::as_str))? {
-                behind = Some(behind.unwrap_or(0) + bytes.parse::<u64>().unwrap_or(0));
+            if let Some(bytes) = stream.bytes_behind(consumed.get(name).map(String::as_str))? {
+                behind = Some(behind.unwrap_or(0) + bytes);
             }
         }
-        Ok(behind.map(|bytes| ("bytesBehindLatest".to_owned(), bytes.to_string())).into_iter().collect())
+        Ok(metrics_of(behind))
     }
 
     fn take_log(&mut self) -> Vec<(Level, String)> {
@@ -325,6 +325,21 @@ mod tests {
         assert_eq!(brokers(&again.pieces(&end, &later).expect("pieces")), [("c".to_owned(), 0, a / 2)]);
         of.commit(&later).expect("committed");
         assert!(of.description().starts_with("stores of a at "), "{}", of.description());
+    }
+
+    #[test]
+    fn tasks_prefer_the_hosts_of_their_store() {
+        let dir = tempfile::tempdir().expect("a directory");
+        append(dir.path(), "a", 1);
+        append(dir.path(), "b", 1);
+        let hosts = |path: &Path, text: &str| {
+            let mut of = stream(path, &[("storeHosts", text)]);
+            let (start, end) = (of.initial().expect("offsets"), of.latest(None, false).expect("offsets"));
+            let pieces = of.pieces(&start, &end).expect("pieces");
+            pieces.iter().map(|bytes| StorePiece::of_bytes(bytes).expect("a piece").hosts).collect::<Vec<_>>()
+        };
+        assert_eq!(hosts(dir.path(), r#"{"a": ["x", "y"]}"#), [vec!["x", "y"], vec![]]);
+        assert_eq!(hosts(&dir.path().join("a"), "x, y"), [["x", "y"]]);
     }
 
     #[test]

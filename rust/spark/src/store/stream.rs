@@ -127,6 +127,15 @@ impl StoreStream {
         Ok(store_text(self.position(begin)?))
     }
 
+    /// Returns the bytes of the log behind `consumed`; `None` if they are not known.
+    ///
+    /// # Errors
+    /// The checkpoint of another stream.
+    pub fn bytes_behind(&self, consumed: Option<&str>) -> Result<Option<u64>> {
+        let consumed = consumed.map(store_position).transpose()?;
+        Ok(self.last.zip(consumed).map(|(last, consumed)| last.saturating_sub(consumed)))
+    }
+
     /// Returns the hosts on which the store lies, if they are known.
     pub fn hosts(&self) -> &[String] {
         &self.read.hosts
@@ -242,9 +251,7 @@ impl Stream for StoreStream {
     }
 
     fn metrics(&self, consumed: Option<&str>) -> Result<Vec<(String, String)>> {
-        let consumed = consumed.map(store_position).transpose()?;
-        let behind = self.last.zip(consumed).map(|(last, consumed)| last.saturating_sub(consumed));
-        Ok(behind.map(|bytes| ("bytesBehindLatest".to_owned(), bytes.to_string())).into_iter().collect())
+        Ok(metrics_of(self.bytes_behind(consumed)?))
     }
 
     fn take_log(&mut self) -> Vec<(Level, String)> {
@@ -252,6 +259,11 @@ impl Stream for StoreStream {
     }
 
     fn close(&mut self) {}
+}
+
+/// Returns the metrics of a stream that has these bytes of logs to read.
+pub(super) fn metrics_of(bytes_behind: Option<u64>) -> Vec<(String, String)> {
+    bytes_behind.map(|bytes| ("bytesBehindLatest".to_owned(), bytes.to_string())).into_iter().collect()
 }
 
 /// Whether a record, or the blank end of a file, begins at a position.
